@@ -21,7 +21,7 @@ Bug = Callable[[pytest.MonkeyPatch], None]
 
 
 def the_loser_of_a_race_does_not_look_again(patch: pytest.MonkeyPatch) -> None:
-    """The winner does not look again, either: rule 1."""
+    """The winner does not look again, either."""
 
     def try_direct(self: Folding, package_id: str, items: Any, opened: Any, *, due: bool) -> Taken:
         packages = self._backend.packages
@@ -53,7 +53,7 @@ def a_save_overwrites_what_others_saved(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_result_counts_again(patch: pytest.MonkeyPatch) -> None:
-    """A publication of a task that has a result already is committed and charged once more: rule 7."""
+    """A publication of a task that has a result already is committed and charged once more."""
     original = tasks.commit
 
     def commit(draft: Draft, results: Any, generation: int) -> Any:
@@ -109,7 +109,7 @@ def a_message_is_deleted_before_its_results_are_taken(patch: pytest.MonkeyPatch)
 
 
 def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
-    """Tasks that come back are queued under the old name of their chunk, which the queue drops: rule 4."""
+    """Tasks that come back are queued under the old name of their chunk, which the queue drops."""
 
     def recut(head: Head, chunks: Sequence[Any], policy: Any, losses: int = 0) -> None:
         del policy, losses
@@ -120,7 +120,7 @@ def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def lost_effects_are_not_carried_out(patch: pytest.MonkeyPatch) -> None:
-    """The registry does not name packages whose master died before it carried the effects out: rule 3."""
+    """The registry does not name packages whose master died before it carried the effects out."""
     original = effects.due_at
 
     def due_at(head: Head, policy: Any) -> float:

@@ -1,4 +1,4 @@
-"""What can happen to a package. Each is idempotent: folding one twice changes nothing (rule 7)."""
+"""What can happen to a package. Each is idempotent: folding one twice changes nothing."""
 
 from msgspec import Struct
 

@@ -52,7 +52,7 @@ class ChunkText(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The message. It is also its group, and so its deduplication id: equal chunks have equal texts (rule 4).
+        """The message. It is also its group, and so its deduplication id: equal chunks have equal texts.
 
         >>> ChunkText("p1", 0, 5, 7).text, ChunkText("p1", 0, 5, 7, 2, 1, 1000).text
         ('p1#0#5#7', 'p1#0#5#7#2#1#1000')

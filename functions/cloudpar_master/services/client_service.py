@@ -128,7 +128,7 @@ class ClientService:
         return now.granted_us <= now.spent_us
 
     def _first_window(self, running: Running, request: StartTasks) -> int:
-        """Return how many chunks a new package may have in the queue; 0: it waits until others have ended (rule 14).
+        """Return how many chunks a new package may have in the queue; 0: it waits until others have ended.
 
         Small packages (planning.SMALL_PACKAGE) need not wait for large ones.
         """

@@ -1,4 +1,4 @@
-"""Opens packages that wait, without chunks or quota, while enough packages of their account are open (rule 14)."""
+"""Opens packages that wait, without chunks or quota, while enough packages of their account are open."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Carries the fold out: loads a head, folds it, saves it, and does what it leaves to do (rules 1, 3, 6 and 9)."""
+"""Carries the fold out: loads a head, folds it, saves it, and does what it leaves to do."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -31,7 +31,7 @@ HEAVY_TRIES = 3
 """The same for large results, before these are appended."""
 
 STALE_S = 2.0
-"""Readers fold heads older than this, in seconds, so that progress does not depend on one process (rule 3)."""
+"""Readers fold heads older than this, in seconds, so that progress does not depend on one process."""
 
 Item = tuple[str, Event]
 """An event and its key. An event that is sent twice has the same key, and is stored once."""
@@ -117,7 +117,7 @@ class Folding:
                 return Taken(None, all=True)
             head, inbox, more = opened
             if head.schema > SCHEMA:
-                # This master could misread such a head: it only stores the events for a newer master (rule 15).
+                # This master could misread such a head: it only stores the events for a newer master.
                 packages.append(package_id, items)
                 return Taken(head, all=not items)
             if not (events or inbox or due or self._is_due(head)):

@@ -84,7 +84,7 @@ class Leases:
 
 
 def wanted(head: Head | None, start: int, end: int, generation: int) -> list[Range]:
-    """Return the tasks of a chunk that have no result and were not queued again (rule 5).
+    """Return the tasks of a chunk that have no result and were not queued again.
 
     The generation tells a chunk from a later one with the same tasks. Without it, a message that is delivered late
     would lease tasks that another worker has.

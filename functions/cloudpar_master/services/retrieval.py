@@ -100,7 +100,7 @@ class Retrieval:
         return self._backend.queue.has_others(frozenset(request.besides), fit)
 
     def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
-        """Let packages with tasks in no chunk cut more, since executors idle (rule 14)."""
+        """Let packages with tasks in no chunk cut more, since executors idle."""
         cut = 0
         for package_id in self._uncut_for(fit):
             event = ExecutorsIdle(executors=request.executors)

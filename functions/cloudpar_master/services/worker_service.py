@@ -59,7 +59,7 @@ class WorkerService:
         return self._retrieval.answer(request)
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
-        """Make links for results that are too large to travel inline; a key contains its lease (rule 8)."""
+        """Make links for results that are too large to travel inline; a key contains its lease."""
         links = UploadLinks(self._backend.blobs)
         prepared: list[PreparedResult] = []
         for result in request.results:
@@ -89,7 +89,7 @@ class WorkerService:
             )
             events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
         heads = {package_id: self._folding.advance(package_id, items) for package_id, items in events.items()}
-        # Only now (rule 5): if a message were deleted before its results are durable, a crash in between would lose
+        # Only now: if a message were deleted before its results are durable, a crash in between would lose
         # both, and no worker would run the tasks again.
         self._close(request.publications)
         self._placement.beats(request.worker_id)

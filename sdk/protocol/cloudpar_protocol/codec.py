@@ -25,7 +25,8 @@ JSON = "application/json"
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 _UNKNOWN: dict[int, type[RequestError]] = {429: RateLimited}
-"""Errors by status whose code is unknown: a gateway in front of the master throttles with 429, as the master does."""
+"""The errors for answers whose code is unknown, by HTTP status. A gateway in front of the master throttles with 429, as
+the master does."""
 
 _to_msgpack = msgspec.msgpack.Encoder()
 _to_json = msgspec.json.Encoder()

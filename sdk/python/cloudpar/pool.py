@@ -205,7 +205,7 @@ class Pool(FamiliarNames, MapMethods):
 
     @property
     def last_report(self) -> "Report | None":
-        """The time that the last package to end has cost, at six points; None before the first one ends."""
+        """The measurements of the package that ended last, at six points; None before the first package ends."""
         return self._client.last_report()
 
     @property

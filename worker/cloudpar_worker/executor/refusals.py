@@ -18,7 +18,7 @@ _CAUSES: Final = 20
 
 
 class Refusals(NamedTuple):
-    """What tasks are refused.
+    """What a confined executor refuses to its tasks.
 
     Attributes:
         closed_ports: TCP ports to which they may not connect.

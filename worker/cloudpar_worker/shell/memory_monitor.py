@@ -18,10 +18,11 @@ from .process_tree import ProcessTree
 from .zygotes import Zygotes
 
 _HARMLESS_PART: Final = 0.25
-"""Below this part of the limit an upper bound suffices. An executor's limit is never smaller (nesting.HELD_PART)."""
+"""Below this part of the memory limit an upper bound suffices. While tasks wait for tasks of their own, the limit of
+the other executors is lower, but never lower than this part (nesting.HELD_PART)."""
 _REST: Final = 10
-"""After an exact measurement the next one waits this many times as long as it took, so it uses at most 10 % of a
-core."""
+"""The pause after an exact measurement, as a multiple of the time that the measurement took. The exact measurements of
+an executor therefore use at most 10 % of a core."""
 
 
 class MemoryMonitor:
@@ -39,7 +40,7 @@ class MemoryMonitor:
         self._on_stimulus = on_stimulus
         self._process_tree = ProcessTree()
         self._pending: dict[int, tuple[float, int, int]] = {}
-        """By executor that a zygote measures: the start time, the executor's own memory, and the upper bound."""
+        """For each executor that a zygote measures: the start time, the executor's own memory, and the upper bound."""
         self._next_at: dict[int, float] = {}
 
     def measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:

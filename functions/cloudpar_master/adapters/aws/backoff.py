@@ -1,4 +1,4 @@
-"""Delays before a call is tried again that AWS did not carry out."""
+"""Delays before a call that AWS did not carry out is tried again."""
 
 import random
 import time
@@ -13,7 +13,11 @@ FIRST_S, LONGEST_S = 0.02, 0.5
 
 
 def attempts(most: int = ATTEMPTS, *, longest_s: float = LONGEST_S) -> Iterator[int]:
-    """Count attempts, and wait before each but the first: longer each time, at random, never in step with others."""
+    """Count attempts, and wait before each except the first.
+
+    On average each wait is longer than the one before. The waits are random, so that processes that failed at the same
+    time do not try again at the same time.
+    """
     for number in range(most):
         if number:
             time.sleep(random.uniform(0.0, min(longest_s, FIRST_S * 2**number)))  # noqa: S311 - jitter

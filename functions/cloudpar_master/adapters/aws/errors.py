@@ -11,8 +11,8 @@ BUSY = frozenset({
     "TooManyRequestsException", "TransactionConflict", "TransactionConflictException",
     "TransactionInProgressException",
 })  # fmt: skip
-"""Errors after which the same call may succeed, by the code of an answer, of a failed entry, or of a reason why a
-transaction was cancelled."""
+"""AWS's codes of errors after which the same call may succeed. A code belongs to an answer, to a failed entry of a
+batch, or to a reason why a transaction was cancelled."""
 
 
 class Conflict(Exception):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""Seconds for which the master does not look again at a group that it found awake, or woke."""
+"""After the master has found the group awake, or has woken it, it does not look at the group for this many seconds."""
 
 FIRST_INSTANCES = 1
 """How many instances a wake-up starts. The group's own scaling policies start the others."""

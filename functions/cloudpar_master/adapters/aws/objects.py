@@ -26,11 +26,11 @@ class Objects:
         self._client().delete_object(Bucket=self._bucket, Key=key)
 
     def get(self, key: str) -> bytes | None:
-        """Read an object; None: there is none."""
+        """Read an object; None if it does not exist."""
         try:
             return self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
         except ClientError as error:
-            # A role that may not list gets "forbidden" for a missing key.
+            # If the role has no permission to list the bucket, S3 answers "forbidden" for a missing key.
             if errors.code(error) in {"NoSuchKey", "403", "AccessDenied"}:
                 return None
             raise

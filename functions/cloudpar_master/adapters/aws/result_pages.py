@@ -18,7 +18,7 @@ ROW_BYTES = 16_000
 """A page of more bytes is cheaper as an object, although that is another call."""
 
 OBJECT_ROOM = 64_000
-"""An object counts as at least this many bytes when pages are read, since each is a call."""
+"""When pages are read, an object counts as at least this many bytes, because fetching it is a call."""
 
 _results = msgspec.msgpack.Decoder(list[TaskResult])
 

@@ -23,8 +23,8 @@ EXPRESS, DEAD, MAIN = "express#", "dead#", ""
 again. SQS's own receipts contain no #."""
 
 MAIN_FIRST: Final = 4
-"""One attempt in this many looks into the main queue first. Otherwise a stream of small packages would stop a long
-one."""
+"""One attempt in this many looks into the main queue first. Otherwise the workers would get no chunks of a long
+package while many small packages start."""
 
 EMPTY_S: Final = 0.2
 """Seconds for which a process that found the express queue empty looks into the main queue first. So an empty express
@@ -91,8 +91,8 @@ class SqsTaskQueue:
         """See the port. Brings messages of the first queue that has any; for a busy worker, of the express queue only.
 
         A repeated attempt looks into all of its queues, since it cannot know which one had something the first time:
-        without that, the messages of the other one would stay invisible to the end of their visibility. While one queue
-        fails, the other one is served.
+        without that, the messages of the other one would stay invisible until their visibility timeout ends. While one
+        queue fails, the other one is served.
         """
         del fit
         # SQS refuses such an id, and then the worker would get no chunks.
@@ -122,7 +122,7 @@ class SqsTaskQueue:
         queues = [(EXPRESS, self._express)] if express else []
         if busy:
             return queues
-        # By the id, so that a repeated attempt looks into the same queue first, and brings the same messages.
+        # The id decides, so that a repeated attempt looks into the same queue first, and brings the same messages.
         in_turn = crc32(attempt_id.encode()) % MAIN_FIRST == 0
         express_is_empty = self._express.seen_within(EMPTY_S) is False
         main_first = (in_turn or express_is_empty) and self._main.seen_within(EMPTY_S) is not False

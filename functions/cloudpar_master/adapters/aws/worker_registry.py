@@ -8,7 +8,7 @@ from .rows import Row
 from .table import Table, put, update
 
 WORKERS = "workers"
-"""The partition of their rows. No package has this id: those are hexadecimal."""
+"""The partition key of the workers' rows. No package has this id, because package ids are hexadecimal."""
 
 FRESH_S = 20.0
 """A worker's row is written at most this often while the worker reports nothing new: a write costs money."""
@@ -24,7 +24,9 @@ _fits = msgspec.json.Decoder(Fit)
 
 
 class DynamoWorkerRegistry:
-    """The workers as rows of the package table, which the table's time to live removes; so all instances see them.
+    """The workers as rows of the package table, so that all instances see them.
+
+    The table's time to live removes old rows.
 
     Args:
         table: Where the rows are.
@@ -74,7 +76,7 @@ class DynamoWorkerRegistry:
             self._table.write(update(key, expression, "attribute_exists(pk)", **self._times(now)))
 
     def leave(self, worker_id: str) -> None:
-        """See the port. A beat creates no row, and a worker that ends retrieves no more chunks."""
+        """See the port. A late beat does not create the row again, and a worker that ends retrieves no more chunks."""
         for known in (self._written, self._noted, self._seen):
             known.pop(worker_id, None)
         self._table.delete([(WORKERS, worker_id)])
@@ -84,9 +86,10 @@ class DynamoWorkerRegistry:
         return abs(worker.seen_at - known.seen_at) >= FRESH_S
 
     def _is_overwritten(self, worker: WorkerRecord, known: WorkerRecord) -> bool:
-        """Whether another instance wrote something else since, which the worker has taken back.
+        """Whether another instance has written a different report since this one wrote the row.
 
-        Without this, other instances would rely on what the worker reported in between until its row is old.
+        If a worker reports one thing here, another thing to another instance, and the first thing here again, the row
+        still has the second one. Without this check all other instances would rely on it until the row is old.
         """
         row = self._seen.get(worker.worker_id)
         return row is not None and row.seen_at > known.seen_at and _differ(row, worker)
@@ -101,7 +104,7 @@ class DynamoWorkerRegistry:
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))
             self._seen = {worker.worker_id: worker for worker in rows}
             self._seen_at = now
-            # A note was written before: if its row is not there, the worker has left by another instance.
+            # Each noted worker has had a row. If the row is missing, the worker has left by another instance.
             self._noted = {name: worker for name, worker in self._noted.items() if name in self._seen}
         known = self._seen | {name: worker for name, worker in self._noted.items() if self._is_news(worker)}
         return [worker for worker in known.values() if worker.seen_at >= since]

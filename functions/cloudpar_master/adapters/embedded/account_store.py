@@ -5,7 +5,7 @@ from cloudpar_protocol.errors import IdempotencyConflict
 from .database import Database
 
 SETTLEMENT_MEMORY_S = 60 * 86400.0
-"""Seconds for which a settlement is remembered: longer than any master repeats one."""
+"""Seconds for which a settlement is remembered. No master repeats a settlement after that time."""
 
 _COLUMNS = "account_id, name, token_hash, state, granted_us, spent_us, reserved_us, created_at"
 
@@ -25,7 +25,7 @@ class SqliteAccountStore:
                 return stored
             if self.by_token(account.token_hash) is not None:
                 raise IdempotencyConflict("this token belongs to another account: make a fresh one")
-            # No unique index holds this: folders of earlier releases may have several accounts of a name.
+            # A unique index cannot enforce this: folders of earlier releases may have several accounts of one name.
             select = "SELECT account_id FROM accounts WHERE name = ? AND state = 'active'"
             holder = self._db.execute(select, (account.name,)).fetchone()
             if holder is not None:
@@ -82,10 +82,10 @@ class SqliteAccountStore:
             return Reservation(granted_us, exhausted=False)
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
-        """See the port. The hint is not needed: the slices are read."""
+        """See the port. The `held_us` of the caller is ignored: this adapter adds up the slices."""
         with self._db.transaction():
             before_us = self._settled(package_id)
-            # Charged once: masters repeat this call when they die, or lose a race, before they note the answer.
+            # Charged once: if a master dies or loses a race before it has saved the answer, this call is repeated.
             if before_us is not None:
                 return before_us
             account = self.get(account_id)

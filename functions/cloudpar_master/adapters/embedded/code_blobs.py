@@ -1,8 +1,9 @@
 """How much task code a data folder keeps.
 
-Task code is addressed by its hash, so that the same function is uploaded once. A blob must stay while a package that
-may still hand out tasks refers to it, and while a client that has uploaded it, or was answered that it is there,
-has not started its package yet. All other code is kept up to a size, for the next call of the same function.
+Task code is addressed by its hash, so that the same function is uploaded once. A blob must stay as long as a
+package that may still hand out tasks refers to it. It must also stay until each client that has uploaded it, or that
+the master has told not to upload it again, has started its package. All other code is kept up to a size, for the next
+call of the same function.
 """
 
 from collections import defaultdict, deque
@@ -14,11 +15,13 @@ from typing import Final
 from cloudpar_master.ports import Clock
 
 KEPT_BYTES: Final = 256 * 1024 * 1024
-"""Code in one data folder, up to which blobs without a package stay. Beyond it the longest unused ones are removed."""
+"""How many bytes of code one data folder keeps. Above this size the master removes blobs that no package needs; those
+that were unused for longest go first."""
 PROMISED_S: Final = 3600.0
 """How long a blob is kept for a client that has asked for it, but has not started a package."""
 PROMISES: Final = 1_000
-"""Clients that may be between the two requests with the same code at once; the oldest is forgotten beyond that."""
+"""How many clients one blob remembers that have asked for it and have not started a package. Beyond that the oldest one
+is forgotten."""
 
 
 class CodeBlobs:
@@ -47,7 +50,8 @@ class CodeBlobs:
 
     def promise(self, path: Path) -> None:
         """Note that a client is going to start a package with this code."""
-        # Each promise counts alone: one of two clients may start, and its package end, before the other one starts.
+        # One promise for each client: if two clients have asked, the package of the first one may end before the second
+        # one starts its own.
         self._promises[path].append(self._clock.now() + PROMISED_S)
 
     def announce(self, path: Path) -> None:

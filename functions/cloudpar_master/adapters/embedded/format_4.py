@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 BLOB_BYTES = 64 * 1024
-"""Added to the stored size of a converted package, so that its blobs are always looked for when it is deleted."""
+"""Added to the stored size of a converted package, which may have blobs. Below a size (`kept_bytes` of the policy) the
+master would not look for them when it deletes the package."""
 
 _encode = msgspec.msgpack.Encoder().encode
 

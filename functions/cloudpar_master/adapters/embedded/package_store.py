@@ -22,7 +22,7 @@ _results = msgspec.msgpack.Decoder(list[TaskResult])
 
 
 class SqlitePackageStore:
-    """Packages in SQLite. The registry is two indexed columns of the package's row.
+    """Packages in SQLite. Two indexed columns say when to fold a package next, and whether it has tasks in no chunk.
 
     Args:
         database: Stores them.
@@ -81,7 +81,8 @@ class SqlitePackageStore:
         for package_id in dict.fromkeys(package_ids):
             head = self.load(package_id)
             spec = self.spec(package_id) if head else None
-            if head and spec and spec.started_at != head.started_at:  # of an earlier package, which was forgotten
+            # The cache may still have the spec of an earlier package with the same id, which was deleted.
+            if head and spec and spec.started_at != head.started_at:
                 self._cache.pop(package_id)
                 spec = self.spec(package_id)
             if head and spec:

@@ -14,7 +14,8 @@ class MemoryWorkerRegistry:
     """The workers that reported to this process, for a master that is one process.
 
     Args:
-        forgot_at: When this process took over from another one, whose workers it does not know. None: there was none.
+        forgot_at: When this process took over from another one, whose workers it does not know. None if no other
+            process came before it.
     """
 
     def __init__(self, forgot_at: float | None = None) -> None:
@@ -42,8 +43,8 @@ class MemoryWorkerRegistry:
             self._left.popitem(last=False)
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """See the port. The other workers are forgotten."""
-        del newest  # there is one process
+        """See the port. This also forgets the workers that have sent no request since then."""
+        del newest  # all workers report to this process, so that no report is missing
         self._workers = {name: worker for name, worker in self._workers.items() if worker.seen_at >= since}
         return list(self._workers.values())
 

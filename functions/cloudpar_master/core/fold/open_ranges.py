@@ -91,7 +91,7 @@ def take(
     out = extract(head, numbers, heard, only=only)
     more = len(out.kept) + (len(out.taken) if comes_back else 0) - len(tasks.open)
     if more > max(tasks.free_entries, 0):
-        # A new generation, since the queue has seen messages of the old one, and would drop a repeated one (rule 4).
+        # A new generation, since the queue has seen messages of the old one, and would drop a repeated one.
         again = {"generation": head.version, "sent": False}
         tasks.open = [replace(each, **again) if each in out.touched else each for each in tasks.open]
         return []

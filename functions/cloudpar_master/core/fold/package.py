@@ -6,7 +6,7 @@ Everything that happens to a package is an event. A fold takes some of them and 
 that this head commits. What is then left to do in the outside world is read off the head (effects.pending). The fold is
 pure, so it can be tested and simulated, and after a lost race it is simply done again.
 
-Every event may come twice, late, or after the package has ended. It changes nothing then (rule 7): a commit needs its
+Every event may come twice, late, or after the package has ended. It changes nothing then: a commit needs its
 tasks to be in open ranges, a give-back or loss needs the generation that it names, and what ended stays ended.
 """
 

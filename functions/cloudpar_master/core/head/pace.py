@@ -50,7 +50,7 @@ class Pace(Struct, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Whether it waits, without chunks or quota, since enough packages of its account are open (rule 14)."""
+        """Whether it waits, without chunks or quota, since enough packages of its account are open."""
         return self.window == 0
 
 

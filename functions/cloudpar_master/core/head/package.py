@@ -14,10 +14,10 @@ from .quota import Quota
 from .tasks import Tasks
 
 SCHEMA = 1
-"""Raised when an older master could misread a head. A master that meets a higher one only appends events (rule 15)."""
+"""Raised when an older master could misread a head. A master that meets a higher one only appends events."""
 
 HEAD_BYTES = 16 * 1024
-"""A stored head is always smaller (rule 10), since every list in it is bounded."""
+"""A stored head is always smaller, since every list in it is bounded."""
 
 
 class Spec(Struct, frozen=True, kw_only=True):

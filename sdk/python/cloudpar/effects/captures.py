@@ -24,8 +24,8 @@ class TaskCode:
     """The code of all tasks of one `parallel_for`: called with an index, it runs that task and returns its writes.
 
     Unpickling it needs the standard library, cloudpickle and the body's own imports, but not `cloudpar`. An executor
-    should keep it for many tasks: unpickling costs 1.2 ms besides the data. In this process, calling it works on a
-    copy, as in any executor.
+    should keep it for many tasks: unpickling takes 1.2 ms, plus the time for the data. In this process, calling it
+    works on a copy, as in any executor.
 
     Attributes:
         modules: The modules that the body needs.
