@@ -4,17 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from typing import Any
 
 from cloudpar_master.ports import AccountRecord
-from cloudpar_protocol.worker_messages import (
-    ExtendLeases,
-    GiveBack,
-    PublishResults,
-    RetrieveTasks,
-    RetrieveTasksReply,
-)
-from cloudpar_worker.core import instructions as do
-from cloudpar_worker.core import stimuli as on
+from cloudpar_protocol import routes
+from cloudpar_protocol.routes import Route
+from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 from master.services.world import HOUR_US, World
 from master.stores import NOW
 
@@ -38,8 +33,11 @@ class Site:
         self._task_us: dict[str, Callable[[int], int]] = {}
         self._events: list[tuple[int, int, Event]] = []
         self._numbers = count()
-        self._held: list[tuple[RetrieveTasks, int, Callable[[RetrieveTasksReply], None]]] = []
-        self.workers = [Worker(self, f"w{number}", each) for number, each in enumerate(executors)]
+        self._held: list[tuple[RetrieveTasks, int, Callable[[Any], object]]] = []
+        self.workers = [
+            SimulatedWorker(f"w{number}", each, lambda: self.now_us, self.after, ask=self._send, start=self._start_task)
+            for number, each in enumerate(executors)
+        ]
         self.run_until(200_000)
 
     # time
@@ -91,23 +89,29 @@ class Site:
         """Return when the next of the tasks that run now ends."""
         return min(end_us for end_us in self.ends.values() if end_us > self.now_us)
 
-    def start_task(self, package_id: str, index: int) -> int:
-        """Note that a task starts, and return how long it will run."""
-        duration_us = self._task_us[package_id](index)
-        self.started.setdefault((package_id, index), self.now_us)
-        self.ends[package_id, index] = self.now_us + duration_us
+    def _start_task(self, task: Task) -> int:
+        duration_us = self._task_us[task.package_id](task.index)
+        self.started.setdefault((task.package_id, task.index), self.now_us)
+        self.ends[task.package_id, task.index] = self.now_us + duration_us
         return duration_us
 
-    # the master's held requests
+    # the master, which holds retrievals
 
-    def retrieve(self, request: RetrieveTasks, answer: Callable[[RetrieveTasksReply], None]) -> None:
-        self._held.append((request, self.now_us + int(request.hold_s * 1e6), answer))
-        self.after(int(request.hold_s * 1e6), lambda: None)
+    def _send(self, route: Route[Any, Any], request: Any, heard: Callable[[Any], object]) -> None:
+        self.after(WAY_US, lambda: self._arrive(route, request, heard))
+
+    def _arrive(self, route: Route[Any, Any], request: Any, heard: Callable[[Any], object]) -> None:
+        if route is routes.RETRIEVE_TASKS:
+            self._held.append((request, self.now_us + int(request.hold_s * 1e6), heard))
+            self.after(int(request.hold_s * 1e6), lambda: None)
+        else:
+            reply = getattr(self.world.worker, route.name)(request)
+            self.after(WAY_US, lambda: heard(reply))
 
     def _look_again(self) -> None:
         """Perform the held requests again: retrievals first, in the order in which they came, and then peeks."""
         for each in sorted(self._held, key=lambda held: held[0].peek):
-            request, until_us, answer = each
+            request, until_us, heard = each
             reply = self.world.worker.retrieve_tasks(request)
             if reply.leases or reply.waiting or not self.holds or self.now_us >= until_us:
                 self._held.remove(each)
@@ -117,58 +121,4 @@ class Site:
                     holds=self.holds and request.hold_s > 0,
                     retry_after_s=0.0 if self.holds else reply.retry_after_s,
                 )
-                self.after(WAY_US, partial(answer, held))
-
-
-class Worker(SimulatedWorker):
-    """One worker of a site."""
-
-    def __init__(self, site: Site, name: str, executors: int) -> None:
-        self._site = site
-        self._attempts = count()
-        super().__init__(name, executors, lambda: site.now_us, site.after)
-
-    def duration_us(self, task: Task) -> int:
-        """See SimulatedWorker."""
-        return self._site.start_task(task.package_id, task.index)
-
-    def request(self, instruction: do.Instruction) -> None:
-        """See SimulatedWorker."""
-        self._site.after(WAY_US, lambda: self._call(instruction))
-
-    def _call(self, instruction: do.Instruction) -> None:
-        master = self._site.world.worker
-        match instruction:
-            case do.Retrieve():
-                self._retrieve(instruction)
-            case do.Publish(publications=publications):
-                sent = PublishResults(worker_id=self.name, executors=self.executors, publications=publications)
-                published = master.publish_results(sent)
-                lease_ids = list(dict.fromkeys(made.lease_id for made in publications))
-                self._answer(on.Published(lease_ids, published.leases, published.hungry, 1_000, published.waiting))
-            case do.Extend(leases=leases):
-                extended = master.extend_leases(ExtendLeases(worker_id=self.name, leases=leases))
-                self._answer(on.Extended(extended.leases, extended.hungry, extended.waiting))
-            case do.GiveBackTasks(returns=returns):
-                master.give_back(GiveBack(worker_id=self.name, returns=returns))
-                self._answer(on.GivenBack([item.lease_id for item in returns]))
-
-    def _retrieve(self, wanted: do.Retrieve) -> None:
-        request = RetrieveTasks(
-            attempt_id=f"{self.name}-{next(self._attempts)}", worker_id=self.name, executors=self.executors,
-            chunks=wanted.chunks, hold_s=wanted.hold_s, pythons=wanted.pythons, set_aside=wanted.set_aside,
-            besides=wanted.besides, peek=wanted.peek,
-        )  # fmt: skip
-        if wanted.peek:
-            self._site.retrieve(request, lambda reply: self.hear(on.Peeked(reply.waiting)))
-        else:
-            self._site.retrieve(request, lambda reply: self._retrieved(reply, bool(wanted.besides)))
-
-    def _retrieved(self, reply: RetrieveTasksReply, besides: bool) -> None:
-        retry_us = int(reply.retry_after_s * 1e6)
-        self.hear(
-            on.Retrieved(reply.leases, retry_us, 1_000, besides=besides, holds=reply.holds, waiting=reply.waiting)
-        )
-
-    def _answer(self, stimulus: on.Stimulus) -> None:
-        self._site.after(WAY_US, lambda: self.hear(stimulus))
+                self.after(WAY_US, partial(heard, held))

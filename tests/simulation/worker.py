@@ -2,9 +2,23 @@
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import Any
 
 from msgspec import Struct
 
+from cloudpar_protocol import routes
+from cloudpar_protocol.routes import Route
+from cloudpar_protocol.worker_messages import (
+    ExtendLeases,
+    ExtendLeasesReply,
+    GiveBack,
+    PublishResults,
+    PublishResultsReply,
+    RetrieveTasks,
+    RetrieveTasksReply,
+)
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
@@ -17,7 +31,12 @@ START_US = 1_000_000
 
 FORK_US = 20_000
 LOOK_US = 1_000
+REQUEST_US = 1_000
+"""The cost of a request, as the worker measures it."""
 SIGKILL = -9
+
+Ask = Callable[[Route[Any, Any], Any, Callable[[Any], object]], object]
+"""Sends a request to a master, and calls a function with the reply."""
 
 
 class Task(Struct, frozen=True):
@@ -44,13 +63,15 @@ class Executor:
 
 
 class SimulatedWorker:
-    """One worker. A subclass carries its requests to a master, and says what tasks do.
+    """One worker. A subclass may say how tasks end.
 
     Args:
         name: Its worker id.
         executors: How many it has.
         now_us: Tells the time of the simulation.
         after: Calls a function after a delay.
+        ask: Carries its requests to a master.
+        start: Starts a task, and returns how long it will run.
     """
 
     def __init__(
@@ -59,25 +80,23 @@ class SimulatedWorker:
         executors: int,
         now_us: Callable[[], int],
         after: Callable[[int, Callable[[], object]], None],
+        *,
+        ask: Ask,
+        start: Callable[[Task], int],
     ) -> None:
         self.name = name
         self.executors = executors
         self.gone = False
         self._simulation_us = now_us
         self._after = after
+        self._ask = ask
+        self._start = start
+        self._attempts = count(1)
         self._processes: dict[int, Executor] = {}
         self._wakes_at_us = 0
         self._state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON])
         self._state.facts.measure_at_us = NEVER  # there is no memory to measure
         after(0, lambda: self.hear(on.TimePassed()))
-
-    def request(self, instruction: do.Instruction) -> None:
-        """Send the request that an instruction is about."""
-        raise NotImplementedError
-
-    def duration_us(self, task: Task) -> int:
-        """Start a task, and return how long it will run."""
-        raise NotImplementedError
 
     def result(self, number: int, task: Task, duration_us: int) -> ExecutorResult | None:
         """Return the result of a task at the end of its time. None: it has ended its executor or its worker."""
@@ -95,6 +114,10 @@ class SimulatedWorker:
         for instruction in self._state.handle(stimulus, self._now_us()):
             self._carry_out(instruction)
         self._plan_wakeup()
+
+    def leave(self) -> None:
+        """End with the drained agent."""
+        self.gone = True
 
     def end(self, number: int, exit_code: int) -> None:
         """End an executor."""
@@ -133,7 +156,49 @@ class SimulatedWorker:
             case do.CheckRecall(executor_id=number):
                 self._after(LOOK_US, lambda: self._check_recall(number))
             case _:
-                self.request(instruction)
+                self._request(instruction)
+
+    # The master's answers, as cloudpar_worker.shell.master_io brings them.
+
+    def _request(self, instruction: do.Instruction) -> None:
+        match instruction:
+            case do.Retrieve():
+                request = RetrieveTasks(
+                    attempt_id=f"{self.name}-{next(self._attempts)}", worker_id=self.name, executors=self.executors,
+                    chunks=instruction.chunks, hold_s=instruction.hold_s, pythons=instruction.pythons,
+                    set_aside=instruction.set_aside, besides=instruction.besides, peek=instruction.peek,
+                )  # fmt: skip
+                self._ask(routes.RETRIEVE_TASKS, request, partial(self._retrieved, request))
+            case do.Publish(publications=publications):
+                published = PublishResults(worker_id=self.name, executors=self.executors, publications=publications)
+                self._ask(routes.PUBLISH_RESULTS, published, partial(self._published, published))
+            case do.Extend(leases=leases):
+                self._ask(routes.EXTEND_LEASES, ExtendLeases(worker_id=self.name, leases=leases), self._extended)
+            case do.GiveBackTasks(returns=returns):
+                back = on.GivenBack([item.lease_id for item in returns])
+                self._ask(routes.GIVE_BACK, GiveBack(worker_id=self.name, returns=returns), lambda _: self.hear(back))
+            case do.Exit():
+                self.leave()
+
+    def _retrieved(self, request: RetrieveTasks, reply: RetrieveTasksReply) -> None:
+        if request.peek:
+            self.hear(on.Peeked(reply.waiting))
+            return
+        retry_after_us, besides = round(reply.retry_after_s * 1e6), bool(request.besides)
+        self.hear(
+            on.Retrieved(
+                reply.leases, retry_after_us, REQUEST_US, besides=besides, holds=reply.holds, waiting=reply.waiting
+            )
+        )
+
+    def _published(self, request: PublishResults, reply: PublishResultsReply) -> None:
+        lease_ids = list(dict.fromkeys(made.lease_id for made in request.publications))
+        self.hear(on.Published(lease_ids, reply.leases, reply.hungry, REQUEST_US, reply.waiting))
+
+    def _extended(self, reply: ExtendLeasesReply) -> None:
+        self.hear(on.Extended(reply.leases, reply.hungry, reply.waiting))
+
+    # Executors.
 
     def _if_there(self, number: int, stimulus: on.Stimulus) -> None:
         if number in self._processes:
@@ -151,7 +216,7 @@ class SimulatedWorker:
         skips = executor.hole[0] <= executor.started < executor.hole[1]
         executor.started += 1
         executor.running = True
-        duration_us = 0 if skips else self.duration_us(executor.fed[0])
+        duration_us = 0 if skips else self._start(executor.fed[0])
         self._after(max(duration_us, 1), lambda: self._finish(number, executor, duration_us, skips))
 
     def _finish(self, number: int, executor: Executor, duration_us: int, skips: bool) -> None:
