@@ -29,14 +29,8 @@ class Run:
             scenario.at_once(world, self.client)
 
     def worker(self, name: str, *, first: bool) -> Worker:
-        """Make a worker. Only the first one seals results, and may give tasks back."""
-        scenario = self.scenario
-        return Worker(
-            self.world, name, self.used_us,
-            mortal=scenario.mortal, gives_back=scenario.gives_back and first,
-            lacking=scenario.lacking, deadly=scenario.deadly,
-            large=lambda index: scenario.blobs and index % 2 == 0, more_bytes=scenario.more_bytes, seals=first,
-        )  # fmt: skip
+        """Make a worker."""
+        return Worker(self.world, name, self.scenario, self.used_us, first=first)
 
     def start(self, idempotency_key: str) -> Client:
         """Start a package, and return its client."""

@@ -16,6 +16,11 @@ class Scenario(NamedTuple):
 
     Attributes:
         state, reason: How the package ends.
+        mortal: Workers die with the master, and have forgotten their leases when they start again.
+        gives_back: After the first task of its first lease, the first worker gives the rest back.
+        lacking: Workers lack what the package needs, and give their leases back unless no worker has it.
+        deadly: This task ends its worker each time.
+        blobs: Task code, data and every second result go to the blob store.
         more_bytes: Bytes by which results are larger.
         rival: Another master folds, too, and wins most races.
         sealed: The client seals with its account's key, which the master makes in this run.

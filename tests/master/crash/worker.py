@@ -3,7 +3,6 @@
 import random
 import zlib
 from collections import deque
-from collections.abc import Callable
 from typing import Literal
 
 from msgspec.structs import replace
@@ -26,6 +25,7 @@ from cloudpar_protocol.worker_messages import (
 )
 from cloudpar_worker.shell.verifying import SealBroken, seals_of, verify
 
+from .scenario import Scenario
 from .world import World
 
 TASK_US = 1_000
@@ -53,45 +53,24 @@ class Job:
 
 
 class Worker:
-    """Runs one task a turn and publishes it alone.
+    """Runs one task a turn and publishes it alone, as its scenario says.
 
     Attributes:
-        mortal: It dies with the master, and has forgotten its leases when it starts again.
-        gives_back: After the first task of its first lease it gives the rest back.
-        lacking: It lacks what the package needs, and gives its leases back unless no worker has it.
-        deadly: This task ends the worker each time.
-        large: Says for which tasks results go to the blob store.
-        more_bytes: Bytes by which results are larger.
-        seals: It can seal results.
-        used_us: The time of every task that it published, also of stopped ones, by (lease, index).
+        first: It alone may give tasks back, and can seal results.
+        used_us: The time of every task that a worker published, also of stopped ones, by (lease, index).
         seal_keys: The keys that the leases of sealed packages brought.
     """
 
     def __init__(
-        self,
-        world: World,
-        name: str,
-        used_us: dict[tuple[str, int], int],
-        *,
-        mortal: bool = False,
-        gives_back: bool = False,
-        lacking: bool = False,
-        deadly: int | None = None,
-        large: Callable[[int], bool] = lambda index: False,
-        more_bytes: int = 0,
-        seals: bool = True,
+        self, world: World, name: str, scenario: Scenario, used_us: dict[tuple[str, int], int], *, first: bool
     ) -> None:
         self._world = world
         self._name = name
+        self._scenario = scenario
         self._used_us = used_us
-        self._mortal = mortal
-        self._gives_back = gives_back
-        self._lacking = lacking
+        self._gives_back = scenario.gives_back and first
+        self._seals = first
         self._set_aside: list[str] = []
-        self._deadly = deadly
-        self._large = large
-        self._more_bytes = more_bytes
-        self._seals = seals
         self.jobs: list[Job] = []
         self.ran: list[int] = []
         self.seal_keys: set[bytes] = set()
@@ -106,22 +85,22 @@ class Worker:
             self._retrieve()
             self._start()
             self._extend()
-        if self._mortal and len(self._world.crashes) > crashes:
+        if self._scenario.mortal and len(self._world.crashes) > crashes:
             self.jobs = []
 
     def _retrieve(self) -> None:
         request = RetrieveTasks(
             attempt_id=self._world.ids.fresh(), worker_id=self._name, executors=1, chunks=1, host=self._name,
-            pythons=["3.11"] if self._lacking else [], set_aside=self._set_aside,
+            pythons=["3.11"] if self._scenario.lacking else [], set_aside=self._set_aside,
         )  # fmt: skip
-        ask = self._world.ask_or_die if self._mortal else self._world.ask
+        ask = self._world.ask_or_die if self._scenario.mortal else self._world.ask
         if self._gives_back:
             ask("worker", routes.RETRIEVE_TASKS, replace(request, peek=True))
         reply = ask("worker", routes.RETRIEVE_TASKS, request)
         self.jobs = [Job(lease) for lease in reply.leases] if reply else []
         for job in list(self.jobs):
             self._verify(job)
-            if self._lacking and job.lease.elsewhere:
+            if self._scenario.lacking and job.lease.elsewhere:
                 self._set_aside = [job.lease.package_id]
                 self._give_back(job, Unfit(self._name, "no module named 'numpy'"))
 
@@ -138,7 +117,7 @@ class Worker:
         for job in self.jobs:
             job.running = job.todo.popleft()
             self.ran.append(job.running)
-            if job.running == self._deadly:
+            if job.running == self._scenario.deadly:
                 self.jobs = []
 
     def _finish(self, job: Job) -> None:
@@ -157,8 +136,8 @@ class Worker:
         self._used_us[job.lease.lease_id, index] = duration_us
         if outcome != "ok":
             return TaskResult(index, outcome, duration_us, message="stopped")
-        body = value(index, self._more_bytes)
-        if not self._large(index):
+        body = value(index, self._scenario.more_bytes)
+        if not self._scenario.blobs or index % 2:
             return TaskResult(index, outcome, duration_us, data=body)
         return TaskResult(index, outcome, duration_us, blob=self._upload(job, body))
 
@@ -186,7 +165,7 @@ class Worker:
         if closes:
             self.jobs.remove(job)
         request = PublishResults(worker_id=self._name, executors=1, publications=[publication], seals=self._seals)
-        if self._mortal:
+        if self._scenario.mortal:
             reply = self._world.ask_or_die("worker", routes.PUBLISH_RESULTS, request)
         else:
             reply = self._world.ask("worker", routes.PUBLISH_RESULTS, request)
