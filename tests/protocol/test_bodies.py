@@ -1,84 +1,16 @@
-"""Hostile bodies: each is a BadRequest or a message, never another exception or an endless loop."""
+"""Malformed bodies are a BadRequest. The tests of guarantee 21 damage bodies at random (tests/hostile)."""
 
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cloudpar_protocol import codec
 from cloudpar_protocol.errors import BadRequest, UnsupportedVersion
-from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.routes import CANCEL_TASKS, PUBLISH_RESULTS, ROUTES, START_TASKS
 from cloudpar_protocol_tools.samples import samples
 
 REQUESTS = [route.request for route in ROUTES]
-MEDIA = [codec.MSGPACK, codec.JSON]
-DEEP = 100_000
-
-
-def attempt(body: bytes, kind: type[Any], media: str) -> Any:
-    """The message, or None for the two errors that a body may cause."""
-    try:
-        return codec.decode(body, kind, media)
-    except (BadRequest, UnsupportedVersion):
-        return None
-
-
-@pytest.mark.parametrize("media", MEDIA)
-@given(body=st.binary(max_size=200))
-def test_random_bytes_are_a_message_or_a_bad_request(media: str, body: bytes) -> None:
-    for kind in REQUESTS:
-        attempt(body, kind, media)
-
-
-@given(text=st.text(max_size=200))
-def test_random_json_text_is_a_message_or_a_bad_request(text: str) -> None:
-    for kind in REQUESTS:
-        attempt(text.encode(errors="surrogatepass"), kind, codec.JSON)
-
-
-@pytest.mark.parametrize("media", MEDIA)
-@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-def test_a_truncated_message_is_a_bad_request(kind: type[msgspec.Struct], media: str) -> None:
-    body = codec.encode(samples(kind)[-1], media)
-    for size in range(len(body)):
-        with pytest.raises(BadRequest, match=kind.__name__):
-            codec.decode(body[:size], kind, media)
-
-
-@pytest.mark.parametrize("media", MEDIA)
-@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-@settings(max_examples=50, deadline=None)
-@given(data=st.data())
-def test_a_message_with_a_changed_byte_is_a_message_or_a_bad_request(
-    kind: type[msgspec.Struct], media: str, data: st.DataObject
-) -> None:
-    body = bytearray(codec.encode(data.draw(st.sampled_from(samples(kind))), media))
-    for _ in range(data.draw(st.integers(1, 5))):
-        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
-    message = attempt(bytes(body), kind, media)
-    if message is not None:  # an accepted message can be encoded again
-        codec.encode(message)
-
-
-@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize(
-    ("media", "body"),
-    [
-        (codec.JSON, b'{"x":' + b"[" * DEEP),
-        (codec.JSON, b'{"x":' + b"[" * DEEP + b"]" * DEEP + b"}"),
-        (codec.JSON, b'{"x":' * DEEP + b"1" + b"}" * DEEP),
-        (codec.JSON, b"[" * DEEP),
-        (codec.MSGPACK, b"\x81\xa1x" * DEEP),
-        (codec.MSGPACK, b"\x81\xa1x" + b"\x91" * DEEP + b"\x01"),
-        (codec.MSGPACK, b"\x91" * DEEP),
-    ],
-    ids=["open lists", "closed lists", "objects", "bare lists", "maps", "arrays", "bare arrays"],
-)
-def test_deeply_nested_bodies_do_not_crash(kind: type[msgspec.Struct], media: str, body: bytes) -> None:
-    attempt(body, kind, media)  # refused, or (where the stack is deep enough) skipped as an unknown field; no crash
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
@@ -96,15 +28,8 @@ def test_deeply_nested_bodies_do_not_crash(kind: type[msgspec.Struct], media: st
 def test_lengths_beyond_the_end_of_the_body_are_bad_requests(
     kind: type[msgspec.Struct], media: str, body: bytes
 ) -> None:
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadRequest, match=f"not a valid {kind.__name__}"):
         codec.decode(body, kind, media)
-
-
-@pytest.mark.parametrize("media", MEDIA)
-def test_a_body_of_the_largest_size_is_decoded(media: str) -> None:
-    noise = {"noise": "x" * BODY_BYTES} | {f"key {number}": number for number in range(10_000)}
-    for kind in REQUESTS:
-        attempt(codec.encode(noise, media), kind, media)
 
 
 @pytest.mark.parametrize(

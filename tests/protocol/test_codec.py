@@ -4,15 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from cloudpar_protocol import codec
 from cloudpar_protocol.errors import UnsupportedVersion
 from cloudpar_protocol.limits import PROTOCOL_VERSION
 from cloudpar_protocol.routes import ROUTES
 from cloudpar_protocol_tools.samples import message_types, samples
-from protocol.messages import messages
 
 TOPS: list[type[msgspec.Struct]] = [
     codec.ErrorReply,
@@ -22,15 +19,6 @@ VERSIONED = [kind for kind in TOPS if "v" in kind.__struct_fields__]
 MEDIA = [codec.MSGPACK, codec.JSON]
 
 
-@pytest.mark.parametrize("media", MEDIA)
-@pytest.mark.parametrize("kind", TOPS, ids=lambda kind: kind.__name__)
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(data=st.data())
-def test_an_encoded_message_decodes_to_the_same(kind: type[msgspec.Struct], media: str, data: st.DataObject) -> None:
-    message = data.draw(messages(kind))
-    assert codec.decode(codec.encode(message, media), kind, media) == message
-
-
 def test_every_message_carries_the_version() -> None:
     assert VERSIONED == TOPS
     assert all(codec.decode(b"\x80", kind).v == PROTOCOL_VERSION for kind in TOPS if not _required(kind))  # type: ignore[attr-defined]
@@ -38,7 +26,7 @@ def test_every_message_carries_the_version() -> None:
 
 @pytest.mark.parametrize("media", MEDIA)
 @pytest.mark.parametrize("kind", TOPS, ids=lambda kind: kind.__name__)
-def test_unknown_fields_are_ignored(kind: type[msgspec.Struct], media: str) -> None:
+def test_a_message_arrives_unchanged_and_its_unknown_fields_are_ignored(kind: type[msgspec.Struct], media: str) -> None:
     for message in samples(kind):
         body = _plain(message) | {"from_the_future": {"x": [1, None, {"y": "z"}]}, "": 1.5}
         assert codec.decode(codec.encode(body, media), kind, media) == message
