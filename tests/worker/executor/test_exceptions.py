@@ -52,11 +52,9 @@ def test_an_exception_that_does_not_pickle_comes_as_text(pool: ScriptedMaster) -
     (result,) = run(pool, fail)
     assert result.outcome == "error"
     assert result.data is None
-    assert result.message is not None
-    assert "Locked: ('cannot travel'" in result.message
-    assert "comes as text only: its attribute 'args' does not pickle" in result.message
-    assert result.traceback is not None
-    assert "in fail" in result.traceback
+    assert "Locked: ('cannot travel'" in (result.message or "")
+    assert "comes as text only: its attribute 'args' does not pickle" in (result.message or "")
+    assert "in fail" in (result.traceback or "")
 
 
 def test_an_exception_with_a_constructor_of_its_own_comes_back_whole(pool: ScriptedMaster) -> None:
@@ -90,9 +88,8 @@ def test_a_long_traceback_is_cut_in_the_middle(pool: ScriptedMaster) -> None:
 def test_a_result_that_does_not_pickle_says_what_to_do(pool: ScriptedMaster) -> None:
     (result,) = run(pool, lambda _number: threading.Lock())
     assert result.outcome == "unpicklable"
-    assert result.message is not None
-    assert "_thread.lock" in result.message
-    assert "return plain data" in result.message
+    assert "_thread.lock" in (result.message or "")
+    assert "return plain data" in (result.message or "")
 
 
 def test_a_module_that_is_missing_here_is_named(pool: ScriptedMaster) -> None:

@@ -50,7 +50,6 @@ def test_endless_output_is_stopped(pool: ScriptedMaster) -> None:
 
     (result,) = run(pool, spam)
     assert result.outcome == "crashed"
-    assert result.message is not None
-    assert "standard output and error" in result.message
+    assert "standard output and error" in (result.message or "")
     assert result.stderr is not None
     assert len(result.stderr) <= 64 * 1024
