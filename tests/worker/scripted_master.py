@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from cloudpar_protocol import codec, routes
-from cloudpar_protocol.errors import BadRequest, InvalidToken, RequestError, Unavailable
+from cloudpar_protocol.errors import InvalidToken, RequestError, Unavailable
 from cloudpar_protocol.payloads import Link, TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeasesReply,
@@ -220,6 +220,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-
-__all__ = ["HANG_S", "LEASE_S", "TOKEN", "BadRequest", "ScriptedMaster"]

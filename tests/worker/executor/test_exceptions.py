@@ -57,21 +57,6 @@ def test_an_exception_that_does_not_pickle_comes_as_text(pool: ScriptedMaster) -
     assert "in fail" in (result.traceback or "")
 
 
-def test_an_exception_with_a_constructor_of_its_own_comes_back_whole(pool: ScriptedMaster) -> None:
-    class Needy(Exception):
-        def __init__(self, *, reason: str) -> None:
-            super().__init__(f"because {reason}")
-            self.reason = reason
-
-    def fail(_number: int) -> None:
-        raise Needy(reason="of this")
-
-    (result,) = run(pool, fail)
-    with pytest.raises(Needy, match="because of this") as caught:
-        raise error_of(result)
-    assert caught.value.reason == "of this"
-
-
 def test_a_long_traceback_is_cut_in_the_middle(pool: ScriptedMaster) -> None:
     def fail(_number: int) -> None:
         raise ValueError("start " + "x" * 10**6 + " end")

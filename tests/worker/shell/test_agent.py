@@ -108,16 +108,6 @@ def test_a_lease_whose_payload_is_gone_expires(master: ScriptedMaster, start_age
     assert "cannot download the payload of package" in agent.log
 
 
-def test_a_package_of_another_python_is_refused_with_advice(master: ScriptedMaster, start_agent: StartAgent) -> None:
-    start_agent()
-    lease = lease_of(abs, 10, python="2.7")
-    master.hand_out(lease)
-    master.wait(lambda: bool(master.publications))
-    (publication,) = master.publications
-    assert (publication.refused, publication.closes, publication.results) == ("python", True, [])
-    assert "2.7" in (publication.message or "")
-
-
 def test_a_cancelled_package_is_stopped_and_charged(
     master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
 ) -> None:
@@ -251,15 +241,6 @@ def test_no_process_outlives_the_agent(
     assert not psutil.wait_procs(family, timeout=HANG_S)[1]
 
 
-def test_a_killed_zygote_is_replaced(master: ScriptedMaster, start_agent: StartAgent) -> None:
-    agent = start_agent()
-    (zygote,) = agent.zygotes()
-    agent.kill_zygote(zygote)
-    lease = lease_of(abs, 10)
-    master.hand_out(lease)
-    assert len(master.wait_for_results(10)) == 10
-
-
 def test_no_result_is_lost_while_the_master_is_away(
     master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
 ) -> None:
@@ -340,15 +321,22 @@ def test_the_agent_waits_for_an_unreachable_master(start_agent: StartAgent, mast
     assert agent.wait() == 0
 
 
-def test_invalid_settings_are_refused() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "cloudpar_worker", "--stdin"],
-        input=b'{"endpoint": "http://127.0.0.1:1"}\n',
-        capture_output=True,
-        check=False,
-    )
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (b'{"endpoint": "http://127.0.0.1:1"}', b"token"),
+        (
+            b'{"endpoint": "http://127.0.0.1:1", "token": "t", "executors": 1, "pythons": {"3.99": "/x"}}',
+            b"Python 3.99",
+        ),
+    ],
+    ids=["a field", "an interpreter"],
+)
+def test_settings_that_lack_something_are_refused(settings: bytes, named: bytes) -> None:
+    command = [sys.executable, "-m", "cloudpar_worker", "--stdin"]
+    done = subprocess.run(command, input=settings + b"\n", capture_output=True, check=False)
     assert done.returncode == 2
-    assert b"token" in done.stderr
+    assert named in done.stderr
 
 
 def test_an_executor_that_leaks_is_replaced_between_tasks(master: ScriptedMaster, start_agent: StartAgent) -> None:

@@ -18,7 +18,7 @@ from cloudpar_protocol.transport.retries import Stopped
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, RetrieveTasks, RetrieveTasksReply
 from cloudpar_worker.core.lease_record import LeaseRecord
 from cloudpar_worker.shell import reach as reach_module
-from cloudpar_worker.shell.master_client import MasterClient, PayloadRefused
+from cloudpar_worker.shell.master_client import MasterClient
 from cloudpar_worker.shell.reach import Reach
 from worker.leases import lease_of
 from worker.scripted_master import TOKEN, ScriptedMaster
@@ -61,12 +61,6 @@ def test_a_beat_that_fails_is_not_repeated(master: ScriptedMaster) -> None:
     client.call(routes.GIVE_BACK, GiveBack(worker_id="w", returns=[record.give_back(1)]))
     assert repeated == 3
     client._channel.close()
-
-
-def test_an_expired_link_is_refused(master: ScriptedMaster, client: MasterClient) -> None:
-    master.set(refused_uploads=1)
-    with pytest.raises(PayloadRefused, match="403"):
-        client.put(Link("PUT", f"{master.endpoint}/blob/results/l/0"), [b"result"])
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, *given: OSError | Answer) -> list[str]:
