@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cloudpar_protocol import seals as module
-from cloudpar_protocol.payloads import BlobRef, InlineData, RangeData, TaskCode, TaskResult
+from cloudpar_protocol.payloads import BlobRef, InlineData, RangeData, TaskCode, TaskData, TaskResult
 from cloudpar_protocol.seals import LARGE_BYTES, SEALED, Seals, is_sealed, package_id
 
 KEY = bytes(range(32))
 PACKAGE = package_id("account", "key", sealed=True)
 CODE = TaskCode("a" * 64, b"code")
+RANGED = RangeData(3, -1)
 VECTORS = Path(module.__file__).parents[1] / "vectors" / "seals.json"
 
 
@@ -68,23 +69,28 @@ def test_the_seal_of_a_large_payload_covers_its_digest() -> None:
     assert seals.data(1, digest) != seals.data(1, largest + b"x")
 
 
+def code_seal(
+    code: TaskCode = CODE, data: TaskData = RANGED, *, key: bytes = KEY, package: str = PACKAGE, **changes: Any
+) -> bytes:
+    """The seal of task code, called in the usual way but for some changes."""
+    how: dict[str, Any] = {"call": "value", "codec": "pickle", "python": "3.11", "tasks": 7}
+    return Seals(key, package).code(code, data, **(how | changes))
+
+
 def test_the_seal_of_task_code_covers_everything_that_decides_what_runs() -> None:
-    seals, ranged = Seals(KEY, PACKAGE), RangeData(3, -1)
-    seal = seals.code(CODE, ranged, call="value", codec="pickle", python="3.11", tasks=7)
+    seal = code_seal()
     assert seal == whole("code", "pickle", "a" * 64, "value", "pickle", "3.11", "7", "range 3 -1")
     others = {
-        seals.code(replace(CODE, hash="b" * 64), ranged, call="value", codec="pickle", python="3.11", tasks=7),
-        seals.code(TaskCode("a" * 64, reference="a:b"), ranged, call="value", codec="pickle", python="3.11", tasks=7),
-        seals.code(CODE, RangeData(3, 1), call="value", codec="pickle", python="3.11", tasks=7),
-        seals.code(CODE, InlineData([]), call="value", codec="pickle", python="3.11", tasks=7),
-        seals.code(CODE, ranged, call="args", codec="pickle", python="3.11", tasks=7),
-        seals.code(CODE, ranged, call="value", codec="msgpack", python="3.11", tasks=7),
-        seals.code(CODE, ranged, call="value", codec="pickle", python="3.12", tasks=7),
-        seals.code(CODE, ranged, call="value", codec="pickle", python="3.11", tasks=8),
-        Seals(KEY, package_id("account", "other", sealed=True)).code(
-            CODE, ranged, call="value", codec="pickle", python="3.11", tasks=7
-        ),
-        Seals(bytes(32), PACKAGE).code(CODE, ranged, call="value", codec="pickle", python="3.11", tasks=7),
+        code_seal(replace(CODE, hash="b" * 64)),
+        code_seal(TaskCode("a" * 64, reference="a:b")),
+        code_seal(data=RangeData(3, 1)),
+        code_seal(data=InlineData([])),
+        code_seal(call="args"),
+        code_seal(codec="msgpack"),
+        code_seal(python="3.12"),
+        code_seal(tasks=8),
+        code_seal(package=package_id("account", "other", sealed=True)),
+        code_seal(key=bytes(32)),
     }
     assert len(others | {seal}) == 11
 

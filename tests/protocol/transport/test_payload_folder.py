@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -9,6 +10,11 @@ import pytest
 
 from cloudpar_protocol.errors import BadRequest, NotFound
 from cloudpar_protocol.transport.payload_folder import MAPPED_BYTES, UPLOAD, PayloadFolder
+
+
+def uses(folder: PayloadFolder, url: str) -> list[Callable[[], object]]:
+    """All ways to use a link."""
+    return [lambda: folder.get(url, 0, 1), lambda: folder.put(url, [b"other"]), lambda: folder.view(url, 0, 1)]
 
 
 def test_a_payload_is_written_once_and_read_in_parts(tmp_path: Path) -> None:
@@ -72,10 +78,9 @@ def test_a_draft_can_be_closed_after_its_folder_was_removed(tmp_path: Path) -> N
 
 def test_a_payload_that_was_deleted_is_not_found(tmp_path: Path) -> None:
     folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "k").as_uri()
-    with pytest.raises(NotFound, match="deleted"):
-        folder.get(url, 0, 1)
-    with pytest.raises(NotFound, match="deleted"):
-        folder.view(url, 0, 1)
+    for read in folder.get, folder.view:
+        with pytest.raises(NotFound, match="deleted"):
+            read(url, 0, 1)
 
 
 def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
@@ -85,12 +90,9 @@ def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> 
     (inside / "link").symlink_to(outside)
     folder = PayloadFolder(str(inside))
     for path in (outside, inside / ".." / "outside", inside / "link", tmp_path / "inside2" / "k"):
-        with pytest.raises(BadRequest, match="outside the folder"):
-            folder.get(f"file://{path}", 0, 1)
-        with pytest.raises(BadRequest, match="outside the folder"):
-            folder.put(f"file://{path}", [b"other"])
-        with pytest.raises(BadRequest, match="outside the folder"):
-            folder.view(f"file://{path}", 0, 1)
+        for use in uses(folder, f"file://{path}"):
+            with pytest.raises(BadRequest, match="outside the folder"):
+                use()
         with folder.draft() as draft, pytest.raises(BadRequest, match="outside the folder"):
             folder.publish(f"file://{path}", draft)
     assert outside.read_bytes() == b"private"
@@ -99,7 +101,7 @@ def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> 
 
 def test_a_folder_that_was_removed_is_not_made_again(tmp_path: Path) -> None:
     folder, url = PayloadFolder(str(tmp_path / "data")), (tmp_path / "data" / "blobs" / "k").as_uri()
-    for use in (lambda: folder.put(url, [b"payload"]), lambda: folder.view(url, 0, 1), folder.draft):
+    for use in (*uses(folder, url), folder.draft):
         with pytest.raises(NotFound, match="data, where this pool keeps its payloads, was removed: make a new pool"):
             use()
     assert not list(tmp_path.iterdir())
@@ -111,11 +113,6 @@ def test_a_folder_that_another_user_has_made_meanwhile_is_not_used(
     folder, url = PayloadFolder(str(tmp_path)), (tmp_path / "k").as_uri()
     (tmp_path / "k").write_bytes(b"theirs")
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    with pytest.raises(BadRequest, match="belongs to another user"):
-        folder.get(url, 0, 1)
-    with pytest.raises(BadRequest, match="belongs to another user"):
-        folder.put(url, [b"mine"])
-    with pytest.raises(BadRequest, match="belongs to another user"):
-        folder.view(url, 0, 1)
-    with pytest.raises(BadRequest, match="belongs to another user"):
-        folder.draft()
+    for use in (*uses(folder, url), folder.draft):
+        with pytest.raises(BadRequest, match="belongs to another user"):
+            use()

@@ -1,9 +1,10 @@
 """The worker says which mechanisms a machine lacks, and what that means."""
 
 import os
-import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -44,15 +45,30 @@ def test_a_worker_as_root_without_user_ids_for_executors_is_refused(
     assert (refusal(mechanisms(tempfile.gettempdir(), [])) is not None) is refused
 
 
-def test_a_refused_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1, isolation="shared")
+def start(monkeypatch: pytest.MonkeyPatch, *, user: int, obstacle: str, readable: Sequence[str] = ()) -> int:
+    """Start a shared worker up to its zygotes; return its exit code, or -1 if it reaches them."""
+
+    def reach(*_: object) -> NoReturn:
+        raise SystemExit(-1)
+
+    settings = WorkerSettings(
+        endpoint="http://127.0.0.1:1", token="t", executors=1, isolation="shared", readable=list(readable)
+    )
     monkeypatch.setattr("sys.argv", ["cloudpar_worker", "--stdin"])
     monkeypatch.setattr(worker, "parse", lambda _: settings)
     monkeypatch.setattr(worker, "hide_memory", lambda: None)
-    monkeypatch.setattr(worker, "Zygotes", lambda *_: pytest.fail("it starts"))
-    monkeypatch.setattr(uid_pool, "obstacle", lambda _: HINDRANCE)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert worker.main() == 2
+    monkeypatch.setattr(worker, "answering", lambda _: [])
+    monkeypatch.setattr(worker, "Zygotes", reach)
+    monkeypatch.setattr(uid_pool, "obstacle", lambda _: obstacle)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    try:
+        return worker.main()
+    except SystemExit:
+        return -1
+
+
+def test_a_refused_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert start(monkeypatch, user=0, obstacle=HINDRANCE) == 2
     printed = capsys.readouterr().err
     assert printed.startswith(
         "cloudpar worker: cannot give each executor a user of its own, so it does not start as root"
@@ -66,18 +82,8 @@ def test_paths_that_executors_cannot_read_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, own_uids: bool
 ) -> None:
     named = str(tmp_path / "data")
-    settings = WorkerSettings(
-        endpoint="http://127.0.0.1:1", token="t", executors=1, isolation="shared", readable=["/usr", named]
-    )
-    monkeypatch.setattr("sys.argv", ["cloudpar_worker", "--stdin"])
-    monkeypatch.setattr(worker, "parse", lambda _: settings)
-    monkeypatch.setattr(worker, "hide_memory", lambda: None)
-    monkeypatch.setattr(worker, "answering", lambda _: [])
-    monkeypatch.setattr(worker, "Zygotes", lambda *_: sys.exit("it starts"))
-    monkeypatch.setattr(uid_pool, "obstacle", lambda _: "" if own_uids else HINDRANCE)
-    monkeypatch.setattr(os, "geteuid", lambda: 0 if own_uids else 1000)
-    with pytest.raises(SystemExit, match="it starts"):
-        worker.main()
+    user, obstacle = (0, "") if own_uids else (1000, HINDRANCE)
+    assert start(monkeypatch, user=user, obstacle=obstacle, readable=["/usr", named]) == -1
     assert (f"warning: tasks cannot read {named}: let other users read" in capsys.readouterr().err) is own_uids
 
 
