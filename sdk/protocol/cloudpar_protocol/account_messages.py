@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from .limits import PROTOCOL_VERSION
+from .message import Message
 from .payloads import Hash, Id, Micros
 
 ACCOUNT_NAME_CHARS = 100
@@ -22,41 +22,36 @@ class Account(Struct, frozen=True, kw_only=True):
     created_at: float
 
 
-class CreateAccount(Struct, frozen=True, kw_only=True):
+class CreateAccount(Message, frozen=True, kw_only=True):
     """Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token."""
 
-    v: int = PROTOCOL_VERSION
     idempotency_key: Id
     name: Annotated[str, Meta(min_length=1, max_length=ACCOUNT_NAME_CHARS)]
     token_hash: Hash
     quota_us: Micros
 
 
-class GrantQuota(Struct, frozen=True, kw_only=True):
+class GrantQuota(Message, frozen=True, kw_only=True):
     """Add compute time. A negative amount takes some back, but never more than is unspent."""
 
-    v: int = PROTOCOL_VERSION
     idempotency_key: Id
     account_id: Id
     quota_us: Annotated[int, Meta(ge=-(2**62), le=2**62)]
 
 
-class RevokeAccount(Struct, frozen=True, kw_only=True):
+class RevokeAccount(Message, frozen=True, kw_only=True):
     """Refuse the account's token from now on, and cancel its running packages."""
 
-    v: int = PROTOCOL_VERSION
     account_id: Id
 
 
-class AccountReply(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class AccountReply(Message, frozen=True, kw_only=True):
     account: Account
 
 
-class ListAccounts(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class ListAccounts(Message, frozen=True, kw_only=True):
+    pass
 
 
-class ListAccountsReply(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class ListAccountsReply(Message, frozen=True, kw_only=True):
     accounts: list[Account]

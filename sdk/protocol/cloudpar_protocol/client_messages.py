@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION
+from .limits import BULK_ITEMS, HOLD_S
+from .message import Message
 from .payloads import (
     BlobKey,
     CallStyle,
@@ -39,16 +40,13 @@ PackageState = Literal["running", "completed", "error", "failed", "cancelled", "
 """A package's state in the answer to await_tasks. "error": every task has a result, and some results are errors."""
 
 
-class Hello(Struct, frozen=True, kw_only=True):
+class Hello(Message, frozen=True, kw_only=True):
     """Check the connection and the token."""
 
-    v: int = PROTOCOL_VERSION
 
-
-class HelloReply(Struct, frozen=True, kw_only=True):
+class HelloReply(Message, frozen=True, kw_only=True):
     """The caller's role and account. `seal_key` makes and verifies a user's seals; None: this master has no seals."""
 
-    v: int = PROTOCOL_VERSION
     release: str
     role: Literal["user", "worker", "admin"]
     account_id: str | None = None
@@ -79,8 +77,7 @@ class Upload(Struct, frozen=True, kw_only=True):
     upload_id: UploadId | None = None
 
 
-class PrepareUploads(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class PrepareUploads(Message, frozen=True, kw_only=True):
     uploads: Annotated[list[Upload], Meta(max_length=BULK_ITEMS)]
 
 
@@ -92,12 +89,11 @@ class PreparedUpload(Struct, frozen=True, kw_only=True):
     parts: Parts | None = None
 
 
-class PrepareUploadsReply(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class PrepareUploadsReply(Message, frozen=True, kw_only=True):
     uploads: list[PreparedUpload]
 
 
-class StartTasks(Struct, frozen=True, kw_only=True):
+class StartTasks(Message, frozen=True, kw_only=True):
     """Start a package of n tasks.
 
     Attributes:
@@ -117,7 +113,6 @@ class StartTasks(Struct, frozen=True, kw_only=True):
         threads_per_task: The limit of numeric libraries in each task; None: the worker's own limit.
     """
 
-    v: int = PROTOCOL_VERSION
     idempotency_key: Id
     session: Id = "-"
     name: Name = ""
@@ -136,8 +131,7 @@ class StartTasks(Struct, frozen=True, kw_only=True):
     depth: Depth = 0
 
 
-class StartTasksReply(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class StartTasksReply(Message, frozen=True, kw_only=True):
     package_id: str
 
 
@@ -148,7 +142,7 @@ class Cursor(Struct, frozen=True, kw_only=True):
     cursor: Natural = 0
 
 
-class AwaitTasks(Struct, frozen=True, kw_only=True):
+class AwaitTasks(Message, frozen=True, kw_only=True):
     """Read the news of packages. An embedded master may hold the request for up to `hold_s` until there is some.
 
     Attributes:
@@ -156,7 +150,6 @@ class AwaitTasks(Struct, frozen=True, kw_only=True):
             instead of an error.
     """
 
-    v: int = PROTOCOL_VERSION
     session: Id = "-"
     packages: Annotated[list[Cursor], Meta(min_length=1, max_length=BULK_ITEMS)]
     hold_s: Annotated[float, Meta(ge=0, le=HOLD_S)] = 0.0
@@ -242,7 +235,7 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class AwaitTasksReply(Struct, frozen=True, kw_only=True):
+class AwaitTasksReply(Message, frozen=True, kw_only=True):
     """Packages in the order of the request. An unknown or deleted package has a text in `missing` instead of a status.
 
     `fleet` is present while one of the packages waits for its first workers, if the master knows of a fleet.
@@ -250,7 +243,6 @@ class AwaitTasksReply(Struct, frozen=True, kw_only=True):
     then contain no packages.
     """
 
-    v: int = PROTOCOL_VERSION
     packages: list[PackageStatus]
     missing: dict[str, str] = {}
     retry_after_s: Seconds = 0.0
@@ -258,42 +250,38 @@ class AwaitTasksReply(Struct, frozen=True, kw_only=True):
     unwritable: Unwritable | None = None
 
 
-class CancelTasks(Struct, frozen=True, kw_only=True):
+class CancelTasks(Message, frozen=True, kw_only=True):
     """Cancel the whole package, or (with `ranges`) some of its tasks. The reply comes once the master has decided.
 
     `only_queued`: tasks that a worker has taken run on, and all other tasks of the package are cancelled.
     """
 
-    v: int = PROTOCOL_VERSION
     package_id: Id
     ranges: Annotated[list[Range], Meta(max_length=100)] | None = None
     only_queued: bool = False
 
 
-class CancelTasksReply(Struct, frozen=True, kw_only=True):
+class CancelTasksReply(Message, frozen=True, kw_only=True):
     """`cancelled`: the tasks that will have no value because of this call; of a whole package, all without a result."""
 
-    v: int = PROTOCOL_VERSION
     state: PackageState
     cancelled: list[Range] = []
     charged_us: Micros = 0
 
 
-class Acknowledge(Struct, frozen=True, kw_only=True):
+class Acknowledge(Message, frozen=True, kw_only=True):
     """Free the storage of packages whose results are no longer needed. A running package is cancelled first."""
 
-    v: int = PROTOCOL_VERSION
     package_ids: Annotated[list[Id], Meta(min_length=1, max_length=BULK_ITEMS)]
 
 
-class AcknowledgeReply(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class AcknowledgeReply(Message, frozen=True, kw_only=True):
+    pass
 
 
-class ListPackages(Struct, frozen=True, kw_only=True):
+class ListPackages(Message, frozen=True, kw_only=True):
     """The account's packages, newest first; an admin sees every account's."""
 
-    v: int = PROTOCOL_VERSION
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
@@ -312,9 +300,8 @@ class PackageSummary(Struct, frozen=True, kw_only=True):
     set_aside: list[Unfit] = []
 
 
-class ListPackagesReply(Struct, frozen=True, kw_only=True):
+class ListPackagesReply(Message, frozen=True, kw_only=True):
     """`executors` published recently for any listed running package, each counted once; None: the master is older."""
 
-    v: int = PROTOCOL_VERSION
     packages: list[PackageSummary]
     executors: Count | None = None

@@ -16,6 +16,7 @@ import msgspec
 
 from .errors import REQUEST_ERRORS, BadRequest, InternalError, RateLimited, RequestError, UnsupportedVersion
 from .limits import PROTOCOL_VERSION
+from .message import Message
 
 T = TypeVar("T")
 
@@ -32,18 +33,13 @@ _to_msgpack = msgspec.msgpack.Encoder()
 _to_json = msgspec.json.Encoder()
 
 
-class ErrorReply(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorReply(Message, frozen=True, kw_only=True):
     """The body of every answer whose status is not 200."""
 
-    v: int = PROTOCOL_VERSION
     code: str
     message: str
     retryable: bool = False
     retry_after_s: float | None = None
-
-
-class _Versioned(msgspec.Struct):
-    v: int = PROTOCOL_VERSION
 
 
 @cache
@@ -70,14 +66,14 @@ def decode(body: bytes, kind: type[T], media: str = MSGPACK) -> T:
             message_text = f"the request speaks protocol {_version(body, media)}, this side speaks {PROTOCOL_VERSION}"
             raise UnsupportedVersion(f"{message_text}: update the older one") from None
         raise BadRequest(f"not a valid {kind.__name__}: {error}") from None
-    if getattr(message, "v", PROTOCOL_VERSION) > PROTOCOL_VERSION:
-        raise UnsupportedVersion(f"protocol {message.v} is newer than {PROTOCOL_VERSION}: update this side")  # type: ignore[attr-defined]
+    if isinstance(message, Message) and message.v > PROTOCOL_VERSION:
+        raise UnsupportedVersion(f"protocol {message.v} is newer than {PROTOCOL_VERSION}: update this side")
     return message
 
 
 def _version(body: bytes, media: str) -> int:
     try:
-        version: int = _decoder(_Versioned, media).decode(body).v
+        version: int = _decoder(Message, media).decode(body).v
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return PROTOCOL_VERSION
     return version

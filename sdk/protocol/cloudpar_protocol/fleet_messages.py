@@ -2,14 +2,12 @@
 
 from msgspec import Struct
 
-from .limits import PROTOCOL_VERSION
+from .message import Message
 from .payloads import Count
 
 
-class ListWorkers(Struct, frozen=True, kw_only=True):
+class ListWorkers(Message, frozen=True, kw_only=True):
     """List the workers that sent a request within the last minute, and what each of them cannot run."""
-
-    v: int = PROTOCOL_VERSION
 
 
 class SetAside(Struct, frozen=True, kw_only=True):
@@ -44,9 +42,8 @@ class ConnectedWorker(Struct, frozen=True, kw_only=True):
     set_aside: list[SetAside] = []
 
 
-class ListWorkersReply(Struct, frozen=True, kw_only=True):
+class ListWorkersReply(Message, frozen=True, kw_only=True):
     """The workers, ordered by host. `now` is the master's clock, for comparison with `seen_at`."""
 
-    v: int = PROTOCOL_VERSION
     now: float
     workers: list[ConnectedWorker] = []

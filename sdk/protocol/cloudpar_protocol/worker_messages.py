@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from .limits import BULK_ITEMS, HOLD_S, PROTOCOL_VERSION, PUBLICATION_TASKS
+from .limits import BULK_ITEMS, HOLD_S, PUBLICATION_TASKS
+from .message import Message
 from .payloads import (
     CallStyle,
     Codec,
@@ -38,7 +39,7 @@ LeaseState = Literal["wanted", "finished", "ended"]
 (cancelled or failed): stop its running tasks, publish them with their time, and drop the rest."""
 
 
-class RetrieveTasks(Struct, frozen=True, kw_only=True):
+class RetrieveTasks(Message, frozen=True, kw_only=True):
     """Retrieve up to `chunks` chunks.
 
     Attributes:
@@ -55,7 +56,6 @@ class RetrieveTasks(Struct, frozen=True, kw_only=True):
         again: The worker repeats this request, since it got no answer.
     """
 
-    v: int = PROTOCOL_VERSION
     attempt_id: Id
     worker_id: Id
     executors: Annotated[int, Meta(ge=1, le=10_000)]
@@ -147,7 +147,7 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
     depth: Depth = 0
 
 
-class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
+class RetrieveTasksReply(Message, frozen=True, kw_only=True):
     """The leases; without one, the worker sends its next request after `retry_after_s`.
 
     Attributes:
@@ -155,7 +155,6 @@ class RetrieveTasksReply(Struct, frozen=True, kw_only=True):
         waiting: A chunk of a package that is not in `besides` is waiting.
     """
 
-    v: int = PROTOCOL_VERSION
     leases: list[Lease] = []
     retry_after_s: Seconds = 0.0
     holds: bool = False
@@ -179,8 +178,7 @@ class PrepareResult(Struct, frozen=True, kw_only=True):
     upload_id: UploadId | None = None
 
 
-class PrepareResults(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class PrepareResults(Message, frozen=True, kw_only=True):
     results: Annotated[list[PrepareResult], Meta(min_length=1, max_length=BULK_ITEMS)]
 
 
@@ -192,8 +190,7 @@ class PreparedResult(Struct, frozen=True, kw_only=True):
     parts: Parts | None = None
 
 
-class PrepareResultsReply(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class PrepareResultsReply(Message, frozen=True, kw_only=True):
     results: list[PreparedResult]
 
 
@@ -222,10 +219,9 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class PublishResults(Struct, frozen=True, kw_only=True):
+class PublishResults(Message, frozen=True, kw_only=True):
     """`seals`: results of sealed packages have their seals. For a worker without seals, the master makes them."""
 
-    v: int = PROTOCOL_VERSION
     worker_id: Id
     executors: Annotated[int, Meta(ge=1, le=10_000)]
     publications: Annotated[list[Publication], Meta(min_length=1, max_length=BULK_ITEMS)]
@@ -242,7 +238,7 @@ class LeaseView(Struct, frozen=True, kw_only=True):
     budget_us: Micros = 0
 
 
-class PublishResultsReply(Struct, frozen=True, kw_only=True):
+class PublishResultsReply(Message, frozen=True, kw_only=True):
     """Every publication is stored durably.
 
     Attributes:
@@ -251,29 +247,26 @@ class PublishResultsReply(Struct, frozen=True, kw_only=True):
             with `besides`, as soon as one of its executors is free.
     """
 
-    v: int = PROTOCOL_VERSION
     leases: list[LeaseView]
     hungry: bool = False
     waiting: bool = False
 
 
-class ExtendLeases(Struct, frozen=True, kw_only=True):
+class ExtendLeases(Message, frozen=True, kw_only=True):
     """Extend leases, which shows that the worker is alive.
 
     Attributes:
         unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master.
     """
 
-    v: int = PROTOCOL_VERSION
     worker_id: Id
     leases: Annotated[list[LeaseRef], Meta(min_length=1, max_length=BULK_ITEMS)]
     unwritable: Unwritable | None = None
 
 
-class ExtendLeasesReply(Struct, frozen=True, kw_only=True):
+class ExtendLeasesReply(Message, frozen=True, kw_only=True):
     """`hungry`, `waiting`: as in PublishResultsReply."""
 
-    v: int = PROTOCOL_VERSION
     leases: list[LeaseView]
     hungry: bool = False
     waiting: bool = False
@@ -297,7 +290,7 @@ class Return(LeaseRef, frozen=True, kw_only=True):
     used_us: Micros = 0
 
 
-class GiveBack(Struct, frozen=True, kw_only=True):
+class GiveBack(Message, frozen=True, kw_only=True):
     """Return tasks that the worker will not run.
 
     Attributes:
@@ -305,11 +298,10 @@ class GiveBack(Struct, frozen=True, kw_only=True):
             empty. A master of an earlier release refuses that; the worker ends nevertheless.
     """
 
-    v: int = PROTOCOL_VERSION
     worker_id: Id
     returns: Annotated[list[Return], Meta(max_length=BULK_ITEMS)]
     leaving: bool = False
 
 
-class GiveBackReply(Struct, frozen=True, kw_only=True):
-    v: int = PROTOCOL_VERSION
+class GiveBackReply(Message, frozen=True, kw_only=True):
+    pass
