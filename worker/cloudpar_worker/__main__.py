@@ -55,7 +55,7 @@ def main() -> int:
         print(f"cloudpar: warning: tasks cannot read {shut}: {fix}", file=sys.stderr, flush=True)
     for cost in costs(found):
         print(f"cloudpar: {cost}", file=sys.stderr, flush=True)
-    zygotes = Zygotes(settings.interpreters, settings.tmp, confinement, settings.threads_per_task, settings.own_pool)
+    zygotes = Zygotes(settings, confinement)
     rest_capabilities()
     from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - the imports run while the zygote starts
 

@@ -190,13 +190,7 @@ class TaskLost(TaskError):
     """Several workers in a row were lost while they ran this task."""
 
 
-REQUEST_ERRORS: dict[str, type[RequestError]] = {
-    kind.code: kind
-    for kind in (
-        BadRequest, UnsupportedVersion, InvalidToken, QuotaExhausted, Forbidden, NotFound,
-        IdempotencyConflict, Gone, TooLarge, RateLimited, InternalError, Unavailable,
-    )
-}  # fmt: skip
+REQUEST_ERRORS: dict[str, type[RequestError]] = {kind.code: kind for kind in RequestError.__subclasses__()}
 """The error classes by their code on the wire."""
 
 Outcome = Literal["ok", "error", "timeout", "quota", "cancelled", "crashed", "memory", "lost", "unpicklable"]

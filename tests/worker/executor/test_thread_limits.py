@@ -10,7 +10,7 @@ from cli.operation import CLOUDPAR, Up, cloudpar, environment
 from cloudpar import Pool
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
-from cloudpar_worker.executor.thread_limits import VARIABLES, initial_limits
+from cloudpar_worker.executor.thread_limits import VARIABLES, thread_variables
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -88,11 +88,11 @@ def test_a_limit_that_is_no_number_of_threads_is_refused() -> None:
 
 
 def test_unset_variables_take_the_value_of_omp_num_threads() -> None:
-    assert set(initial_limits({}, None).values()) == {"1"}
-    assert set(initial_limits({"OMP_NUM_THREADS": "none", "MKL_NUM_THREADS": ""}, None).values()) == {"none", "1"}
-    found = initial_limits({"OMP_NUM_THREADS": "4,2", "MKL_NUM_THREADS": "3"}, None)
+    assert set(thread_variables({}, None).values()) == {"1"}
+    assert set(thread_variables({"OMP_NUM_THREADS": "none", "MKL_NUM_THREADS": ""}, None).values()) == {"none", "1"}
+    found = thread_variables({"OMP_NUM_THREADS": "4,2", "MKL_NUM_THREADS": "3"}, None)
     assert found == dict.fromkeys(VARIABLES, "4") | {"OMP_NUM_THREADS": "4,2", "MKL_NUM_THREADS": "3"}
-    assert set(initial_limits({"OMP_NUM_THREADS": "4"}, 2).values()) == {"2"}
+    assert set(thread_variables({"OMP_NUM_THREADS": "4"}, 2).values()) == {"2"}
 
 
 def test_an_executor_of_another_limit_is_replaced() -> None:

@@ -29,7 +29,7 @@ MODES = ["own-users", "one-user"] if os.geteuid() == 0 else ["one-user"]
 
 def python_for_all(folder: Path) -> str:
     """An interpreter that other users may read; without root, this machine's is one."""
-    if os.geteuid() != 0 or uid_pool.available(tempfile.gettempdir()):
+    if os.geteuid() != 0 or not uid_pool.obstacle(tempfile.gettempdir()):
         return sys.executable
     library = Path(sysconfig.get_path("stdlib"))
     base = Path(sys.base_prefix)

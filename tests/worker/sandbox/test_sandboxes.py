@@ -33,7 +33,7 @@ def test_a_user_id_with_remains_is_given_to_no_zygote(monkeypatch: pytest.Monkey
 def test_a_cleanup_waits_until_a_process_can_be_forked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernel, "adopt_orphans", lambda: None)
     monkeypatch.setattr(cleanup, "kill_orphans", lambda _: False)
-    monkeypatch.setattr(uid_pool, "available", lambda _: False)
+    monkeypatch.setattr(uid_pool, "obstacle", lambda _: "there is one")
     sandboxes = Sandboxes(Confinement(tmp=str(tmp_path)), [])
     folder = tmp_path / "left"
     folder.mkdir()
@@ -58,7 +58,7 @@ def test_a_cleanup_waits_until_a_process_can_be_forked(monkeypatch: pytest.Monke
 def test_an_executor_beside_unremovable_remains_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Otherwise a task could find what another account's executor left when its zygote was killed."""
     monkeypatch.setattr(kernel, "adopt_orphans", lambda: None)
-    monkeypatch.setattr(uid_pool, "available", lambda _: False)
+    monkeypatch.setattr(uid_pool, "obstacle", lambda _: "there is one")
     monkeypatch.setattr(cleanup, "remove_from", lambda _: False)
     sandboxes = Sandboxes(Confinement(tmp=str(tmp_path)), [])
     tmp_path.chmod(0o777)

@@ -22,7 +22,6 @@ def refused(*_: object) -> None:
 
 def test_with_all_rights_there_is_no_obstacle(tmp_path: Path) -> None:
     assert uid_pool.obstacle(str(tmp_path)) == ""
-    assert uid_pool.available(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +37,6 @@ def test_the_advice_names_what_was_refused(
 ) -> None:
     monkeypatch.setattr(where, refused)
     assert named in uid_pool.obstacle(str(tmp_path))
-    assert not uid_pool.available(str(tmp_path))
 
 
 def test_a_temporary_folder_that_others_cannot_write_is_named() -> None:

@@ -14,6 +14,7 @@ from selectors import DefaultSelector
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.shell import zygote_process
@@ -27,7 +28,7 @@ from worker.scripted_master import ScriptedMaster
 
 StartAgent = Callable[..., RunningAgent]
 OTHER = "3.99"
-SETTINGS = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1)
+SETTINGS = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1, pythons={OTHER: sys.executable})
 
 
 def script(path: Path, *lines: str) -> str:
@@ -80,10 +81,12 @@ def test_an_interpreter_that_does_not_start_stops_no_other_version(
     assert f"Python {OTHER} does not start" in agent.log
 
 
-def test_an_interpreter_that_vanishes_ends_its_executor(tmp_path: Path) -> None:
+def test_an_interpreter_that_vanishes_ends_its_executor(other_python: str) -> None:
     heard: list[on.Stimulus] = []
-    zygotes = Zygotes({PYTHON: sys.executable, OTHER: str(tmp_path / "none")}, None)
-    executors = Executors(zygotes, DefaultSelector(), SETTINGS, heard.append)
+    settings = replace(SETTINGS, pythons={OTHER: other_python})
+    zygotes = Zygotes(settings)
+    executors = Executors(zygotes, DefaultSelector(), settings, heard.append)
+    Path(other_python).unlink()
     zygotes.listen(executors, [])
     executors.spawn(1, OTHER)
     executors.kill(1)
@@ -94,7 +97,7 @@ def test_an_interpreter_that_vanishes_ends_its_executor(tmp_path: Path) -> None:
 def test_an_unused_zygote_ends() -> None:
     heard: list[on.Stimulus] = []
     selector = DefaultSelector()
-    zygotes = Zygotes({PYTHON: sys.executable, OTHER: sys.executable}, None)
+    zygotes = Zygotes(SETTINGS)
     executors = Executors(zygotes, selector, SETTINGS, heard.append)
     zygotes.listen(executors, [selector])
 
@@ -125,7 +128,7 @@ def test_an_agent_does_not_wait_for_a_zygote_with_a_long_cleanup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zygote_process, "ENDS_S", 0.1)
-    busy = ZygoteProcess(script(tmp_path / "python", "exec sleep 60"), None)
+    busy = ZygoteProcess(script(tmp_path / "python", "exec sleep 60"), SETTINGS)
     busy.close()
     busy._process.kill()
     busy._process.wait()

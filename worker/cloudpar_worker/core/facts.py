@@ -5,7 +5,7 @@ from typing import Final
 
 from cloudpar_protocol.limits import BULK_ITEMS
 from cloudpar_protocol.payloads import TaskResult, Unfit
-from cloudpar_protocol.worker_messages import Lease, Publication
+from cloudpar_protocol.worker_messages import Lease
 
 from . import instructions as do
 from .budgets import Budgets
@@ -124,12 +124,6 @@ class Facts:
         if executor.stop is None:
             executor.stop = stop
             self.out.append(do.Kill(executor.executor_id))
-
-    def send(self, publications: list[Publication]) -> None:
-        """Publish, if there is something to publish."""
-        if publications:
-            self.publish_jobs += 1
-            self.out.append(do.Publish(publications))
 
     def lacks_python(self, record: LeaseRecord) -> None:
         """Handle a lease whose version of Python this worker lacks.

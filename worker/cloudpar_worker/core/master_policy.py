@@ -184,7 +184,9 @@ def publish(facts: Facts, now_us: int) -> None:
             made += publishing.publications(record)
     # A lease publishes one batch at a time. What had to stay back goes right after the one under way.
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
-    facts.send(made)
+    if made:
+        facts.publish_jobs += 1
+        facts.out.append(do.Publish(made))
 
 
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:

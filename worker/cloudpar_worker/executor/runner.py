@@ -22,7 +22,7 @@ from .functions import FunctionCache
 from .lacks import lack
 from .recall import RecallPage
 from .refusals import Refusals
-from .thread_limits import limit_threads
+from .thread_limits import thread_variables
 from .waiting import TaskWaits
 
 _clock = time.monotonic_ns
@@ -76,7 +76,7 @@ class Runner:
             run = decode_run(body)
             # All runs of an executor have the same limit, and libraries read it once.
             if run.threads is not None and not self._started:
-                limit_threads(os.environ, run.threads)
+                os.environ |= thread_variables(os.environ, run.threads)
             self._functions.take(run.code_hash, run.code)
             self._waits.depth = run.depth
             self._run(run)

@@ -5,7 +5,7 @@ each core, so without a limit n executors run n * n threads, and each task takes
 read environment variables when they are loaded, so the variables are set before any task code runs.
 """
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Final
 
 DEFAULT_THREADS: Final = 1
@@ -27,15 +27,15 @@ VARIABLES: Final = (
 """PyTorch, PyArrow, scikit-learn, LightGBM and XGBoost take OMP_NUM_THREADS."""
 
 
-def initial_limits(environment: Mapping[str, str], threads: int | None) -> dict[str, str]:
-    """The variables that every executor of a worker starts with.
+def thread_variables(environment: Mapping[str, str], threads: int | None) -> dict[str, str]:
+    """The variables of a worker's executors, or of one executor. Libraries that are already loaded ignore a change.
 
-    A number with which the worker was started replaces all variables. Otherwise a variable that is set already stays,
-    and OMP_NUM_THREADS is the default of the others, because most libraries fall back to it themselves.
+    A number, with which the worker or the package was started, replaces all variables. Otherwise a variable that is set
+    already stays, and OMP_NUM_THREADS is the default of the others, because most libraries fall back to it themselves.
 
-    >>> initial_limits({}, 2)["MKL_NUM_THREADS"]
+    >>> thread_variables({}, 2)["MKL_NUM_THREADS"]
     '2'
-    >>> found = initial_limits({"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "3"}, None)
+    >>> found = thread_variables({"OMP_NUM_THREADS": "4", "MKL_NUM_THREADS": "3"}, None)
     >>> found["OMP_NUM_THREADS"], found["MKL_NUM_THREADS"], found["POLARS_MAX_THREADS"]
     ('4', '3', '4')
     """
@@ -43,11 +43,6 @@ def initial_limits(environment: Mapping[str, str], threads: int | None) -> dict[
         return dict.fromkeys(VARIABLES, str(threads))
     default = _first_level(environment.get("OMP_NUM_THREADS", "")) or str(DEFAULT_THREADS)
     return {name: environment.get(name) or default for name in VARIABLES}
-
-
-def limit_threads(environment: MutableMapping[str, str], threads: int) -> None:
-    """Set all variables. Libraries that are already loaded do not notice."""
-    environment.update(dict.fromkeys(VARIABLES, str(threads)))
 
 
 def _first_level(text: str) -> str:

@@ -109,12 +109,7 @@ def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
 
 def become(user: int) -> None:
     """Become this user for good: in the group of the same number only, and without capabilities."""
-    # The groups come first: after the change of user, the process may no longer change them and would keep root's.
-    os.setgroups([])
-    os.setresgid(user, user, user)
-    os.setresuid(user, user, user)
-    if LINUX:
-        set_capabilities(0, 0, 0)
+    act_as(user, user)
 
 
 def act_as(user: int, guard: int) -> None:
@@ -124,7 +119,7 @@ def act_as(user: int, guard: int) -> None:
     receives it. The latter become `guard`, which no other process has. Without it, task code could kill or stop the
     process that cleans up after it.
     """
-    # The groups come first, as in `become`.
+    # The groups come first: after the change of user, the process may no longer change them and would keep root's.
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(guard, user, guard)

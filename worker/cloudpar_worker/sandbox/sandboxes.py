@@ -6,7 +6,7 @@ import secrets
 import tempfile
 from collections.abc import Collection
 from glob import glob
-from typing import Final
+from typing import Final, NamedTuple
 
 from . import cleanup, kernel, syscall_filter, uid_pool
 from .confinement import Confinement
@@ -28,7 +28,7 @@ _SYSTEM: Final = (
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/nvidia*", "/dev/dri", "/dev/kfd")
 
 
-class Sandbox:
+class Sandbox(NamedTuple):
     """The sandbox of one executor.
 
     Attributes:
@@ -36,9 +36,8 @@ class Sandbox:
         uid: Its own user id; None if it runs under the zygote's.
     """
 
-    def __init__(self, folder: str, uid: int | None) -> None:
-        self.folder = folder
-        self.uid = uid
+    folder: str
+    uid: int | None
 
 
 class Sandboxes:
@@ -53,7 +52,7 @@ class Sandboxes:
         self._settings = settings
         self._executors = executors
         self._places = [settings.tmp, SHARED_MEMORY, "/var/tmp"]  # noqa: S108 - here all users may leave files
-        self._uids = UidPool(self._places) if uid_pool.available(settings.tmp) else None
+        self._uids = None if uid_pool.obstacle(settings.tmp) else UidPool(self._places)
         self._processes = settings.processes
         if self._uids is None:  # the kernel counts all processes of the user against the limit
             self._processes = settings.processes * settings.executors + sum(

@@ -18,7 +18,6 @@ Every second id is an executor's. The next id is its guard: the cleaning process
 send it signals.
 """
 
-
 _CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
 
 
@@ -58,11 +57,6 @@ def _found_by(user: int, tmp: str) -> str:
     except OSError as error:
         return f"let every user read its Python, as {error.filename}: take one in /usr or /opt, not in a home folder"
     return "" if os.access(tmp, os.W_OK | os.X_OK) else f"let every user write into {tmp}, as into /tmp"
-
-
-def available(tmp: str) -> bool:
-    """Whether this process can give executors user ids of their own."""
-    return not obstacle(tmp)
 
 
 def guard_uid(user: int) -> int:

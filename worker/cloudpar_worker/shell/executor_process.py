@@ -33,6 +33,7 @@ class ExecutorProcess:
         pid: Its process id; 0 until it is forked.
         ready: It has started and can get tasks.
         ended: It has closed its end of the channel.
+        recall_page: The page by which its tasks are recalled.
     """
 
     def __init__(self, executor_id: int, python: str, tmp: str | None) -> None:
@@ -48,7 +49,7 @@ class ExecutorProcess:
         self._theirs: socket.socket | None = theirs
         self._stdout, self._stderr = open_output(tmp), open_output(tmp)
         self._page = open_page(tmp)
-        self._recall = RecallPage(self._page)
+        self.recall_page = RecallPage(self._page)
         self._reader = ResultReader()
         self._buffer = bytearray(_READ_BYTES)
         self._unsent: deque[memoryview] = deque()
@@ -148,15 +149,6 @@ class ExecutorProcess:
         """What the running task has written to standard output and standard error."""
         return read_output(self._stdout), read_output(self._stderr)
 
-    def recall(self, first: int, end: int) -> None:
-        """Tell it to skip the tasks [first, end), counted from its first task ever."""
-        self._recall.recall(first, end)
-
-    @property
-    def started(self) -> int:
-        """How many tasks it has started or skipped."""
-        return self._recall.started
-
     def resident_bytes(self) -> int:
         """The memory of its own process.
 
@@ -174,7 +166,7 @@ class ExecutorProcess:
         """Close the agent's side."""
         self.handed_over()
         self.channel.close()
-        self._recall.close()
+        self.recall_page.close()
         os.close(self._stdout)
         os.close(self._stderr)
 

@@ -17,7 +17,6 @@ from .reach import warn
 from .settings import WorkerSettings
 from .zygotes import Zygotes
 
-Items = Sequence[bytes | memoryview] | None
 EventHandler = Callable[[int], None]
 """The data of a selector key: a function to call with the events."""
 
@@ -76,13 +75,13 @@ class Executors:
     def recall(self, executor_id: int, first: int, end: int) -> None:
         """Tell an executor to skip tasks that it has not started."""
         if executor_id in self._alive:
-            self._alive[executor_id].recall(first, end)
+            self._alive[executor_id].recall_page.recall(first, end)
 
     def check_recall(self, executor_id: int) -> None:
         """Report how many tasks an executor has started, after all results that it had sent."""
         if executor_id in self._alive:
             self._receive(self._alive[executor_id], all_of_it=True)
-            self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].started))
+            self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].recall_page.started))
 
     def measure(self, executor_ids: list[int]) -> None:
         """Measure the memory of these executors."""

@@ -9,11 +9,12 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Final
 
-from cloudpar_protocol.nesting import OwnPool
-from cloudpar_worker.executor.thread_limits import initial_limits
+from cloudpar_worker.executor.thread_limits import thread_variables
 from cloudpar_worker.executor.waiting import OWN_POOL
 from cloudpar_worker.sandbox.confinement import Confinement, encode
 from cloudpar_worker.zygote.messages import MESSAGE
+
+from .settings import WorkerSettings
 
 ENDS_S: Final = 15
 """How long the agent waits for a zygote to end, in seconds. The zygote removes what tasks left behind, which may be
@@ -31,27 +32,18 @@ class ZygoteProcess:
 
     Args:
         interpreter: The path of its Python.
-        tmp: The folder for executors' temporary files.
+        settings: The worker's settings.
         confinement: In a shared pool; None: tasks have the rights of the user who started this worker.
-        threads_per_task: The thread limit of numeric libraries that the worker was started with, if any.
-        own_pool: The pool that has started the worker for itself; tasks may use it.
     """
 
-    def __init__(
-        self,
-        interpreter: str,
-        tmp: str | None,
-        confinement: Confinement | None = None,
-        threads_per_task: int | None = None,
-        own_pool: OwnPool | None = None,
-    ) -> None:
+    def __init__(self, interpreter: str, settings: WorkerSettings, confinement: Confinement | None = None) -> None:
         self.socket, theirs = socket.socketpair()
         environment = executor_environment(os.environ, shared=confinement is not None)
-        environment |= initial_limits(os.environ, threads_per_task)
-        if own_pool is not None:
-            environment[OWN_POOL] = " ".join(own_pool)
-        if tmp is not None:
-            environment["TMPDIR"] = tmp
+        environment |= thread_variables(os.environ, settings.threads_per_task)
+        if settings.own_pool is not None:
+            environment[OWN_POOL] = " ".join(settings.own_pool)
+        if settings.tmp is not None:
+            environment["TMPDIR"] = settings.tmp
         flags = ["-P"] if sys.flags.safe_path else []
         command = [interpreter, *flags, "-m", "cloudpar_worker.zygote", str(theirs.fileno())]
         if confinement is not None:

@@ -2,14 +2,14 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from selectors import EVENT_READ, BaseSelector
 from typing import Final, Protocol
 
-from cloudpar_protocol.nesting import OwnPool
 from cloudpar_worker.sandbox.confinement import Confinement
 from cloudpar_worker.zygote.messages import KILL, MEASURE, SPAWN
 
+from .settings import WorkerSettings
 from .zygote_process import ZygoteProcess
 
 FAILURES: Final = 3
@@ -31,20 +31,10 @@ class ZygoteListener(Protocol):
 class Zygotes:
     """The zygote of the first version starts at once and stays; others start and end as they are needed."""
 
-    def __init__(
-        self,
-        interpreters: Mapping[str, str],
-        tmp: str | None,
-        confinement: Confinement | None = None,
-        threads_per_task: int | None = None,
-        own_pool: OwnPool | None = None,
-    ) -> None:
-        self._interpreters = interpreters
-        self._tmp = tmp
+    def __init__(self, settings: WorkerSettings, confinement: Confinement | None = None) -> None:
+        self._settings = settings
         self._confinement = confinement
-        self._threads_per_task = threads_per_task
-        self._own_pool = own_pool
-        self._first = next(iter(interpreters))
+        self._first = next(iter(settings.interpreters))
         self._running = {self._first: self._start(self._first)}
         self._failures: Counter[str] = Counter()
         self._idle_at_us: dict[str, int] = {}
@@ -70,17 +60,17 @@ class Zygotes:
 
     def kill(self, python: str, executor_id: int) -> None:
         """Kill an executor with its process group."""
-        if python in self._running:
-            with contextlib.suppress(
-                OSError
-            ):  # the zygote is gone and its executors with it; `on_exit` will report that
-                self._running[python].send(KILL, executor_id, [])
+        self._send(python, KILL, executor_id)
 
     def measure(self, python: str, executor_id: int) -> None:
         """Ask for the memory of an executor with all processes that it started."""
+        self._send(python, MEASURE, executor_id)
+
+    def _send(self, python: str, operation: bytes, executor_id: int) -> None:
+        # If the zygote is gone, its executors are too, and `on_exit` will report that.
         if python in self._running:
-            with contextlib.suppress(OSError):  # the same
-                self._running[python].send(MEASURE, executor_id, [])
+            with contextlib.suppress(OSError):
+                self._running[python].send(operation, executor_id, [])
 
     def end_idle(self, used: Collection[str], now_us: int) -> None:
         """End the zygotes of versions that have not been used for a while."""
@@ -96,9 +86,7 @@ class Zygotes:
             self._end(python)
 
     def _start(self, python: str) -> ZygoteProcess:
-        return ZygoteProcess(
-            self._interpreters[python], self._tmp, self._confinement, self._threads_per_task, self._own_pool
-        )
+        return ZygoteProcess(self._settings.interpreters[python], self._settings, self._confinement)
 
     def _register(self, python: str) -> None:
         for selector in self._selectors:
