@@ -7,7 +7,6 @@ import sys
 import time
 from typing import Any
 
-from cloudpar_worker.executor import runner
 from worker.scripted_master import ScriptedMaster
 from worker.tasks import run, value_of
 
@@ -90,11 +89,3 @@ def test_garbage_on_the_executors_channel_ends_only_that_task(pool: ScriptedMast
     results = run(pool, scribble, 3)
     assert [result.outcome for result in results] == ["ok", "crashed", "ok"]
     assert "file descriptor" in (results[1].message or "")
-
-
-def test_an_exaggerated_duration_is_cut(pool: ScriptedMaster) -> None:
-    def exaggerate(_number: int) -> None:
-        runner._clock = lambda: time.monotonic_ns() * 1000
-
-    (dear,) = run(pool, exaggerate, account="exaggerate")
-    assert dear.duration_us <= 60_000_000

@@ -1,14 +1,11 @@
 """Real executors run task code."""
 
-import asyncio
 import os
-import pickle
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from cloudpar_protocol.limits import INLINE_RESULT_BYTES
 from worker.leases import code_of, inline, lease_of
 from worker.scripted_master import TOKEN, ScriptedMaster
 from worker.tasks import run, value_of
@@ -38,32 +35,6 @@ def test_the_items_of_a_lease_with_several_ranges_are_consecutive(pool: Scripted
     pool.hand_out(lease)
     results = pool.wait_for_results(4, lease.package_id)
     assert {index: value_of(result) for index, result in results.items()} == {1: "b", 2: "c", 7: "h", 8: "i"}
-
-
-def test_event_loops_and_threads_work_in_tasks(pool: ScriptedMaster) -> None:
-    def loop(number: int) -> int:
-        async def twice() -> int:
-            await asyncio.sleep(0)
-            return number * 2
-
-        found: list[int] = []
-        thread = threading.Thread(target=lambda: found.append(asyncio.run(twice())))
-        thread.start()
-        thread.join()
-        return found[0]
-
-    assert [value_of(result) for result in run(pool, loop, 3)] == [0, 2, 4]
-
-
-def test_large_results_go_to_a_blob(pool: ScriptedMaster) -> None:
-    size = INLINE_RESULT_BYTES * 3
-    results = run(pool, lambda number: b"small" if number == 1 else bytes([number]) * size, 4)
-    assert value_of(results[1]) == b"small"
-    for number in (0, 2, 3):
-        blob = results[number].blob
-        assert blob is not None
-        body = pool.blobs[blob.key][blob.offset : blob.offset + blob.size]
-        assert pickle.loads(body) == bytes([number]) * size
 
 
 def test_many_functions_leave_no_memory_behind(pool: ScriptedMaster) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from cloudpar_protocol.errors import BadRequest, Unavailable
+from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode
 from cloudpar_protocol.worker_messages import LeaseView
 from worker.agent_killer import end_agent
@@ -260,21 +260,6 @@ def test_no_result_is_lost_while_the_master_is_away(
     assert agent.wait() == 0
     assert "does not answer" in agent.log
     assert "answers again" in agent.log
-
-
-def test_temporary_failures_are_retried_with_the_same_key(master: ScriptedMaster, start_agent: StartAgent) -> None:
-    troubles = iter(range(3))
-
-    def trouble(route: str, _request: Any) -> Unavailable | None:
-        return Unavailable("not now", 0.01) if route == "publish_results" and next(troubles, None) is not None else None
-
-    master.set(refuse=trouble)
-    start_agent()
-    master.hand_out(lease_of(abs, 1))
-    master.wait_for_results(1)
-    tries = [request.publications for _, route, request in master.requests if route == "publish_results"]
-    assert len(tries) >= 4
-    assert tries[0] == tries[1] == tries[2] == tries[3]
 
 
 def test_a_publication_that_is_refused_does_not_take_others_with_it(
