@@ -14,10 +14,6 @@ PAGE = Path(__file__).parents[3] / "docs/isolation.md"
 OPEN_OTHERWISE = [probe for probe in PROBES if probe.open_otherwise]
 
 
-def name(probe: Probe) -> str:
-    return probe.code.__name__
-
-
 @pytest.fixture(scope="module")
 def shared(start: Callable[..., Shared], mode: str) -> Shared:
     shared = start(mode)
@@ -33,7 +29,7 @@ def unconfined(start: Callable[..., Shared]) -> Shared:
     return shared
 
 
-@pytest.mark.parametrize("probe", PROBES, ids=name)
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: str(probe.tried))
 def test_g18_a_probe_finds_nothing_on_a_shared_worker(
     shared: Shared, probe: Probe, reached: Callable[[str], None]
 ) -> None:
@@ -46,7 +42,7 @@ def test_g18_a_probe_finds_nothing_on_a_shared_worker(
     reached(f"{len(PROBES)} probes from task code, {' and '.join(MODES)}: 0 found")
 
 
-@pytest.mark.parametrize("probe", OPEN_OTHERWISE, ids=name)
+@pytest.mark.parametrize("probe", OPEN_OTHERWISE, ids=lambda probe: str(probe.tried))
 def test_g18_a_probe_finds_what_is_open_on_an_unconfined_worker(unconfined: Shared, probe: Probe) -> None:
     assert found(unconfined.run(probe.code)), probe.tried
 

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from .probing import Clues, call, probe, read
+from .probing import Clues, call, lists, opens, probe, reads
 
 
 @probe("the environment of the worker", open_otherwise=True)
@@ -46,39 +46,13 @@ def inherited(clues: Clues) -> Any:
     return others + sockets[1:]
 
 
-@probe("/proc/<agent>/environ")
-def agent_environment(clues: Clues) -> Any:
-    return read(f"/proc/{clues['agent']}/environ")
-
-
-@probe("/proc/<agent>/mem")
-def agent_memory(clues: Clues) -> Any:
-    return open(f"/proc/{clues['agent']}/mem", "rb")
-
-
-@probe("/proc/<agent>/maps")
-def agent_maps(clues: Clues) -> Any:
-    return read(f"/proc/{clues['agent']}/maps")
-
-
-@probe("/proc/<agent>/fd")
-def agent_descriptors(clues: Clues) -> Any:
-    return os.listdir(f"/proc/{clues['agent']}/fd")
-
-
-@probe("opening /proc/<agent>/fd/0")
-def agent_stdin(clues: Clues) -> Any:
-    return open(f"/proc/{clues['agent']}/fd/0", "rb")
-
-
-@probe("/proc/<agent>/cwd")
-def agent_folder(clues: Clues) -> Any:
-    return os.listdir(f"/proc/{clues['agent']}/cwd/")
-
-
-@probe("/proc/<agent>/root")
-def agent_root(clues: Clues) -> Any:
-    return os.listdir(f"/proc/{clues['agent']}/root/")
+reads("/proc/<agent>/environ", "/proc/{agent}/environ")
+opens("/proc/<agent>/mem", "/proc/{agent}/mem", "rb")
+reads("/proc/<agent>/maps", "/proc/{agent}/maps")
+lists("/proc/<agent>/fd", "/proc/{agent}/fd")
+opens("opening /proc/<agent>/fd/0", "/proc/{agent}/fd/0", "rb")
+lists("/proc/<agent>/cwd", "/proc/{agent}/cwd/")
+lists("/proc/<agent>/root", "/proc/{agent}/root/")
 
 
 @probe("ptrace of the agent")
@@ -105,14 +79,8 @@ def take_descriptor(clues: Clues) -> Any:
     return call((438, 438), os.pidfd_open(clues["agent"]), 0, 0) or True
 
 
-@probe("the environment of the process that started the agent, which may have the token")
-def parent_environment(clues: Clues) -> Any:
-    return read(f"/proc/{clues['looks_after']}/environ")
-
-
-@probe("/proc/<zygote>/environ", open_otherwise=True)
-def zygote_environment(clues: Clues) -> Any:
-    return read(f"/proc/{clues['zygote']}/environ")
+reads("the environment of the process that started the agent, which may have the token", "/proc/{looks_after}/environ")
+reads("/proc/<zygote>/environ", "/proc/{zygote}/environ", open_otherwise=True)
 
 
 @probe("/proc/<zygote>/mem, which would change all later executors")
@@ -120,9 +88,7 @@ def zygote_memory(clues: Clues) -> Any:
     return open(f"/proc/{clues['zygote']}/mem", "r+b", buffering=0)
 
 
-@probe("the zygote's socket to the agent, by /proc/<zygote>/fd", open_otherwise=True)
-def zygote_descriptors(clues: Clues) -> Any:
-    return os.listdir(f"/proc/{clues['zygote']}/fd")
+lists("the zygote's socket to the agent, by /proc/<zygote>/fd", "/proc/{zygote}/fd", open_otherwise=True)
 
 
 @probe("ptrace of the zygote")

@@ -10,27 +10,12 @@ import msgspec
 
 from cloudpar_worker.executor import runner
 
-from .probing import Clues, call, probe, read
+from .probing import Clues, call, lists, opens, probe, read, reads
 
-
-@probe("the profile, with a user's token", open_otherwise=True)
-def profile(clues: Clues) -> Any:
-    return read(clues["home"] + "/profile")
-
-
-@probe("the worker token's file", open_otherwise=True)
-def token_file(clues: Clues) -> Any:
-    return read(clues["home"] + "/worker-token")
-
-
-@probe("the master's data folder", open_otherwise=True)
-def data_folder(clues: Clues) -> Any:
-    return read(clues["home"] + "/data/connection.json")
-
-
-@probe("the home folder of the user who runs the worker", open_otherwise=True)
-def home(clues: Clues) -> Any:
-    return os.listdir(clues["home"])
+reads("the profile, with a user's token", "{home}/profile", open_otherwise=True)
+reads("the worker token's file", "{home}/worker-token", open_otherwise=True)
+reads("the master's data folder", "{home}/data/connection.json", open_otherwise=True)
+lists("the home folder of the user who runs the worker", "{home}", open_otherwise=True)
 
 
 @probe("a secret through a symbolic link in the task's own folder", open_otherwise=True)
@@ -60,9 +45,7 @@ def unix_socket(clues: Clues) -> Any:
         return True
 
 
-@probe("the passwords of the machine")
-def shadow(clues: Clues) -> Any:
-    return read("/etc/shadow")
+reads("the passwords of the machine", "/etc/shadow")
 
 
 @probe("changing the worker's code")
@@ -78,9 +61,7 @@ def customize(clues: Clues) -> Any:
         return True
 
 
-@probe("/etc/ld.so.preload for later programs")
-def preload(clues: Clues) -> Any:
-    return open("/etc/ld.so.preload", "a")
+opens("/etc/ld.so.preload for later programs", "/etc/ld.so.preload", "a")
 
 
 @probe("a file in a folder that every user can write", open_otherwise=True)
@@ -91,9 +72,7 @@ def outside(clues: Clues) -> Any:
         return True
 
 
-@probe("a file beside the task's own folder", open_otherwise=True)
-def beside(clues: Clues) -> Any:
-    return open(f"{clues['tmp']}/planted", "w")
+opens("a file beside the task's own folder", "{tmp}/planted", "w", open_otherwise=True)
 
 
 def locks(clues: Clues) -> str:

@@ -5,27 +5,12 @@ import os
 import tempfile
 from typing import Any
 
-from .probing import Clues, call, probe, read
+from .probing import Clues, call, lists, opens, probe, reads
 
-
-@probe("/proc/<other executor>/environ", open_otherwise=True)
-def other_environment(clues: Clues) -> Any:
-    return read(f"/proc/{clues['other']}/environ")
-
-
-@probe("/proc/<other executor>/mem")
-def other_memory(clues: Clues) -> Any:
-    return open(f"/proc/{clues['other']}/mem", "rb")
-
-
-@probe("/proc/<other executor>/fd, with its channel and output", open_otherwise=True)
-def other_descriptors(clues: Clues) -> Any:
-    return os.listdir(f"/proc/{clues['other']}/fd")
-
-
-@probe("/proc/<other executor>/cwd", open_otherwise=True)
-def other_working_folder(clues: Clues) -> Any:
-    return os.listdir(f"/proc/{clues['other']}/cwd/")
+reads("/proc/<other executor>/environ", "/proc/{other}/environ", open_otherwise=True)
+opens("/proc/<other executor>/mem", "/proc/{other}/mem", "rb")
+lists("/proc/<other executor>/fd, with its channel and output", "/proc/{other}/fd", open_otherwise=True)
+lists("/proc/<other executor>/cwd", "/proc/{other}/cwd/", open_otherwise=True)
 
 
 @probe("process_vm_readv of another executor")
@@ -35,24 +20,10 @@ def read_other(clues: Clues) -> Any:
     return call((310, 270), clues["other"], span, 1, span, 1, 0) or True
 
 
-@probe("another account's temporary folder", open_otherwise=True)
-def other_folder(clues: Clues) -> Any:
-    return os.listdir(clues["other_folder"])
-
-
-@probe("another account's temporary file", open_otherwise=True)
-def other_file(clues: Clues) -> Any:
-    return read(clues["other_file"])
-
-
-@probe("another account's shared memory", open_otherwise=True)
-def other_shared(clues: Clues) -> Any:
-    return read(clues["other_shared"])
-
-
-@probe("writing into another account's temporary folder", open_otherwise=True)
-def write_other(clues: Clues) -> Any:
-    return open(clues["other_folder"] + "/planted", "w")
+lists("another account's temporary folder", "{other_folder}", open_otherwise=True)
+reads("another account's temporary file", "{other_file}", open_otherwise=True)
+reads("another account's shared memory", "{other_shared}", open_otherwise=True)
+opens("writing into another account's temporary folder", "{other_folder}/planted", "w", open_otherwise=True)
 
 
 @probe("the names of other executors' temporary folders", open_otherwise=True)

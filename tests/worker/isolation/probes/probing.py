@@ -34,6 +34,26 @@ def read(path: str, size: int = 1 << 16) -> bytes:
         return file.read(size)
 
 
+def reads(tried: str, path: str, *, open_otherwise: bool = False) -> None:
+    """A probe that reads a file. Its path has clues in braces, as have those below."""
+    probe(tried, open_otherwise=open_otherwise)(lambda clues: read(path.format(**clues)))
+
+
+def lists(tried: str, path: str, *, open_otherwise: bool = False) -> None:
+    """A probe that lists a folder."""
+    probe(tried, open_otherwise=open_otherwise)(lambda clues: os.listdir(path.format(**clues)))
+
+
+def opens(tried: str, path: str, mode: str, *, open_otherwise: bool = False) -> None:
+    """A probe that opens a file."""
+    probe(tried, open_otherwise=open_otherwise)(lambda clues: open(path.format(**clues), mode))
+
+
+def signals(tried: str, process: str, number: int) -> None:
+    """A probe that sends a signal to a process."""
+    probe(tried)(lambda clues: os.kill(clues[process], number) or "sent")
+
+
 def call(number: tuple[int, int], *arguments: Any) -> int:
     """Make a system call, given by its numbers on x86-64 and on ARM64."""
     libc = ctypes.CDLL(None, use_errno=True)

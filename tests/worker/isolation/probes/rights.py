@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .probing import Clues, call, probe, read
+from .probing import Clues, call, opens, probe, read
 
 
 @probe("becoming root, by setuid")
@@ -165,14 +165,8 @@ def raw_packets(clues: Clues) -> Any:
     return socket.socket(17, socket.SOCK_RAW).fileno()
 
 
-@probe("a setting of the kernel")
-def kernel_setting(clues: Clues) -> Any:
-    return open("/proc/sys/kernel/core_pattern", "w")
-
-
-@probe("the machine's memory, as a device")
-def memory_device(clues: Clues) -> Any:
-    return open("/dev/mem", "rb")
+opens("a setting of the kernel", "/proc/sys/kernel/core_pattern", "w")
+opens("the machine's memory, as a device", "/dev/mem", "rb")
 
 
 @probe("creating a device")

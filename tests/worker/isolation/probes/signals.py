@@ -9,13 +9,9 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from .probing import Clues, call, probe
+from .probing import Clues, call, probe, signals
 
-
-@probe("killing the agent")
-def kill_agent(clues: Clues) -> Any:
-    os.kill(clues["agent"], 9)
-    return "killed"
+signals("killing the agent", "agent", 9)
 
 
 @probe("stopping the agent, by its thread")
@@ -61,10 +57,7 @@ def choose_signal(clues: Clues) -> Any:
     return fcntl.fcntl(mine, 10, signal.SIGTERM) == 0
 
 
-@probe("killing the zygote")
-def kill_zygote(clues: Clues) -> Any:
-    os.kill(clues["zygote"], 9)
-    return "killed"
+signals("killing the zygote", "zygote", 9)
 
 
 @probe("killing the zygote's process group")
@@ -73,16 +66,8 @@ def kill_group(clues: Clues) -> Any:
     return "killed"
 
 
-@probe("killing the process that started the agent")
-def kill_parent(clues: Clues) -> Any:
-    os.kill(clues["looks_after"], 0)
-    return "killed"
-
-
-@probe("killing another account's executor")
-def kill_other(clues: Clues) -> Any:
-    os.kill(clues["other"], 9)
-    return "killed"
+signals("killing the process that started the agent", "looks_after", 0)
+signals("killing another account's executor", "other", 9)
 
 
 @probe("killing every process")
