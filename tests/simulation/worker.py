@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.routes import Route
@@ -163,11 +164,8 @@ class SimulatedWorker:
     def _request(self, instruction: do.Instruction) -> None:
         match instruction:
             case do.Retrieve():
-                request = RetrieveTasks(
-                    attempt_id=f"{self.name}-{next(self._attempts)}", worker_id=self.name, executors=self.executors,
-                    chunks=instruction.chunks, hold_s=instruction.hold_s, pythons=instruction.pythons,
-                    set_aside=instruction.set_aside, besides=instruction.besides, peek=instruction.peek,
-                )  # fmt: skip
+                ids = {"attempt_id": f"{self.name}-{next(self._attempts)}", "worker_id": self.name}
+                request = RetrieveTasks(executors=self.executors, **ids, **asdict(instruction))
                 self._ask(routes.RETRIEVE_TASKS, request, partial(self._retrieved, request))
             case do.Publish(publications=publications):
                 published = PublishResults(worker_id=self.name, executors=self.executors, publications=publications)

@@ -1,6 +1,6 @@
 """The input of the agent's state machine. Times are microseconds of the agent's monotonic clock."""
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease, LeaseView
@@ -8,13 +8,17 @@ from cloudpar_protocol.worker_messages import Lease, LeaseView
 from .executor_result import ExecutorResult
 
 
-class ExecutorReady(Struct, frozen=True):
+class Stimulus(Struct, frozen=True):
+    """Something that has happened."""
+
+
+class ExecutorReady(Stimulus, frozen=True):
     """An executor is ready for tasks."""
 
     executor_id: int
 
 
-class Results(Struct, frozen=True):
+class Results(Stimulus, frozen=True):
     """An executor has returned results.
 
     Attributes:
@@ -26,21 +30,21 @@ class Results(Struct, frozen=True):
     absent_at_us: int
 
 
-class TaskWaits(Struct, frozen=True):
+class TaskWaits(Stimulus, frozen=True):
     """The running task of an executor starts to wait for tasks of its own, or goes on."""
 
     executor_id: int
     waits: bool
 
 
-class GarbageReceived(Struct, frozen=True):
+class GarbageReceived(Stimulus, frozen=True):
     """An executor has sent bytes that are not a result."""
 
     executor_id: int
     what: str
 
 
-class ExecutorGone(Struct, frozen=True):
+class ExecutorGone(Stimulus, frozen=True):
     """The process of an executor has ended, and the agent has read all its output.
 
     Attributes:
@@ -54,20 +58,20 @@ class ExecutorGone(Struct, frozen=True):
     stderr: str | None = None
 
 
-class PythonFailed(Struct, frozen=True):
+class PythonFailed(Stimulus, frozen=True):
     """The interpreter for this version of Python does not start, so there are no executors of this version."""
 
     python: str
 
 
-class RecallChecked(Struct, frozen=True):
+class RecallChecked(Stimulus, frozen=True):
     """How many tasks an executor has started, read some time after a recall."""
 
     executor_id: int
     started: int
 
 
-class Measured(Struct, frozen=True):
+class Measured(Stimulus, frozen=True):
     """The memory of an executor with all processes that it started, and the size of its output."""
 
     executor_id: int
@@ -75,7 +79,7 @@ class Measured(Struct, frozen=True):
     output_bytes: int
 
 
-class Retrieved(Struct, frozen=True):
+class Retrieved(Stimulus, frozen=True):
     """The answer to a retrieval.
 
     Attributes:
@@ -89,20 +93,20 @@ class Retrieved(Struct, frozen=True):
     leases: list[Lease]
     retry_after_us: int = 0
     request_us: int = 0
-    broken: dict[str, str] = {}
+    broken: dict[str, str] = field(default_factory=dict)
     besides: bool = False
     holds: bool = False
     waiting: bool = False
 
 
-class Peeked(Struct, frozen=True):
+class Peeked(Stimulus, frozen=True):
     """The answer to a peek: whether chunks of other packages wait, and when to peek again."""
 
     waiting: bool
     retry_after_us: int = 0
 
 
-class Downloaded(Struct, frozen=True):
+class Downloaded(Stimulus, frozen=True):
     """The code of a lease and the data of its tasks [start, end) have arrived; an item has `item_bytes` on average."""
 
     lease_id: str
@@ -111,7 +115,7 @@ class Downloaded(Struct, frozen=True):
     download_us: int
 
 
-class DownloadFailed(Struct, frozen=True):
+class DownloadFailed(Stimulus, frozen=True):
     """The payload of a lease cannot be downloaded.
 
     Attributes:
@@ -124,7 +128,7 @@ class DownloadFailed(Struct, frozen=True):
     broken: str | None = None
 
 
-class Published(Struct, frozen=True):
+class Published(Stimulus, frozen=True):
     """The publications of these leases are durable, or the master has refused them for good (then there is no view).
 
     Attributes:
@@ -138,7 +142,7 @@ class Published(Struct, frozen=True):
     waiting: bool = False
 
 
-class Extended(Struct, frozen=True):
+class Extended(Stimulus, frozen=True):
     """The answer to a beat; empty if no answer came in time."""
 
     views: list[LeaseView]
@@ -146,13 +150,13 @@ class Extended(Struct, frozen=True):
     waiting: bool = False
 
 
-class GivenBack(Struct, frozen=True):
+class GivenBack(Stimulus, frozen=True):
     """The master has recorded the give-backs of these leases."""
 
     lease_ids: list[str]
 
 
-class RequestFailed(Struct, frozen=True):
+class RequestFailed(Stimulus, frozen=True):
     """A request to the master or to the blob store has failed, and the agent will repeat it.
 
     Attributes:
@@ -162,31 +166,9 @@ class RequestFailed(Struct, frozen=True):
     stalled_us: int
 
 
-class DrainRequested(Struct, frozen=True):
+class DrainRequested(Stimulus, frozen=True):
     """The operator has asked the worker to drain: finish the running tasks, then end."""
 
 
-class TimePassed(Struct, frozen=True):
+class TimePassed(Stimulus, frozen=True):
     """The deadline of the state machine has come."""
-
-
-Stimulus = (
-    ExecutorReady
-    | Results
-    | TaskWaits
-    | GarbageReceived
-    | ExecutorGone
-    | PythonFailed
-    | RecallChecked
-    | Measured
-    | Retrieved
-    | Peeked
-    | Downloaded
-    | DownloadFailed
-    | Published
-    | Extended
-    | GivenBack
-    | RequestFailed
-    | DrainRequested
-    | TimePassed
-)

@@ -8,8 +8,13 @@ import signal
 import socket
 import time
 from collections import deque
+from collections.abc import Callable
 
+from msgspec.structs import astuple
+
+from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
+from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.lease_record import LeaseRecord
@@ -21,6 +26,8 @@ from .master_io import MasterIO
 from .reach import warn
 from .settings import WorkerSettings
 from .zygotes import Zygotes
+
+_Action = Callable[..., object]
 
 UNREACHABLE = 4
 """The exit code of an agent that could not publish all results. The command line uses the same code."""
@@ -60,6 +67,23 @@ class Agent:
         zygotes.listen(self._executors, [self._selector, self._others])
         folder = None if settings.payload_folder is None else PayloadFolder(settings.payload_folder)
         self._master_io = MasterIO(settings.endpoint, settings.token, settings.executors, self._deliver, folder)
+        self._actions: dict[type[do.Instruction], _Action] = {
+            do.Spawn: self._executors.spawn,
+            do.Kill: self._executors.kill,
+            do.Feed: self._feed,
+            do.Recall: self._executors.recall,
+            do.CheckRecall: self._executors.check_recall,
+            do.Measure: self._executors.measure,
+            do.Download: self._master_io.download,
+            do.Discard: self._master_io.payloads.discard,
+            do.Forget: self._forget,
+            do.Publish: self._master_io.publish,
+            do.Extend: self._master_io.extend,
+            do.GiveBackTasks: self._master_io.give_back,
+            do.Warn: warn,
+            do.Exit: self._end,
+        }
+        """What to call with the fields of an instruction."""
         self._unready = settings.executors
         self._exit_code: int | None = None
         self._draining = self._interrupted = False
@@ -123,14 +147,19 @@ class Agent:
         print('{"event":"ready"}', flush=True)
 
     def _carry_out(self, instruction: do.Instruction) -> None:
-        if isinstance(instruction, do.ExecutorInstruction):
-            self._to_executors(instruction)
-        elif isinstance(instruction, do.MasterInstruction):
-            self._to_master(instruction)
-        elif isinstance(instruction, do.Warn):
-            warn(instruction.text)
+        if isinstance(instruction, do.Retrieve):
+            self._master_io.retrieve(instruction)
         else:
-            self._end(instruction.left)
+            self._actions[type(instruction)](*astuple(instruction))
+
+    def _feed(self, executor_id: int, lease: Lease, tasks: Range) -> None:
+        if self._unready:  # even before all executors are ready: this task may be one that ends the agent
+            self._announce()
+        payloads = self._master_io.payloads
+        self._executors.feed(executor_id, lease, tasks, payloads.code(lease), payloads.items(lease, *tasks))
+
+    def _forget(self, lease_id: str) -> None:
+        self._master_io.forget(lease_id, [record.lease.code.hash for record in self._state.facts.leases.values()])
 
     def _end(self, left: list[LeaseRecord]) -> None:
         if left:
@@ -141,44 +170,6 @@ class Agent:
         else:
             self._master_io.leave()
         self._exit_code = UNREACHABLE if left else 0
-
-    def _to_executors(self, instruction: do.ExecutorInstruction) -> None:
-        executors = self._executors
-        match instruction:
-            case do.Feed(executor_id, lease, (start, end)):
-                if self._unready:  # even before all executors are ready: this task may be one that ends the agent
-                    self._announce()
-                payloads = self._master_io.payloads
-                items = payloads.items(lease, start, end)
-                executors.feed(executor_id, lease, (start, end), payloads.code(lease), items)
-            case do.Spawn(executor_id, python):
-                executors.spawn(executor_id, python)
-            case do.Kill(executor_id):
-                executors.kill(executor_id)
-            case do.Recall(executor_id, first, end):
-                executors.recall(executor_id, first, end)
-            case do.CheckRecall(executor_id):
-                executors.check_recall(executor_id)
-            case do.Measure(executor_ids):
-                executors.measure(executor_ids)
-
-    def _to_master(self, instruction: do.MasterInstruction) -> None:
-        master_io = self._master_io
-        match instruction:
-            case do.Retrieve():
-                master_io.retrieve(instruction)
-            case do.Download(lease, tasks):
-                master_io.download(lease, tasks)
-            case do.Discard(lease_id, tasks):
-                master_io.payloads.discard(lease_id, tasks)
-            case do.Forget(lease_id):
-                master_io.forget(lease_id, [record.lease.code.hash for record in self._state.facts.leases.values()])
-            case do.Publish(publications):
-                master_io.publish(publications)
-            case do.Extend(leases):
-                master_io.extend(leases)
-            case do.GiveBackTasks(returns):
-                master_io.give_back(returns)
 
     def _deliver(self, stimulus: on.Stimulus) -> None:
         """Hand over a stimulus from another thread or from a signal handler."""

@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import partial
 from uuid import uuid4
 
+from msgspec.structs import asdict
+
 from cloudpar_protocol import routes
 from cloudpar_protocol.errors import InvalidToken, RequestError
 from cloudpar_protocol.limits import BULK_ITEMS, LINK_S
@@ -96,18 +98,8 @@ class MasterIO:
 
     def retrieve(self, wanted: do.Retrieve) -> None:
         """Ask for chunks, or (peek) whether some wait; the master may hold the request."""
-        request = RetrieveTasks(
-            attempt_id=uuid4().hex,
-            worker_id=self.worker_id,
-            executors=self._executors,
-            chunks=wanted.chunks,
-            hold_s=wanted.hold_s,
-            host=wanted.host,
-            pythons=wanted.pythons,
-            set_aside=wanted.set_aside,
-            besides=wanted.besides,
-            peek=wanted.peek,
-        )
+        ids = {"attempt_id": uuid4().hex, "worker_id": self.worker_id}
+        request = RetrieveTasks(executors=self._executors, **ids, **asdict(wanted))
         if wanted.peek:
             self._enqueue("peek", lambda: self._peek(request))
         elif wanted.besides:
