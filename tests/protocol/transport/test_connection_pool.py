@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -61,6 +62,31 @@ def serving(*connections: list[list[bytes]], path: str = "") -> Iterator[tuple[S
 
 def ask(pool: ConnectionPool, interruption: Interruption | None = None) -> tuple[int, bytes]:
     return pool.post("/v1/hello", b"body", LONG, interruption)[:2]
+
+
+@contextmanager
+def under_way(
+    listening: socket.socket, pool: ConnectionPool, *more: Any
+) -> Iterator[tuple[socket.socket, Future[Any]]]:
+    """A request that a server has received and not answered: the server's connection, and the request's answer."""
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(ask, pool, *more)
+        with listening.accept()[0] as theirs:
+            theirs.recv(1)
+            yield theirs, answer
+
+
+@pytest.fixture
+def listening() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+@pytest.fixture
+def pool(listening: socket.socket) -> Iterator[ConnectionPool]:
+    pool = ConnectionPool(f"http://127.0.0.1:{listening.getsockname()[1]}", {})
+    yield pool
+    pool.close()
 
 
 def test_a_request_is_sent_with_its_headers_and_body() -> None:
@@ -167,51 +193,26 @@ def test_a_partial_answer_is_an_error(part: bytes) -> None:
         ask(pool)
 
 
-def test_a_silent_server_is_a_timeout() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        pool = ConnectionPool(f"http://127.0.0.1:{silent.getsockname()[1]}", {})
-        with pytest.raises(TimeoutError):
-            pool.post("/v1/hello", b"", Timeouts(TIME_S, 0.01))
+def test_a_silent_server_is_a_timeout(pool: ConnectionPool) -> None:
+    with pytest.raises(TimeoutError):
+        pool.post("/v1/hello", b"", Timeouts(TIME_S, 0.01))
+
+
+def test_close_ends_current_and_later_requests(listening: socket.socket, pool: ConnectionPool) -> None:
+    with under_way(listening, pool) as (_, answer):
         pool.close()
+        assert isinstance(answer.exception(TIME_S), OSError)
+    with pytest.raises(ConnectionAbortedError):
+        ask(pool)
 
 
-def test_close_ends_current_and_later_requests() -> None:
-    listening = socket.create_server(("127.0.0.1", 0))
-    pool = ConnectionPool(f"http://127.0.0.1:{listening.getsockname()[1]}", {})
-    failed: list[OSError] = []
-
-    def wait() -> None:
-        try:
-            ask(pool)
-        except OSError as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    with listening, listening.accept()[0] as theirs:
-        theirs.recv(1)
-        pool.close()
-        thread.join(TIME_S)
-        assert failed
-        with pytest.raises(ConnectionAbortedError):
-            ask(pool)
-
-
-def test_an_answer_is_still_read_after_hanging_up() -> None:
-    listening = socket.create_server(("127.0.0.1", 0))
-    pool = ConnectionPool(f"http://127.0.0.1:{listening.getsockname()[1]}", {})
-    answers: list[tuple[int, bytes]] = []
-    thread = threading.Thread(target=lambda: answers.append(ask(pool)))
-    thread.start()
-    with listening, listening.accept()[0] as theirs:
-        theirs.recv(1)
+def test_an_answer_is_still_read_after_hanging_up(listening: socket.socket, pool: ConnectionPool) -> None:
+    with under_way(listening, pool) as (theirs, answer):
         pool.hang_up()
         while theirs.recv(1000):
             pass
         theirs.sendall(OK)
-        thread.join(TIME_S)
-    assert answers == [(200, b"hi")]
-    pool.close()
+        assert answer.result(TIME_S) == (200, b"hi")
 
 
 def test_no_request_is_sent_after_hanging_up() -> None:
@@ -223,49 +224,31 @@ def test_no_request_is_sent_after_hanging_up() -> None:
     assert len(script.requests) == 1
 
 
-def test_hanging_up_while_another_thread_connects_ends_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_up_while_another_thread_connects_ends_its_request(
+    pool: ConnectionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def connect(*where: Any) -> socket.socket:
         connection = socket.create_connection(*where)
         pool.hang_up()
         return connection
 
     monkeypatch.setattr(connection_pool, "create_connection", connect)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        pool = ConnectionPool(f"http://127.0.0.1:{silent.getsockname()[1]}", {})
-        with pytest.raises(ConnectionAbortedError):
-            ask(pool)
+    with pytest.raises(ConnectionAbortedError):
+        ask(pool)
 
 
-def test_an_interruption_ends_the_request_under_way_and_no_other() -> None:
+def test_an_interruption_ends_the_request_under_way_and_no_other(
+    listening: socket.socket, pool: ConnectionPool
+) -> None:
     interruption = Interruption()
-    failed: list[OSError] = []
-
-    def wait() -> None:
-        try:
-            ask(pool, interruption)
-        except OSError as error:
-            failed.append(error)
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        pool = ConnectionPool(f"http://127.0.0.1:{listening.getsockname()[1]}", {})
-        thread = threading.Thread(target=wait)
-        thread.start()
-        with listening.accept()[0] as theirs:
-            theirs.recv(1)
-            interruption.interrupt()
-            thread.join(TIME_S)
-            while theirs.recv(1000):  # until its end
-                pass
-        assert failed
-        answers: list[tuple[int, bytes]] = []
-        thread = threading.Thread(target=lambda: answers.append(ask(pool)))
-        thread.start()
-        with listening.accept()[0] as theirs:
-            theirs.recv(1)
-            theirs.sendall(OK)
-            thread.join(TIME_S)
-        assert answers == [(200, b"hi")]
-    pool.close()
+    with under_way(listening, pool, interruption) as (theirs, answer):
+        interruption.interrupt()
+        assert isinstance(answer.exception(TIME_S), OSError)
+        while theirs.recv(1000):  # until its end
+            pass
+    with under_way(listening, pool) as (theirs, answer):
+        theirs.sendall(OK)
+        assert answer.result(TIME_S) == (200, b"hi")
 
 
 def test_an_interrupted_request_is_not_sent() -> None:
