@@ -23,6 +23,7 @@ from cloudpar_protocol.codec import ErrorReply
 from cloudpar_protocol.routes import ROUTES, Route
 from master.asgi import Exchange
 from master.server.served import CONNECTION, Served, awaiting, publication, retrieval, start_tasks
+from support.backends import CountedIds
 
 MEDIA = (codec.MSGPACK, codec.JSON)
 TOKENS = {"user": CONNECTION.token, "worker": CONNECTION.worker_token, "admin": CONNECTION.admin_token}
@@ -70,16 +71,6 @@ class Silence(io.TextIOBase):
         return len(text)
 
 
-class CountedIds:
-    """Yields the same ids in every world, so that a request of the corpus finds its package and lease."""
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-
-    def fresh(self) -> str:
-        return f"{next(self._numbers):032x}"
-
-
 class Target:
     """A master with running packages and leases."""
 
@@ -91,7 +82,7 @@ class Target:
         self._open()
 
     def _open(self) -> None:
-        vars(assembly)["RandomIds"] = CountedIds
+        vars(assembly)["RandomIds"] = CountedIds  # a request of the corpus finds its package and lease in every world
         self._served = Served(self._folder / str(next(self._names)), UNLIMITED)
         self._served.assembly.database.execute("PRAGMA synchronous = OFF")
         long_polling = self._served.assembly.long_polling

@@ -25,7 +25,7 @@ class CountedIds:
     def fresh(self) -> str:
         """Return the next id."""
         self._count += 1
-        return f"{self._name}{self._count:020x}"
+        return f"{self._name}{self._count:032x}"
 
 
 def backend_on(
