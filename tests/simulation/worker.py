@@ -15,6 +15,7 @@ from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     ExtendLeasesReply,
     GiveBack,
+    Publication,
     PublishResults,
     PublishResultsReply,
     RetrieveTasks,
@@ -24,6 +25,7 @@ from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
 from cloudpar_worker.core.facts import NEVER
+from cloudpar_worker.core.publishing import requests
 from cloudpar_worker.core.state import WorkerState
 
 PYTHON = "3.11"
@@ -168,8 +170,8 @@ class SimulatedWorker:
                 request = RetrieveTasks(executors=self.executors, **ids, **asdict(instruction))
                 self._ask(routes.RETRIEVE_TASKS, request, partial(self._retrieved, request))
             case do.Publish(publications=publications):
-                published = PublishResults(worker_id=self.name, executors=self.executors, publications=publications)
-                self._ask(routes.PUBLISH_RESULTS, published, partial(self._published, published))
+                lease_ids = list(dict.fromkeys(made.lease_id for made in publications))
+                self._publish(lease_ids, list(requests(publications)), [])
             case do.Extend(leases=leases):
                 self._ask(routes.EXTEND_LEASES, ExtendLeases(worker_id=self.name, leases=leases), self._extended)
             case do.GiveBackTasks(returns=returns):
@@ -189,9 +191,18 @@ class SimulatedWorker:
             )
         )
 
-    def _published(self, request: PublishResults, reply: PublishResultsReply) -> None:
-        lease_ids = list(dict.fromkeys(made.lease_id for made in request.publications))
-        self.hear(on.Published(lease_ids, reply.leases, reply.hungry, REQUEST_US, reply.waiting))
+    def _publish(
+        self, lease_ids: list[str], parts: list[list[Publication]], replies: list[PublishResultsReply]
+    ) -> None:
+        """Publish one part after the other, and then handle all replies at once."""
+        if parts:
+            request = PublishResults(worker_id=self.name, executors=self.executors, publications=parts[0])
+            go_on = partial(self._publish, lease_ids, parts[1:])
+            self._ask(routes.PUBLISH_RESULTS, request, lambda reply: go_on([*replies, reply]))
+            return
+        views = {view.lease_id: view for reply in replies for view in reply.leases}
+        hungry, waiting = any(reply.hungry for reply in replies), any(reply.waiting for reply in replies)
+        self.hear(on.Published(lease_ids, list(views.values()), hungry, REQUEST_US, waiting))
 
     def _extended(self, reply: ExtendLeasesReply) -> None:
         self.hear(on.Extended(reply.leases, reply.hungry, reply.waiting))
