@@ -17,8 +17,7 @@ from .master_policy import (
     publication_at_us,
     publish,
     retrieve,
-    return_all,
-    return_unfit,
+    return_untouched,
     share,
 )
 from .peeking import fetch, peek
@@ -78,9 +77,9 @@ def decide(facts: Facts, now_us: int) -> None:
     stop(facts, now_us)
     spawn(facts, now_us)
     if facts.drain_started_at_us is not None:
-        return_all(facts)
+        return_untouched(facts, facts.leases.values())
     else:
-        return_unfit(facts)
+        return_untouched(facts, [record for record in facts.leases.values() if record.unfit is not None])
         isolate(facts, now_us)
         recall(facts, now_us)
         fetch(facts, now_us)

@@ -1,5 +1,6 @@
 """When to exchange what with the master: results, give-backs, beats, chunks and payloads."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S, PUBLICATION_TASKS
@@ -77,24 +78,11 @@ def share(facts: Facts, now_us: int) -> None:
         _give_back(facts, returns)
 
 
-def return_all(facts: Facts) -> None:
-    """Give back everything that is not running: the worker drains."""
-    returns = [
-        record.give_back(record.untouched)
-        for record in facts.leases.values()
-        if record.untouched and not record.returning
-    ]
+def return_untouched(facts: Facts, records: Iterable[LeaseRecord]) -> bool:
+    """Give back all tasks of these leases that no executor has; return whether there are any."""
+    returns = [record.give_back(record.untouched) for record in records if record.untouched and not record.returning]
     _give_back(facts, returns)
-
-
-def return_unfit(facts: Facts) -> None:
-    """Give back the tasks that this worker cannot run."""
-    returns = [
-        record.give_back(record.untouched)
-        for record in facts.leases.values()
-        if record.unfit is not None and record.untouched and not record.returning
-    ]
-    _give_back(facts, returns)
+    return bool(returns)
 
 
 def isolate(facts: Facts, now_us: int) -> None:
@@ -106,9 +94,7 @@ def isolate(facts: Facts, now_us: int) -> None:
     # A suspect beside started tasks could kill this worker, and so could they: the loss would count for all of them.
     # So the suspects go back. Otherwise the worker keeps the first suspect and gives back all that could join it.
     company = any(record.started for record in others)
-    left = found if company else found[1:] + others
-    going = [record for record in left if record.untouched and not record.returning]
-    _give_back(facts, [record.give_back(record.untouched) for record in going])
+    going = return_untouched(facts, found if company else found[1:] + others)
     # Without a pause that grows, this worker would retrieve the same suspects again at once, in an endless loop.
     if company and going:
         facts.resume_at_us = now_us + facts.pause_us
@@ -127,8 +113,7 @@ def download(facts: Facts) -> None:
         if not record.unfetched or record.downloading or not startable:
             continue
         if record.undeliverable:
-            if not record.returning:
-                _give_back(facts, [record.give_back(record.untouched)])
+            return_untouched(facts, [record])
             continue
         mean_us = facts.durations_of(record.lease).mean_us
         few = record.ready_tasks < 2 * facts.wanted_executors
