@@ -62,9 +62,10 @@ def decode(body: bytes, kind: type[T], media: str = MSGPACK) -> T:
     try:
         message = cast("T", _decoder(cast("Any", kind), media).decode(body))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        if _version(body, media) > PROTOCOL_VERSION:
-            message_text = f"the request speaks protocol {_version(body, media)}, this side speaks {PROTOCOL_VERSION}"
-            raise UnsupportedVersion(f"{message_text}: update the older one") from None
+        version = _version(body, media)
+        if version > PROTOCOL_VERSION:
+            text = f"the request speaks protocol {version}, this side speaks {PROTOCOL_VERSION}: update the older one"
+            raise UnsupportedVersion(text) from None
         raise BadRequest(f"not a valid {kind.__name__}: {error}") from None
     if isinstance(message, Message) and message.v > PROTOCOL_VERSION:
         raise UnsupportedVersion(f"protocol {message.v} is newer than {PROTOCOL_VERSION}: update this side")

@@ -102,6 +102,7 @@ class Runner:
         codec = SERIALIZATIONS[run.codec]
         decode = codec.decode
         function: Any = None
+        result: TaskResult | None
         recall = self._recall.words
         for index in range(start, run.end):
             count, self._started = self._started, self._started + 1
@@ -111,7 +112,8 @@ class Runner:
                 send(frame)
                 continue
             started_at_ns = _clock()
-            unpickling, failed = "the task code", ""
+            unpickling = "the task code"
+            failed: list[str] = []
             try:
                 function = function or load(run.code_hash, run.codec)
                 unpickling = "the task data"
@@ -123,10 +125,10 @@ class Runner:
                 value = None
             except BaseException as error:
                 called_with = None if unpickling else brief_call(data, call)
-                result, failed = self._failed(
-                    run, index, error, started_at_ns, unpickling=unpickling, called_with=called_with
+                result = self._failed(
+                    run, index, error, started_at_ns, failed, unpickling=unpickling, called_with=called_with
                 )
-            if failed:
+            if result is None:
                 result = self._retry(run, function, index, started_at_ns, failed)
             if self._forked:
                 os._exit(0)  # this is a child that the task forked and in which the function returned
@@ -141,7 +143,7 @@ class Runner:
             send(frame)
             if len(frame) > _LARGE:
                 frame = self._frame = bytearray(256)
-            result = None  # type: ignore[assignment]
+            result = None
 
     def _failed(
         self,
@@ -149,24 +151,27 @@ class Runner:
         index: int,
         error: BaseException,
         started_at_ns: int,
+        failed: list[str],
         *,
-        unpickling: str,
+        unpickling: str = "",
         called_with: str | None,
-    ) -> tuple[TaskResult, str]:
-        """The result of a task that raised; and, if it is retried, the line of its exception."""
+    ) -> TaskResult | None:
+        """The result of a task that raised; None if it is retried. Then `failed` has the line of its exception."""
         self._refusals.explain(error)
         lacks = lack(error, unpickling=bool(unpickling))
         if lacks and run.elsewhere:
-            return _unfit(index, lacks, started_at_ns), ""
+            return ExecutorResult(index, UNFIT, _elapsed_us(started_at_ns), message=lacks)
         if not unpickling or run.codec == "pickle":  # a reference has a text of its own
             advise(error, unpickling or "the task")
-        again = run.retries and not (unpickling or lacks) and is_among(error, run.retry_on)
-        result = _failure(index, error, started_at_ns, SERIALIZATIONS[run.codec], called_with=called_with)
-        return result, line(error) if again else ""
+        if len(failed) < run.retries and not (unpickling or lacks) and is_among(error, run.retry_on):
+            failed.append(line(error))
+            return None
+        codec = SERIALIZATIONS[run.codec]
+        return _failure(index, error, started_at_ns, codec, called_with=called_with, failed=failed)
 
-    def _retry(self, run: Run, function: Any, index: int, started_at_ns: int, first: str) -> TaskResult:
+    def _retry(self, run: Run, function: Any, index: int, started_at_ns: int, failed: list[str]) -> TaskResult:
         """Retry a task that has raised, with its data as it came."""
-        codec, failed = SERIALIZATIONS[run.codec], [first]
+        codec = SERIALIZATIONS[run.codec]
         while not self._forked:
             try:
                 data = run.origin + index * run.step
@@ -174,16 +179,10 @@ class Runner:
                     data = codec.decode(run.items[index - run.start])
                 return _success(index, _call(function, data, run.call), started_at_ns, codec)
             except BaseException as error:
-                self._refusals.explain(error)
-                lacks = lack(error, unpickling=False)
-                if lacks and run.elsewhere:
-                    return _unfit(index, lacks, started_at_ns)
-                advise(error, "the task")
-                if lacks or len(failed) == run.retries or not is_among(error, run.retry_on):
-                    return _failure(
-                        index, error, started_at_ns, codec, called_with=brief_call(data, run.call), failed=failed
-                    )
-                failed.append(line(error))
+                called_with = brief_call(data, run.call)
+                result = self._failed(run, index, error, started_at_ns, failed, called_with=called_with)
+                if result is not None:
+                    return result
         os._exit(0)
 
 
@@ -197,10 +196,6 @@ def _call(function: Any, data: Any, call: CallStyle) -> Any:
 
 def _elapsed_us(started_at_ns: int) -> int:
     return max((_clock() - started_at_ns) // 1000, 1)
-
-
-def _unfit(index: int, lacks: str, started_at_ns: int) -> TaskResult:
-    return ExecutorResult(index, UNFIT, _elapsed_us(started_at_ns), message=lacks)
 
 
 def _success(index: int, value: Any, started_at_ns: int, codec: Serialization) -> TaskResult:
@@ -224,7 +219,7 @@ def _failure(
     codec: Serialization,
     *,
     called_with: str | None,
-    failed: Sequence[str] = (),
+    failed: Sequence[str],
 ) -> TaskResult:
     """The result of a task that raised. `called_with` is None if it was not called."""
     own = traceback_of(error)
