@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cloudpar_protocol import codec, routes
-from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.errors import InvalidToken, RequestError
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.payloads import Link, Unwritable
 from cloudpar_protocol.routes import Route
@@ -36,6 +36,10 @@ _TRANSFER: Final = Timeouts(_CONNECT_S, _ANSWER_S)
 
 class PayloadRefused(Exception):
     """A payload cannot be transferred by its link: the link has expired, or the object is gone."""
+
+
+class TokenRefused(Exception):
+    """The master does not know the worker token, so that no request can succeed."""
 
 
 class MasterClient:
@@ -71,6 +75,7 @@ class MasterClient:
 
         Raises:
             RequestError: The master refused for good.
+            TokenRefused: It does not know the worker token.
             Stopped: `stop` was called, or a call with `repeat=False` got no answer.
         """
         answer_s += HOLD_S if route is routes.RETRIEVE_TASKS else 0.0
@@ -136,6 +141,8 @@ class MasterClient:
                 (missed or partial(self._reach.failed, where))(error)
             else:
                 self._reach.answered(where)
+                if isinstance(error, InvalidToken):
+                    raise TokenRefused(str(error)) from None
                 if not error.retryable:
                     raise error
                 self._reach.refused(where, f"{error} ({error.code})")

@@ -14,7 +14,7 @@ from uuid import uuid4
 from msgspec.structs import asdict
 
 from cloudpar_protocol import routes
-from cloudpar_protocol.errors import InvalidToken, RequestError
+from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.limits import BULK_ITEMS, LINK_S
 from cloudpar_protocol.payloads import Range, Unwritable
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
@@ -35,7 +35,7 @@ from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.publishing import requests
 
-from .master_client import MasterClient, PayloadRefused
+from .master_client import MasterClient, PayloadRefused, TokenRefused
 from .payload_store import PayloadStore
 from .reach import Reach, warn
 from .result_upload import upload_large
@@ -88,7 +88,7 @@ class MasterIO:
                 stimulus = jobs.get()()
             except Stopped:
                 continue
-            except InvalidToken as error:
+            except TokenRefused as error:
                 warn(f"{error}; a worker needs the deployment's worker token")
                 os._exit(_REFUSED)
             except Exception:  # noqa: BLE001 - without this thread the agent would renew its leases and never publish
@@ -114,8 +114,6 @@ class MasterIO:
             reply = client.call(routes.RETRIEVE_TASKS, request)
         except Stopped:
             return on.Retrieved([], besides=besides)
-        except InvalidToken:
-            raise
         except RequestError as error:
             warn(f"the master refused to hand out tasks: {error}")
             return on.Retrieved([], 2_000_000, besides=besides)
@@ -137,8 +135,6 @@ class MasterIO:
     def _peek(self, request: RetrieveTasks) -> on.Stimulus:
         try:
             reply = self._peeks.call(routes.RETRIEVE_TASKS, request, repeat=False)
-        except InvalidToken:
-            raise
         except (RequestError, Stopped):
             return on.Peeked(waiting=False, retry_after_us=_PEEK_RETRY_US)
         return on.Peeked(reply.waiting, int(reply.retry_after_s * 1e6))
@@ -195,8 +191,6 @@ class MasterIO:
             made = upload_large(self._client, part, partial(self._not_written, part))
             request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made, seals=True)
             return [self._client.call(routes.PUBLISH_RESULTS, request)]
-        except InvalidToken:
-            raise
         except RequestError as error:
             if len(part) > 1:  # one publication that the master refuses must not take the others with it
                 return [reply for publication in part for reply in self._publish([publication])]
@@ -230,8 +224,6 @@ class MasterIO:
                 request = ExtendLeases(worker_id=self.worker_id, leases=leases[first : first + BULK_ITEMS])
                 try:
                     reply = self._client.call(routes.EXTEND_LEASES, request, repeat=False)
-                except InvalidToken:
-                    raise
                 except (RequestError, Stopped):
                     continue
                 views += reply.leases
@@ -246,8 +238,6 @@ class MasterIO:
         def job() -> on.Stimulus:
             try:
                 self._client.call(routes.GIVE_BACK, GiveBack(worker_id=self.worker_id, returns=returns))
-            except InvalidToken:
-                raise
             except RequestError as error:
                 warn(f"the master refused tasks given back: {error}")
             return on.GivenBack([item.lease_id for item in returns])
@@ -257,7 +247,7 @@ class MasterIO:
     def leave(self) -> None:
         """Tell the master, in one attempt, that this worker ends; otherwise the master notices it a minute later."""
         request = GiveBack(worker_id=self.worker_id, returns=[], leaving=True)
-        with suppress(RequestError, Stopped):  # a master of an earlier release refuses an empty give-back
+        with suppress(RequestError, Stopped, TokenRefused):  # a master of an earlier release refuses an empty give-back
             self._client.call(routes.GIVE_BACK, request, repeat=False, answer_s=_LEAVE_S)
 
 
