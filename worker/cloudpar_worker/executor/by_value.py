@@ -25,8 +25,8 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return reduced
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Any, pickler: type[Pickler] = Pickler) -> bytes:
     """Pickle by value what the client could not find by its name."""
     file = io.BytesIO()
-    Pickler(file, protocol=5).dump(value)
+    pickler(file, protocol=5).dump(value)
     return file.getvalue()

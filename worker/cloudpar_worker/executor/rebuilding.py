@@ -1,12 +1,11 @@
 """Pickles exceptions so that they are restored without their constructor, which may need more than `.args`."""
 
 import copyreg
-import io
 import pickle
 from types import MemberDescriptorType
 from typing import Any, Final
 
-from .by_value import Pickler
+from . import by_value
 
 _HEAP_TYPE: Final = 1 << 9
 """The flag of types that are made while Python runs, such as by class statements."""
@@ -16,9 +15,7 @@ _LEFT: Final = frozenset({"obj"})
 
 def dumps(value: Any) -> bytes:
     """Pickle a value with all exceptions in it; to unpickle it, the client needs only the values' own classes."""
-    file = io.BytesIO()
-    _Pickler(file, protocol=5).dump(value)
-    return file.getvalue()
+    return by_value.dumps(value, _Pickler)
 
 
 def noted(data: bytes, notes: list[str]) -> bytes:
@@ -70,7 +67,7 @@ def _has_own_way(kind: type) -> bool:
     return _made(next(reducing))
 
 
-class _Pickler(Pickler):
+class _Pickler(by_value.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
         if not isinstance(obj, BaseException) or not _made(kind) or _has_own_way(kind):
