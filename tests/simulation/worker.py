@@ -166,8 +166,10 @@ class SimulatedWorker:
     def _request(self, instruction: do.Instruction) -> None:
         match instruction:
             case do.Retrieve():
-                ids = {"attempt_id": f"{self.name}-{next(self._attempts)}", "worker_id": self.name}
-                request = RetrieveTasks(executors=self.executors, **ids, **asdict(instruction))
+                attempt_id = f"{self.name}-{next(self._attempts)}"
+                request = RetrieveTasks(
+                    attempt_id=attempt_id, worker_id=self.name, executors=self.executors, **asdict(instruction)
+                )
                 self._ask(routes.RETRIEVE_TASKS, request, partial(self._retrieved, request))
             case do.Publish(publications=publications):
                 lease_ids = list(dict.fromkeys(made.lease_id for made in publications))

@@ -98,8 +98,9 @@ class MasterIO:
 
     def retrieve(self, wanted: do.Retrieve) -> None:
         """Ask for chunks, or (peek) whether some wait; the master may hold the request."""
-        ids = {"attempt_id": uuid4().hex, "worker_id": self.worker_id}
-        request = RetrieveTasks(executors=self._executors, **ids, **asdict(wanted))
+        request = RetrieveTasks(
+            attempt_id=uuid4().hex, worker_id=self.worker_id, executors=self._executors, **asdict(wanted)
+        )
         if wanted.peek:
             self._enqueue("peek", lambda: self._peek(request))
         elif wanted.besides:

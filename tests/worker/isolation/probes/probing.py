@@ -51,7 +51,12 @@ def opens(tried: str, path: str, mode: str, *, open_otherwise: bool = False) -> 
 
 def signals(tried: str, process: str, number: int) -> None:
     """A probe that sends a signal to a process."""
-    probe(tried)(lambda clues: os.kill(clues[process], number) or "sent")
+
+    def send(clues: Clues) -> str:
+        os.kill(clues[process], number)
+        return "sent"
+
+    probe(tried)(send)
 
 
 def call(number: tuple[int, int], *arguments: Any) -> int:
