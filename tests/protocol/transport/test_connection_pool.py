@@ -269,20 +269,19 @@ def test_an_interruption_after_the_answer_leaves_the_connection_to_others() -> N
         assert ask(pool)[1] == b"hi"
 
 
-def test_https_to_a_server_without_tls_is_an_error() -> None:
+def test_https_to_a_server_without_tls_is_an_error(listening: socket.socket) -> None:
     def speak() -> None:
         with suppress(ConnectionResetError), listening.accept()[0] as theirs:
             theirs.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             while theirs.recv(1000):
                 pass
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=speak)
-        thread.start()
-        pool = ConnectionPool(f"https://127.0.0.1:{listening.getsockname()[1]}", {})
-        with pytest.raises(ssl.SSLError):
-            ask(pool)
-        thread.join(TIME_S)
+    thread = threading.Thread(target=speak)
+    thread.start()
+    pool = ConnectionPool(f"https://127.0.0.1:{listening.getsockname()[1]}", {})
+    with pytest.raises(ssl.SSLError):
+        ask(pool)
+    thread.join(TIME_S)
     pool.close()
 
 
