@@ -11,8 +11,8 @@ from rich.table import Table
 
 from . import flow, learning, numbers, tables
 from .behaviour import EXPECTATIONS, Expectation
-from .engines import ENGINES, Engine
-from .program import ALL, CLOUDPAR, JOBLIB, Outcome, Program
+from .engines import CLOUDPAR, ENGINES, JOBLIB, Engine
+from .program import Outcome, Program
 
 PROGRAMS = (*numbers.PROGRAMS, *tables.PROGRAMS, *learning.PROGRAMS, *flow.PROGRAMS)
 NAMES = [each.name for each in (*PROGRAMS, *EXPECTATIONS)]
@@ -83,11 +83,11 @@ def summary(outcome: Outcome) -> str:
 
 def as_table(outcomes: list[Outcome], rounds: int) -> Table:
     table = Table("name", "program", title=f"seconds: medians of {rounds} rounds, the pool in turn with each")
-    for column in (*ALL, "/ joblib", "/ dask"):
+    for column in (*ENGINES, "/ joblib", "/ dask"):
         table.add_column(column, justify="right")
     for each in outcomes:
-        medians = [each.median_s(engine) for engine in ALL]
-        ratios = [each.ratio(engine) for engine in ALL if engine != CLOUDPAR]
+        medians = [each.median_s(engine) for engine in ENGINES]
+        ratios = [each.ratio(engine) for engine in ENGINES if engine != CLOUDPAR]
         cells = ["-" if value is None else f"{value:.3g}" for value in (*medians, *ratios)]
         table.add_row(each.program.name, each.program.what, *cells)
         for engine, failure in each.failures.items():

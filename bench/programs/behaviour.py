@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 from cloudpar import Pool
 from cloudpar.errors import ExecutorOutOfMemory
 
-from .engines import CloudparEngine, DaskEngine
+from .engines import Engine, cloudpar_engine, dask_engine
 
 LONG_TASKS: Final = 20
 
@@ -180,15 +180,16 @@ def memory() -> str:
 
 def urgent() -> str:
     """A call beside a long map starts when a task ends, not when the map ends."""
-    with CloudparEngine(2) as ours, DaskEngine(2) as dask:
+    with cloudpar_engine(2) as ours, dask_engine(2) as dask:
         before, waited_s = _waited_s(ours)
         _, dask_s = _waited_s(dask)
     assert before < LONG_TASKS, "only after all tasks of the map"
     return f"started after {waited_s:.2f} s, beside 5 s of tasks of 0.5 s; Dask: {dask_s:.2f} s"
 
 
-def _waited_s(engine: CloudparEngine | DaskEngine) -> tuple[int, float]:
+def _waited_s(engine: Engine) -> tuple[int, float]:
     """Return how many tasks of a long job began before a call that came a second later, and how long that waited."""
+    assert engine.submit is not None
     engine.map(nap, [0.0] * 4)
     long = [engine.submit(nap, 0.5) for _ in range(LONG_TASKS)]
     time.sleep(1.0)

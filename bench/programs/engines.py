@@ -1,109 +1,75 @@
 """The pool, joblib and Dask behind the two calls that programs make: `map` and `submit`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Any, Protocol, Self
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
 
 import joblib
 from distributed import Client, LocalCluster
 
 from cloudpar import Pool
 
+CLOUDPAR: Final = "cloudpar"
+JOBLIB: Final = "joblib"
+DASK: Final = "dask"
 
-class Engine(Protocol):
-    """The calls that a program may make."""
+
+@dataclass(frozen=True)
+class Engine:
+    """A library with its processes.
+
+    Attributes:
+        name: One of the names above.
+        map: Calls a function for each value; returns the results in the order of the values.
+        submit: Starts a call and returns its future; None for joblib, which has no such call.
+        pool: The pool, for a program that needs more of it than `map`; None for the other libraries.
+    """
 
     name: str
-
-    def map(self, function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
-        """Return the results in the order of the values."""
-        ...
-
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a call and return its future."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    map: Callable[[Callable[..., Any], Iterable[Any]], list[Any]]
+    submit: Callable[..., Future[Any]] | None = None
+    pool: Pool | None = None
 
 
-class CloudparEngine:
+@contextmanager
+def cloudpar_engine(workers: int) -> Iterator[Engine]:
     """A pool with a master and workers of its own."""
-
-    name = "cloudpar"
-
-    def __init__(self, workers: int) -> None:
-        self.pool = Pool("local", workers=workers, progress=False)
-
-    def map(self, function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
-        return list(self.pool.map(function, values))
-
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        return self.pool.submit(function, *args)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.pool.shutdown()
+    with Pool("local", workers=workers, progress=False) as pool:
+        yield Engine(CLOUDPAR, lambda function, values: list(pool.map(function, values)), pool.submit, pool)
 
 
-class JoblibEngine:
-    """joblib with its default backend, loky, which keeps its processes from call to call."""
+@contextmanager
+def joblib_engine(workers: int) -> Iterator[Engine]:
+    """The default backend of joblib, loky, which keeps its processes from call to call."""
 
-    name = "joblib"
+    def map_all(function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
+        return list(joblib.Parallel(n_jobs=workers)(joblib.delayed(function)(value) for value in values))
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
-
-    def map(self, function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
-        parallel = joblib.Parallel(n_jobs=self._workers)
-        return list(parallel(joblib.delayed(function)(value) for value in values))
-
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Joblib cannot submit a call, so programs that submit do not list it among their engines."""
-        raise NotImplementedError(f"joblib cannot submit {function.__name__}{args}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    try:
+        yield Engine(JOBLIB, map_all)
+    finally:
         joblib.externals.loky.get_reusable_executor().shutdown()
 
 
-class DaskEngine:
+@contextmanager
+def dask_engine(workers: int) -> Iterator[Engine]:
     """A local Dask cluster of single-threaded workers."""
-
-    name = "dask"
-
-    def __init__(self, workers: int) -> None:
-        self._cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=40
+    cluster = LocalCluster(
+        n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=40
+    )
+    with cluster, Client(cluster) as client:
+        yield Engine(
+            DASK,
+            lambda function, values: client.gather(client.map(function, list(values), pure=False)),
+            partial(client.submit, pure=False),
         )
-        self._client = Client(self._cluster)
-
-    def map(self, function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
-        results: list[Any] = self._client.gather(self._client.map(function, list(values), pure=False))
-        return results
-
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        future: Future[Any] = self._client.submit(function, *args, pure=False)
-        return future
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
-        self._cluster.close()
 
 
-ENGINES: dict[str, Callable[[int], Engine]] = {
-    "cloudpar": CloudparEngine,
-    "joblib": JoblibEngine,
-    "dask": DaskEngine,
+ENGINES: Final[dict[str, Callable[[int], AbstractContextManager[Engine]]]] = {
+    CLOUDPAR: cloudpar_engine,
+    JOBLIB: joblib_engine,
+    DASK: dask_engine,
 }

@@ -11,8 +11,8 @@ from PIL import Image
 
 from cloudpar import Pool
 
-from .engines import CloudparEngine, Engine, JoblibEngine
-from .program import CLOUDPAR, JOBLIB, Program
+from .engines import CLOUDPAR, JOBLIB, Engine
+from .program import Program
 
 IMAGES = Path(tempfile.gettempdir()) / "cloudpar-bench-images"
 
@@ -95,15 +95,15 @@ def branch_by_joblib(number: int) -> int:
 
 
 def nesting(engine: Engine) -> object:
-    return sum(engine.map(branch_by_pool if isinstance(engine, CloudparEngine) else branch_by_joblib, range(8)))
+    return sum(engine.map(branch_by_pool if engine.name == CLOUDPAR else branch_by_joblib, range(8)))
 
 
 def streams(engine: Engine) -> object:
     """Map over a generator, of which only a few values are in memory at a time."""
     values = (number % 1_000 for number in range(5_000))
-    if isinstance(engine, CloudparEngine):
+    if engine.pool is not None:
         return sum(engine.pool.map(abs, values, buffersize=500))
-    if isinstance(engine, JoblibEngine):
+    if engine.name == JOBLIB:
         parallel = joblib.Parallel(n_jobs=2, return_as="generator")
         return sum(parallel(joblib.delayed(abs)(value) for value in values))
     return sum(engine.map(abs, values))

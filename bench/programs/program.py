@@ -3,14 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Final
 
-from .engines import Engine
-
-CLOUDPAR: Final = "cloudpar"
-JOBLIB: Final = "joblib"
-DASK: Final = "dask"
-ALL: Final = (CLOUDPAR, JOBLIB, DASK)
+from .engines import CLOUDPAR, ENGINES, Engine
 
 
 @dataclass(frozen=True)
@@ -29,7 +23,7 @@ class Program:
     name: str
     what: str
     run: Callable[[Engine], object]
-    engines: tuple[str, ...] = ALL
+    engines: tuple[str, ...] = tuple(ENGINES)
     workers: int = 2
     prepare: Callable[[], None] | None = None
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from .engines import Engine
-from .program import CLOUDPAR, JOBLIB, Program
+from .engines import CLOUDPAR, JOBLIB, Engine
+from .program import Program
 
 
 @cache
