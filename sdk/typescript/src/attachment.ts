@@ -3,7 +3,7 @@ import { CloudparError, Gone, NotFound, SerializationError } from './errors.ts';
 import { Breaks } from './event-loop.ts';
 import type { Message, Progress } from './messages.ts';
 import type { Settled } from './outcomes.ts';
-import { ResultBuffer, type Supply } from './result-buffer.ts';
+import { ResultBuffer } from './result-buffer.ts';
 import type { Session } from './session.ts';
 
 /** The number of characters of a whole package id. */
@@ -72,10 +72,7 @@ export class Attachment<T> implements AsyncIterable<T> {
    * @throws CloudparError when the master does not answer, or the pool was closed meanwhile.
    */
   async *settled(): AsyncGenerator<Settled<T>, void> {
-    const buffer = new ResultBuffer({ ...supplyOf(this.#session), read: () => undefined }, true, {
-      site: this.#site,
-      tasks: this.#progress.tasks,
-    });
+    const buffer = new ResultBuffer(this.#session, true, { site: this.#site, tasks: this.#progress.tasks });
     const part = buffer.part(0);
     const attached = await this.#session.attach(this.packageId, this.#progress.tasks, part);
     const breaks = new Breaks();
@@ -109,14 +106,6 @@ export class Attachment<T> implements AsyncIterable<T> {
   async acknowledge(): Promise<void> {
     await this.#session.connection.call('acknowledge', { package_ids: [this.packageId] });
   }
-}
-
-function supplyOf(session: Session): Omit<Supply, 'read'> {
-  return {
-    pause: (each, isPaused) => session.pause(each, isPaused),
-    download: () => session.download(),
-    rewind: (each) => session.rewind(each),
-  };
 }
 
 /**

@@ -64,7 +64,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     if (plan.signal !== undefined) {
       onAbort(plan.signal, () => void this.cancel(), this.#over.signal);
     }
-    this.#first = new Promise((resolve, reject) => void this.#startAll().then(resolve, reject));
+    this.#first = this.#startAll();
     this.#first.catch(() => undefined); // the reader gets the error, or the warning shows it
     onAbort(session.ending, () => this.#warnNow(), this.#over.signal);
     if (plan.signal?.aborted) {
@@ -100,10 +100,9 @@ export class MapResults<T> implements AsyncIterable<T> {
   async #startOne(): Promise<Package | undefined> {
     this.#ends.signal.throwIfAborted();
     const part = this.#buffer.part(this.#given);
-    const receiver: Receiver = part;
     let started: Package | undefined;
     try {
-      started = await this.#plan.startNext(this.#free, receiver, this.#ends.signal);
+      started = await this.#plan.startNext(this.#free, part, this.#ends.signal);
     } finally {
       if (started === undefined) {
         this.#buffer.remove(part);
@@ -123,9 +122,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     while (!part.ended && part.failure === undefined && !this.#wanted && !this.#over.signal.aborted) {
       await this.#buffer.news();
     }
-    if (part.failure !== undefined) {
-      this.#warnSoon();
-    } else if (part.ended && this.#buffer.errors > 0) {
+    if (part.failure !== undefined || (part.ended && this.#buffer.errors > 0)) {
       this.#warnSoon();
     }
   }

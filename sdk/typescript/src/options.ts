@@ -131,12 +131,8 @@ function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 60)}...` : text;
 }
 
-function isText(value: unknown): boolean {
-  return typeof value === 'string';
-}
-
 function isFilled(value: unknown): boolean {
-  return isText(value) && value !== '';
+  return typeof value === 'string' && value !== '';
 }
 
 function isNumber(value: unknown): boolean {

@@ -113,7 +113,7 @@ class Packer {
       larger.set(this.#made);
       this.#made = larger;
     }
-    this.#seals.writeData(index, this.#writer.view(start), this.#made, place);
+    this.#seals.data(index, this.#writer.view(start), this.#made, place);
   }
 
   async finish(signal: AbortSignal): Promise<Packed> {

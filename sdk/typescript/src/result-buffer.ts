@@ -5,6 +5,7 @@ import { type About, copied, located, type Settled, settle, type TaskContext } f
 import type { Package, TaskResult } from './package.ts';
 import { Part } from './part.ts';
 import { sumOf } from './progress.ts';
+import type { Session } from './session.ts';
 import { Wakeup } from './wakeup.ts';
 
 /**
@@ -19,21 +20,9 @@ const UNREAD_BYTES = 64 << 20;
  */
 const AHEAD_BYTES = 16 << 20;
 
-/** What the buffer needs of the session that fills it. */
-export interface Supply {
-  /** Pauses or resumes the requests for a package's results. */
-  pause(paused: Package, isPaused: boolean): void;
-  /** There may be room for downloads that wait. */
-  download(): void;
-  /** Asks again for the results that were left at the master. */
-  rewind(left: Package): void;
-  /** No more results of a package are needed. */
-  read(done: Package): void;
-}
-
 /** Results between the session that receives them and their only reader, with a bound on those that wait. */
 export class ResultBuffer {
-  readonly #supply: Supply;
+  readonly #session: Session;
   readonly #ordered: boolean;
   readonly #about: About;
   readonly #arrivals = new Arrivals();
@@ -45,8 +34,8 @@ export class ResultBuffer {
   /** The summed progress of the packages that were read to their end. */
   #read: Progress | undefined;
 
-  constructor(supply: Supply, ordered: boolean, about: About = {}) {
-    this.#supply = supply;
+  constructor(session: Session, ordered: boolean, about: About = {}) {
+    this.#session = session;
     this.#ordered = ordered;
     this.#about = about;
   }
@@ -104,7 +93,7 @@ export class ResultBuffer {
 
   downloaded(bytes: number): void {
     this.#downloadingBytes -= bytes;
-    this.#supply.download();
+    this.#session.download();
   }
 
   get #isFull(): boolean {
@@ -120,11 +109,11 @@ export class ResultBuffer {
     const paused = this.#isFull && !(this.#reading && this.#lacksNext);
     for (const part of this.#parts) {
       if (part.package !== undefined && !part.ended) {
-        this.#supply.pause(part.package, paused);
+        this.#session.pause(part.package, paused);
       }
     }
     if (!paused) {
-      this.#supply.download();
+      this.#session.download();
     }
   }
 
@@ -183,7 +172,7 @@ export class ResultBuffer {
       this.#arrivals.rewind();
       for (const { package: left } of this.#parts) {
         if (left?.isLeft) {
-          this.#supply.rewind(left);
+          this.#session.rewind(left);
         }
       }
     }
@@ -217,7 +206,7 @@ export class ResultBuffer {
     if (part.package !== undefined) {
       const { progress } = part.package;
       this.#read = this.#read === undefined ? progress : sumOf(this.#read, progress);
-      this.#supply.read(part.package);
+      this.#session.read(part.package);
     }
     this.#news.wake();
   }

@@ -56,24 +56,25 @@ export class Seals {
     this.packageId = packageId;
   }
 
-  #seal(kind: Kind, what: string, payload: Uint8Array = new Uint8Array()): Uint8Array {
-    const seal = new Uint8Array(SEAL_BYTES);
-    this.#write(kind, what, payload, seal, 0);
-    return seal;
-  }
-
-  #write(kind: Kind, what: string, payload: Uint8Array, target: Uint8Array, at: number): void {
+  #seal(
+    kind: Kind,
+    what: string,
+    payload: Uint8Array = new Uint8Array(),
+    target: Uint8Array = new Uint8Array(SEAL_BYTES),
+    at = 0,
+  ): Uint8Array {
     const large = payload.length > LARGE_BYTES;
     const text = `${kind}\0${this.packageId}\0${large ? 'large\0' : ''}${what}`;
     if (3 * text.length + payload.length <= SHORT_BYTES) {
       const { written } = TEXT.encodeInto(text, this.#short.message);
       this.#short.message.set(payload, written);
       this.#short.write(written + payload.length, target, at, SEAL_BYTES);
-      return;
+      return target;
     }
     const short = large ? createHash('blake2b512').update(payload).digest() : payload;
     const made = createHmac('sha256', this.#key).update(text).update(short).digest();
     target.set(made.subarray(0, SEAL_BYTES), at);
+    return target;
   }
 
   /** The seal of the task code's hash and of how it is called, including range data. */
@@ -85,14 +86,9 @@ export class Seals {
     );
   }
 
-  /** The seal of one task's data. */
-  data(index: number, item: Uint8Array): Uint8Array {
-    return this.#seal('data', `${index}\0`, item);
-  }
-
-  /** Writes the seal of one task's data to a position among others. */
-  writeData(index: number, item: Uint8Array, target: Uint8Array, at: number): void {
-    this.#write('data', `${index}\0`, item, target, at);
+  /** The seal of one task's data, also written to a position among others. */
+  data(index: number, item: Uint8Array, target?: Uint8Array, at?: number): Uint8Array {
+    return this.#seal('data', `${index}\0`, item, target, at);
   }
 
   /** The seal of a task's outcome. */

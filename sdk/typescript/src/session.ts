@@ -12,7 +12,7 @@ import { type Order, type Origin, startMessage } from './orders.ts';
 import { Package } from './package.ts';
 import { Questions } from './questions.ts';
 import { isSealed, Seals, sealedPackageId } from './seals.ts';
-import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
+import type { Surroundings } from './surroundings.ts';
 import { upload } from './uploads.ts';
 
 /** In each of its two steps, closing waits at most this many seconds for a master that does not answer. */
@@ -38,7 +38,7 @@ export class Session {
     connection: Connection,
     events: Events,
     onOutput: (output: Output) => void = () => undefined,
-    surroundings: Surroundings = SURROUNDINGS,
+    surroundings: Surroundings,
   ) {
     const awaiting = new Awaiting(this.id);
     this.connection = connection;
@@ -167,9 +167,12 @@ export class Session {
     this.#attached.delete(forgotten);
   }
 
-  /** No more results of a package are needed: its tasks are soon cancelled and its storage freed. */
+  /**
+   * No more results of a package are needed: its tasks are soon cancelled and its storage freed. One that was started
+   * elsewhere is left as it is.
+   */
   read(done: Package): void {
-    const isOurs = this.#deliveries.has(done);
+    const isOurs = this.#deliveries.has(done) && !this.#attached.has(done);
     this.forget(done);
     if (isOurs) {
       this.#acknowledgements.add(done.id, done.phase === 'running');

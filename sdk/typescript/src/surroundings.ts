@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Fetch } from './http.ts';
 
 /** A client's clock and random numbers, which tests replace. Times are in seconds. */
@@ -18,20 +19,7 @@ export const SURROUNDINGS: Surroundings = {
   random: Math.random,
 };
 
-function sleep(seconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) {
-      reject(signal.reason);
-      return;
-    }
-    const abort = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort);
-      resolve();
-    }, seconds * 1000);
-    signal.addEventListener('abort', abort, { once: true });
-  });
+/** Unlike Node's, it rejects with the signal's own reason. */
+async function sleep(seconds: number, signal: AbortSignal): Promise<void> {
+  await setTimeout(seconds * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());
 }
