@@ -1,20 +1,4 @@
-import type { InstanceSize } from './settings';
-
-interface Defaults {
-  readonly retain: boolean;
-  readonly recovery: boolean;
-  readonly logDays: number;
-  readonly logLevel: string;
-  readonly rateLimit: number;
-  readonly burstLimit: number;
-  readonly maxInstances: number;
-  readonly instanceSize: InstanceSize;
-  readonly zones: number;
-  readonly volumeGib: number;
-  readonly backlogPerExecutor: number;
-  readonly idleMinutes: number;
-  readonly drainMinutes: number;
-}
+import type { EnvironmentSettings } from './settings';
 
 /**
  * The settings that all environments share. A task may run for an hour (contract.json), and so may an instance's drain.
@@ -45,7 +29,7 @@ export const ENVIRONMENTS = {
   },
   staging: { ...ALIKE, retain: false, recovery: false, logDays: 14, rateLimit: 500, burstLimit: 1_000 },
   prod: { ...ALIKE, retain: true, recovery: true, logDays: 90, rateLimit: 2_000, burstLimit: 4_000, zones: 3 },
-} as const satisfies Record<string, Defaults>;
+} as const satisfies Record<string, EnvironmentSettings>;
 
 export type EnvironmentName = keyof typeof ENVIRONMENTS;
 

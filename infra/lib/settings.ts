@@ -7,43 +7,19 @@ export const EXECUTORS = { large: 2, xlarge: 4, '2xlarge': 8, '4xlarge': 16, '8x
 export type InstanceSize = keyof typeof EXECUTORS;
 export type Architecture = 'arm64' | 'x86_64';
 
-/**
- * The settings of a deployment. The context may give each of them (`-c name=value`); environments.ts has the defaults.
- */
-export interface Settings {
-  /** The environment: dev, staging or prod. */
-  readonly env: EnvironmentName;
-  /** The folder with the functions' code, which functions/bundle.sh makes. */
-  readonly bundle: string;
+/** The settings whose defaults environments.ts has. */
+export interface EnvironmentSettings {
   /** Whether tables, bucket and worker token outlive the stack; if so, tables and stack are protected from deletion. */
   readonly retain: boolean;
   /** Whether the tables have point-in-time recovery. */
   readonly recovery: boolean;
-  /** Names of existing tables, such as restored ones, that replace the stack's own. */
-  readonly packageTable: string | undefined;
-  readonly accountTable: string | undefined;
   readonly logDays: number;
   readonly logLevel: string;
   /** How many requests a second the API takes, and the burst above them. */
   readonly rateLimit: number;
   readonly burstLimit: number;
-  /** Concurrent calls that are reserved for each function of the API, and its maximum; 0: not reserved. */
-  readonly reservedConcurrency: number;
-  /**
-   * The limits of an account, by their names in the master's policy; contract.json has the largest value of each. That
-   * of packages is low, since each start of a package reads all running ones.
-   */
-  readonly limits: Readonly<Record<string, number>>;
   readonly maxInstances: number;
   readonly instanceSize: InstanceSize;
-  readonly architectures: readonly Architecture[];
-  /**
-   * Instance families of the fleet, without those that the context names as `unavailableFamilies`: AWS may refuse a
-   * group that names a family which the region lacks.
-   */
-  readonly families: readonly string[];
-  /** How many of the first instances are on-demand; the others are spot instances. */
-  readonly onDemandBase: number;
   readonly zones: number;
   readonly volumeGib: number;
   /** Instances are added when more chunks than this wait for each executor. */
@@ -52,6 +28,32 @@ export interface Settings {
   readonly idleMinutes: number;
   /** How long running tasks may continue when the group removes an instance; a spot interruption leaves 2 minutes. */
   readonly drainMinutes: number;
+}
+
+/** The settings of a deployment. The context may give each of them (`-c name=value`). */
+export interface Settings extends EnvironmentSettings {
+  /** The environment: dev, staging or prod. */
+  readonly env: EnvironmentName;
+  /** The folder with the functions' code, which functions/bundle.sh makes. */
+  readonly bundle: string;
+  /** Names of existing tables, such as restored ones, that replace the stack's own. */
+  readonly packageTable: string | undefined;
+  readonly accountTable: string | undefined;
+  /** Concurrent calls that are reserved for each function of the API, and its maximum; 0: not reserved. */
+  readonly reservedConcurrency: number;
+  /**
+   * The limits of an account, by their names in the master's policy; contract.json has the largest value of each. That
+   * of packages is low, since each start of a package reads all running ones.
+   */
+  readonly limits: Readonly<Record<string, number>>;
+  readonly architectures: readonly Architecture[];
+  /**
+   * Instance families of the fleet, without those that the context names as `unavailableFamilies`: AWS may refuse a
+   * group that names a family which the region lacks.
+   */
+  readonly families: readonly string[];
+  /** How many of the first instances are on-demand; the others are spot instances. */
+  readonly onDemandBase: number;
   /** An image for both architectures that replaces the one built from worker/Dockerfile. */
   readonly workerImage: string | undefined;
   /** A requirements file whose packages are installed into the image. */
@@ -101,7 +103,6 @@ export function readSettings(context: Context, given: readonly string[] = []): S
   const pythons = read.list('pythons', contract.pythons, contract.pythons);
   const families = Object.values(FAMILIES).flat();
   const settings: Settings = {
-    ...defaults,
     env,
     bundle: read.text('bundle') ?? 'build/functions',
     retain: read.flag('retain', defaults.retain),

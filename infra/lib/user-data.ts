@@ -5,20 +5,12 @@ import * as ec2 from 'aws-cdk-lib/aws-ec2';
 const HOST = join(import.meta.dirname, 'host');
 const END = '__CLOUDPAR_END__';
 
-/** The environment of the scripts and units in host/, in /etc/cloudpar/worker.env. */
-export interface HostEnvironment {
-  readonly CLOUDPAR_REGION: string;
-  readonly CLOUDPAR_ENDPOINT: string;
-  readonly CLOUDPAR_TOKEN_SECRET: string;
-  readonly CLOUDPAR_IMAGE: string;
-  readonly CLOUDPAR_PYTHON: string;
-  readonly CLOUDPAR_LOG_GROUP: string;
-  readonly CLOUDPAR_GROUP: string;
-  readonly CLOUDPAR_HOOK: string;
-}
-
-/** The first boot of an instance: it writes the files of host/ and runs setup.sh. It contains no secret. */
-export function userData(environment: HostEnvironment, drainS: number): ec2.UserData {
+/**
+ * The first boot of an instance: it writes the files of host/ and runs setup.sh. It contains no secret.
+ *
+ * @param environment The environment of the scripts and units in host/, in /etc/cloudpar/worker.env.
+ */
+export function userData(environment: Readonly<Record<string, string>>, drainS: number): ec2.UserData {
   const data = ec2.UserData.forLinux();
   data.addCommands('set -eu', 'mkdir -p /etc/cloudpar /opt/cloudpar /etc/systemd/system/cloudpar-worker.service.d');
   write(
