@@ -82,23 +82,3 @@ test('typed arrays are lists of numbers in Python', async () => {
   expect(await call(new Uint8Array([1, 2]))).toBe("b'\\x01\\x02'");
   expect(await pool.submit('statistics:fmean', [new Float64Array([1, 2, 6])])).toBe(3);
 });
-
-test('a stream is mapped while its values come', async () => {
-  await using pool = await Pool.open(address);
-  let given = 0;
-  async function* numbers(): AsyncGenerator<number> {
-    for (;;) {
-      yield given++;
-    }
-  }
-  let read = 0;
-  for await (const value of pool.map<number>('sdk_tasks:square', numbers(), { buffersize: 50 })) {
-    expect(value).toBe(read * read);
-    read += 1;
-    expect(given - read).toBeLessThanOrEqual(50);
-    if (read === 500) {
-      break;
-    }
-  }
-  expect(given).toBeLessThanOrEqual(550);
-});

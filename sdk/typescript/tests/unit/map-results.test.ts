@@ -29,6 +29,7 @@ describe('an aborted map', () => {
     const signal = AbortSignal.abort(new Error('before'));
     await expect(all(pool.map('m:f', range(20), { signal }))).rejects.toThrow('before');
     await expect(pool.start('m:f', range(20), { signal })).rejects.toThrow('before');
+    await expect(pool.submit('m:f', [1], { signal })).rejects.toThrow('before');
     await settled();
     expect(master.calls.filter((call) => call !== 'hello')).toEqual([]);
   });

@@ -66,8 +66,9 @@ test.each([
   expect(() => pool.map('m:f', values as never)).toThrow(text);
 });
 
-test('a reference that names no function is a TypeError at once', () => {
+test('a reference that names no function is a TypeError at once', async () => {
   expect(() => pool.map('math.sqrt', [1])).toThrow('"math.sqrt" names no function');
+  await expect(pool.submit('os:system()')).rejects.toThrow(TypeError);
   expect(() => pool.map(undefined as never, [1])).toThrow('undefined names no function');
   expect(() => pool.map(((x: number) => x) as never, [1])).toThrow(
     /a JavaScript function .*tasks are Python functions/,

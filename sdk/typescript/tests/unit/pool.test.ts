@@ -11,6 +11,7 @@ test('hello of a pool does not return the key for seals', async () => {
   const scripted = () => new Scripted(reply('HelloReply', WHO));
   expect(await new Connection(ADDRESS, {}, new Events(), scripted()).call('hello', {})).toHaveProperty('seal_key');
   const pool = Pool.at(ADDRESS, {}, scripted());
+  expect(pool.endpoint).toBe('http://master');
   const who = await pool.hello();
   expect(who).toMatchObject({ role: 'user', name: 'ann' });
   expect(who).not.toHaveProperty('seal_key');
