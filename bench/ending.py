@@ -31,10 +31,11 @@ def end_s() -> float:
         assert client.stdout is not None
         parents = [psutil.Process(int(pid)) for pid in client.stdout.readline().split()]
         family = [*parents, *(child for parent in parents for child in parent.children(recursive=True))]
+        assert len(family) == 5  # master, agent, zygote, two executors
         client.kill()
         began = time.perf_counter()
         _, alive = psutil.wait_procs(family, timeout=60)
-        assert not alive
+        assert not alive, "processes outlive the client"
         return time.perf_counter() - began
 
 

@@ -1,7 +1,6 @@
 """The summary of a measurement, computed from invented figures."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -49,12 +48,6 @@ def test_tables_name_every_run_and_every_point(found: Measurement) -> None:
         assert word in text
     assert all(f"{number} " in text for number in range(1, 7))
     assert "correct" in text
-
-
-def test_a_plot_is_a_picture(found: Measurement, tmp_path: Path) -> None:
-    path = tmp_path / "demo.png"
-    plot.save(found, path)
-    assert path.read_bytes().startswith(b"\x89PNG")
 
 
 WALLS_S = [(10.1, 5.0, 5.1), (9.6, 5.0, 5.1), (9.9, 9.8, 9.7), (11.0, 5.0, 9.5), (2.0, 9.0, 14.0), (40.0, 30.0, 20.0)]

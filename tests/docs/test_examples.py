@@ -24,6 +24,7 @@ from cli.operation import Up, environment
 from cloudpar.cli.application import application
 from docs import pages
 from docs.pages import ROOT, Block
+from docs.reader import steps
 
 PACKAGES = (cloudpar_protocol, cloudpar, cloudpar_master, cloudpar_worker)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -137,8 +138,8 @@ def test_a_pages_commands_print_what_it_shows(page: Path, up: Up, tmp_path: Path
     """All commands of a page run in one shell, each followed by a mark that separates the outputs."""
     mark = "-- next --"
     sessions = [block for block in pages.of("console") if block.page == page]
-    steps = [step for block in sessions for step in _steps(block)]
-    script = "".join(f"{{ {command}; }} 2>&1\necho '{mark}'\n" for command, _ in steps)
+    typed = [step for block in sessions for step in steps(block)]
+    script = "".join(f"{{ {command}; }} 2>&1\necho '{mark}'\n" for command, _ in typed)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ended = subprocess.run(
         ["/bin/sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100,
@@ -149,16 +150,10 @@ def test_a_pages_commands_print_what_it_shows(page: Path, up: Up, tmp_path: Path
     )  # fmt: skip
     outputs = ended.stdout.split(f"{mark}\n")
     assert ended.stderr == ""
-    assert len(outputs) == len(steps) + 1
-    for (command, wanted), output in zip(steps, outputs, strict=False):
+    assert len(outputs) == len(typed) + 1
+    for (command, wanted), output in zip(typed, outputs, strict=False):
         assert doctest.OutputChecker().check_output(wanted, output, OPTIONS), (command, output)
         assert "Traceback" not in output, (command, output)
-
-
-def _steps(block: Block) -> Iterator[tuple[str, str]]:
-    for step in ("\n" + block.text).split("\n$ ")[1:]:
-        command, _, wanted = step.partition("\n")
-        yield command, wanted if wanted.endswith("\n") or not wanted else f"{wanted}\n"
 
 
 @pytest.mark.parametrize("block", pages.of("sh"), ids=lambda block: block.name)

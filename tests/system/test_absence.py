@@ -2,14 +2,13 @@
 
 import logging
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import psutil
 import pytest
+from bench.ending import end_s
 
-from cli.operation import END_S, Up, environment
+from cli.operation import END_S, Up
 from cloudpar._client import awaiter, connection
 from cloudpar.demo.factorization import correct
 from system.books import Customer, close_books
@@ -74,25 +73,5 @@ def test_a_map_completes_after_all_processes_were_killed(
     assert any("is back after" in record.getMessage() for record in warnings.records)
 
 
-CLIENT = """
-import time
-from cloudpar import Pool
-pool = Pool(workers=2)
-results = pool.map(lambda _: time.sleep(0.05), range(10_000))
-next(results)
-print(*pool._lifetime.cluster.pids, flush=True)
-list(results)
-"""
-
-
 def test_a_client_that_is_killed_in_the_middle_of_a_map_leaves_nothing() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", CLIENT], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as client:
-        assert client.stdout is not None
-        parents = [psutil.Process(int(pid)) for pid in client.stdout.readline().split()]
-        family = [*parents, *(child for parent in parents for child in parent.children(recursive=True))]
-        assert len(family) == 5  # master, agent, zygote, two executors
-        client.kill()
-        _, alive = psutil.wait_procs(family, timeout=END_S)
-        assert not alive
+    end_s()  # fails if a process outlives its client

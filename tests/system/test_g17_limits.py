@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from cli.operation import Up, cloudpar
+from cli.operation import Up
 from cloudpar.errors import TooLarge
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
@@ -57,14 +56,6 @@ def test_the_answer_says_when_to_come_again(limited: Up) -> None:
         until(both)
         assert statuses == {200, 429}
         assert wire.call(routes.HELLO, Hello()).role == "user"
-
-
-@pytest.mark.parametrize("figure", ["running_packages", "running_packages=many", "nonsense=1"])
-def test_an_invalid_limit_is_refused(tmp_path: Path, figure: str) -> None:
-    ended = cloudpar("up", "--workers", "0", "--port", "0", "--data", str(tmp_path / "never"), "--set", figure)
-    assert ended.returncode != 0
-    assert figure.split("=", maxsplit=1)[0] in ended.stderr
-    assert not list(tmp_path.iterdir())
 
 
 def test_calls_that_are_submitted_together_are_never_too_large(limited: Up) -> None:

@@ -35,14 +35,21 @@ def executor(up: Up) -> psutil.Process:
     return zygote(up).children()[0]
 
 
-@pytest.mark.parametrize("victim_of", [agent, executor, zygote, master], ids=lambda each: str(each.__name__))
-def test_the_main_job_survives_a_kill(up: Up, tmp_path: Path, victim_of: Callable[[Up], psutil.Process]) -> None:
-    customer, gate = Customer(up, victim_of.__name__), tmp_path / "gate"
+@pytest.mark.parametrize(
+    "victims",
+    [[agent], [executor], [zygote], [master], [master, executor, agent]],
+    ids=lambda each: ", ".join(victim_of.__name__ for victim_of in each),
+)
+def test_the_main_job_survives_kills(up: Up, tmp_path: Path, victims: list[Callable[[Up], psutil.Process]]) -> None:
+    customer, gate = Customer(up, " ".join(victim_of.__name__ for victim_of in victims)), tmp_path / "gate"
     with customer.pool() as pool:
         results = pool.map(factorize_before_gate, main_job(gate))
         found = [next(results)]  # the job runs, and does not end until the gate opens
-        victim = victim_of(up)
-        victim.kill()
+        killed = []
+        for victim_of in victims:
+            killed.append(victim_of(up))
+            killed[-1].kill()
+            found.append(next(results))
         gate.touch()
         package_id = results.package_id
         assert package_id is not None
@@ -50,23 +57,5 @@ def test_the_main_job_survives_a_kill(up: Up, tmp_path: Path, victim_of: Callabl
         found += results
     assert correct(NUMBERS, found)
     assert books.last.state == "completed"
-    customer.assert_charged_once(books, TASKS)
-    assert not victim.is_running()
-
-
-def test_the_main_job_survives_kills_of_all_processes_in_turn(up: Up, tmp_path: Path) -> None:
-    customer, gate = Customer(up, "unlucky"), tmp_path / "gate"
-    with customer.pool() as pool:
-        results = pool.map(factorize_before_gate, main_job(gate))
-        found = [next(results)]
-        master(up).kill()
-        executor(up).kill()
-        found.append(next(results))
-        agent(up).kill()
-        gate.touch()
-        package_id = results.package_id
-        assert package_id is not None
-        books = close_books(up, customer.token, package_id)
-        found += results
-    assert correct(NUMBERS, found)
+    assert not any(victim.is_running() for victim in killed)
     customer.assert_charged_once(books, TASKS)

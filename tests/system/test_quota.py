@@ -1,15 +1,12 @@
 """Tasks stop when the quota is used up: end to end, with real time."""
 
-import time
 from pathlib import Path
 
 import pytest
 
 from cli.operation import Up, cloudpar_json
 from cloudpar.errors import PackageFailed, QuotaExhausted, TaskQuotaExceeded
-from cloudpar_protocol import routes
-from cloudpar_protocol.client_messages import ListPackages
-from system.books import Customer, close_books, connected
+from system.books import Customer, close_books
 from system.work import ten_milliseconds
 
 GRANTED_US = 300_000
@@ -41,32 +38,3 @@ def test_a_package_that_crosses_the_quota_fails_and_its_tasks_stop(cluster: Up, 
     # The executors' running tasks when the quota was used up, and those that began until the agent knew it.
     charged = sum(result.duration_us > 0 for result in books.results)
     assert 0 < charged <= len(list(tmp_path.iterdir())) <= GRANTED_US // 10_000 + OVERRUN_TASKS
-
-
-def test_no_quota_left_queues_nothing(cluster: Up) -> None:
-    customer = Customer(cluster, "poor", quota="0s")
-    with customer.pool() as pool:
-        with pytest.raises(QuotaExhausted, match="cloudpar account grant"):
-            pool.map(abs, range(10))
-        with pytest.raises(QuotaExhausted, match="cloudpar account grant"):
-            pool.submit(abs, 1).result()
-    with connected(cluster, customer.token) as wire:
-        assert wire.call(routes.LIST_PACKAGES, ListPackages()).packages == []
-
-
-def test_errors_are_charged_like_results(cluster: Up) -> None:
-    customer = Customer(cluster, "erring")
-
-    def fail(number: int) -> None:
-        time.sleep(0.01)
-        raise ValueError(number)
-
-    with customer.pool() as pool:
-        results = pool.map(fail, range(20))
-        assert results.package_id is not None
-        books = close_books(cluster, customer.token, results.package_id)
-        for _ in range(20):
-            with pytest.raises(ValueError, match=r"\d+"):
-                next(results)
-    assert books.execute_us >= 20 * 10_000
-    customer.assert_charged_once(books, 20)
