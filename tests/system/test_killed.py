@@ -41,7 +41,7 @@ def executor(up: Up) -> psutil.Process:
     ids=lambda each: ", ".join(victim_of.__name__ for victim_of in each),
 )
 def test_the_main_job_survives_kills(up: Up, tmp_path: Path, victims: list[Callable[[Up], psutil.Process]]) -> None:
-    customer, gate = Customer(up, " ".join(victim_of.__name__ for victim_of in victims)), tmp_path / "gate"
+    customer, gate = Customer(up, "-".join(victim_of.__name__ for victim_of in victims)), tmp_path / "gate"
     with customer.pool() as pool:
         results = pool.map(factorize_before_gate, main_job(gate))
         found = [next(results)]  # the job runs, and does not end until the gate opens
