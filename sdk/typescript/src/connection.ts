@@ -4,11 +4,11 @@ import { Events } from './events.ts';
 import { ROUTES } from './generated/shapes.ts';
 import type { Fetch, FetchAnswer, FetchInit } from './http.ts';
 import type { Link, Reply, Request, RouteName } from './messages.ts';
+import { completionStatus } from './multipart.ts';
 import { checkOptions } from './options.ts';
-import { completionStatus } from './parts.ts';
-import { PATIENCE_S } from './patience.ts';
-import { type CallOptions, Repetition } from './repetition.ts';
-import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
+import { PLATFORM, type Platform } from './platform.ts';
+import { type CallOptions, Retrier } from './retrier.ts';
+import { PATIENCE_S } from './retry-policy.ts';
 
 /** A request has failed after this long without an answer (plus the time for which it asks to be held). */
 const ANSWER_S = 30;
@@ -41,23 +41,18 @@ export class Connection {
   /** The master's URL, without a slash at its end. */
   readonly endpoint: string;
   readonly #token: string;
-  readonly #repetition: Repetition;
+  readonly #retrier: Retrier;
   readonly #fetch: Fetch;
 
   constructor(address: Address, options?: ConnectionOptions);
   /** @internal */
-  constructor(address: Address, options: ConnectionOptions | undefined, events: Events, surroundings?: Surroundings);
-  constructor(
-    address: Address,
-    options: ConnectionOptions = {},
-    events = new Events(),
-    surroundings: Surroundings = SURROUNDINGS,
-  ) {
+  constructor(address: Address, options: ConnectionOptions | undefined, events: Events, platform?: Platform);
+  constructor(address: Address, options: ConnectionOptions = {}, events = new Events(), platform: Platform = PLATFORM) {
     checkOptions('Connection', options);
     this.endpoint = address.endpoint.replace(/\/+$/, '');
     this.#token = address.token;
-    this.#repetition = new Repetition(this.endpoint, options.patienceS ?? PATIENCE_S, events, surroundings);
-    this.#fetch = options.fetch ?? surroundings.fetch;
+    this.#retrier = new Retrier(this.endpoint, options.patienceS ?? PATIENCE_S, events, platform);
+    this.#fetch = options.fetch ?? platform.fetch;
   }
 
   /**
@@ -78,7 +73,7 @@ export class Connection {
       Accept: MSGPACK,
       'Cloudpar-Links': 'relative',
     };
-    return this.#repetition.untilAnswered(ANSWER_S + (options.holdS ?? 0), options, async (signal) => {
+    return this.#retrier.untilAnswered(ANSWER_S + (options.holdS ?? 0), options, async (signal) => {
       const init = { method: 'POST', headers, body, signal, redirect: 'error' } as const;
       const response = await this.#fetch(`${this.endpoint}/v1/${route}`, init);
       const answer = new Uint8Array(await response.arrayBuffer());
@@ -96,7 +91,7 @@ export class Connection {
    * @internal
    */
   async put(link: Link, body: Uint8Array, ending?: AbortSignal): Promise<string> {
-    return this.#repetition.untilAnswered(transferS(body.length), { signal: ending }, async (signal) => {
+    return this.#retrier.untilAnswered(transferS(body.length), { signal: ending }, async (signal) => {
       const response = await this.#follow(link, { headers: sendable(link), body, signal });
       const answer = new Uint8Array(await response.arrayBuffer());
       if (!isGood(response.status) && response.status !== THERE_ALREADY) {
@@ -112,7 +107,7 @@ export class Connection {
    * @internal
    */
   async complete(link: Link, body: Uint8Array, ending?: AbortSignal): Promise<void> {
-    await this.#repetition.untilAnswered(ANSWER_S, { signal: ending }, async (signal) => {
+    await this.#retrier.untilAnswered(ANSWER_S, { signal: ending }, async (signal) => {
       const headers = { ...sendable(link), 'Content-Type': 'application/xml' };
       const response = await this.#follow(link, { headers, body, signal });
       const answer = new Uint8Array(await response.arrayBuffer());
@@ -129,7 +124,7 @@ export class Connection {
    * @internal
    */
   async get(link: Link, start: number, end: number): Promise<Uint8Array> {
-    return this.#repetition.untilAnswered(transferS(end - start), {}, async (signal) => {
+    return this.#retrier.untilAnswered(transferS(end - start), {}, async (signal) => {
       const headers = { ...sendable(link), Range: `bytes=${start}-${end - 1}` };
       const response = await this.#follow(link, { headers, signal });
       const answer = new Uint8Array(await response.arrayBuffer());
@@ -155,7 +150,7 @@ export class Connection {
 
   /** Ends all running requests. */
   close(): void {
-    this.#repetition.close();
+    this.#retrier.close();
   }
 }
 

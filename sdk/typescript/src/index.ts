@@ -1,7 +1,6 @@
 export type { Attachment } from './attachment.ts';
 export type { Whereabouts } from './configuration.ts';
 export { type Address, Connection, type ConnectionOptions } from './connection.ts';
-export type { Output } from './deliveries.ts';
 export * from './errors.ts';
 export { EVENT_CHANNEL, type PoolEvent } from './events.ts';
 export type { Fetch, FetchAnswer, FetchInit } from './http.ts';
@@ -21,4 +20,5 @@ export type { MapOptions, Signal, StartOptions, SubmitOptions, TaskOptions } fro
 export type { Settled } from './outcomes.ts';
 export { Pool, type PoolOptions } from './pool.ts';
 export { Range, range } from './range.ts';
+export type { Output } from './result-dispatcher.ts';
 export type { Values } from './source.ts';

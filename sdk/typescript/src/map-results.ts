@@ -1,11 +1,11 @@
-import { anyOf, onAbort } from './aborts.ts';
-import type { Receiver } from './deliveries.ts';
+import { anyOf, onAbort } from './abort-signals.ts';
 import { CloudparError, TaskCancelled } from './errors.ts';
 import { Breaks } from './event-loop.ts';
 import type { Progress } from './messages.ts';
-import type { About, Settled } from './outcomes.ts';
+import type { CallInfo, Settled } from './outcomes.ts';
 import type { Package } from './package.ts';
 import { ResultBuffer } from './result-buffer.ts';
+import type { Receiver } from './result-dispatcher.ts';
 import type { Session } from './session.ts';
 import type { Source } from './source.ts';
 
@@ -26,7 +26,7 @@ export interface MapPlan {
   readonly ordered: boolean;
   readonly buffersize: number | undefined;
   readonly signal: AbortSignal | undefined;
-  readonly about: About;
+  readonly callInfo: CallInfo;
 }
 
 /**
@@ -58,7 +58,7 @@ export class MapResults<T> implements AsyncIterable<T> {
   constructor(session: Session, plan: MapPlan) {
     this.#session = session;
     this.#plan = plan;
-    this.#buffer = new ResultBuffer(session, plan.ordered, plan.about);
+    this.#buffer = new ResultBuffer(session, plan.ordered, plan.callInfo);
     this.#ends = anyOf(plan.signal, this.#over.signal, session.ending);
     onAbort(this.#ends.signal, () => this.#buffer.changed());
     if (plan.signal !== undefined) {
@@ -136,7 +136,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     this.#plan.source?.release();
     this.#failure ??= { error };
     if (error instanceof Error) {
-      this.#plan.about.site?.mark(error);
+      this.#plan.callInfo.site?.mark(error);
     }
     this.#warnSoon();
     this.#buffer.changed();

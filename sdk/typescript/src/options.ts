@@ -64,7 +64,7 @@ const isCount =
   (least: number, most = Number.MAX_SAFE_INTEGER) =>
   (value: number) =>
     Number.isSafeInteger(value) && value >= least && value <= most;
-const isPlain = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const RULES: Readonly<Record<string, Rule>> = {
   endpoint: { good: isFilled, must: 'a URL' },
@@ -85,7 +85,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   chunksize: { good: isCount(1), must: 'an integer, at least 1' },
   call: { good: isCallStyle, must: '"value", "args" or "args_kwargs"' },
   buffersize: { good: isCount(1), must: 'an integer, at least 1' },
-  kwargs: { good: isPlain, must: 'an object' },
+  kwargs: { good: isObject, must: 'an object' },
 };
 
 const TASK = ['taskTimeoutS', 'retries', 'retryOn', 'signal'];
@@ -106,7 +106,7 @@ const CALLS = {
  * @throws TypeError when one is misspelt or of the wrong type; the text names the nearest option, or the valid values.
  */
 export function checkOptions(call: keyof typeof CALLS, options: object): void {
-  if (!isPlain(options)) {
+  if (!isObject(options)) {
     throw new TypeError(`the options of ${call} must be an object`);
   }
   const known: readonly string[] = CALLS[call];
@@ -148,7 +148,7 @@ function isNames(value: unknown): boolean {
 }
 
 function isSignal(value: unknown): boolean {
-  return isPlain(value) && 'aborted' in (value as object) && 'addEventListener' in (value as object);
+  return isObject(value) && 'aborted' in (value as object) && 'addEventListener' in (value as object);
 }
 
 function isCallStyle(value: unknown): boolean {
@@ -157,11 +157,11 @@ function isCallStyle(value: unknown): boolean {
 
 /** Whether two names differ only in case, underscores, a unit or a few letters. */
 function isNear(one: string, other: string): boolean {
-  const [short, long] = [plain(one), plain(other)].sort((left, right) => left.length - right.length);
+  const [short, long] = [normalized(one), normalized(other)].sort((left, right) => left.length - right.length);
   return short !== undefined && long !== undefined && (long.startsWith(short) || distance(short, long) <= 2);
 }
 
-function plain(name: string): string {
+function normalized(name: string): string {
   return name.toLowerCase().replaceAll('_', '');
 }
 

@@ -9,20 +9,20 @@ export interface Order extends PackageOptions {
   readonly packed: Packed;
   readonly call: CallStyle;
   readonly chunksize?: number | undefined;
-  readonly origin: Origin;
+  readonly packageKey: PackageKey;
 }
 
 /** The identity of a new package: its idempotency key and, at a master that knows seals, its seals. */
-export interface Origin {
-  readonly key: string;
+export interface PackageKey {
+  readonly idempotencyKey: string;
   readonly seals: Seals | undefined;
 }
 
 /** The request that starts a package, once its data is where the workers read it. */
 export function startMessage(order: Order, data: Draft<'StartTasks'>['data'], session: string): Draft<'StartTasks'> {
-  const { code, packed, origin } = order;
+  const { code, packed, packageKey } = order;
   return {
-    idempotency_key: origin.key,
+    idempotency_key: packageKey.idempotencyKey,
     session,
     name: code.reference ?? '',
     n: packed.n,
@@ -35,7 +35,7 @@ export function startMessage(order: Order, data: Draft<'StartTasks'>['data'], se
     task_timeout_s: order.taskTimeoutS ?? null,
     retries: order.retries ?? 0,
     retry_on: [...(order.retryOn ?? [])],
-    seal: origin.seals === undefined ? null : sealOf(origin.seals, order),
+    seal: packageKey.seals === undefined ? null : sealOf(packageKey.seals, order),
   };
 }
 

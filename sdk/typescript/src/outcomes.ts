@@ -1,9 +1,9 @@
 import type { CallSite } from './call-site.ts';
-import { calledWith, type Inputs } from './called-with.ts';
 import { readValue } from './codec/values.ts';
 import { CloudparError, OUTCOME_ERRORS, RemoteTraceback, TaskError } from './errors.ts';
 import type { TaskResult } from './package.ts';
 import type { Seals } from './seals.ts';
+import { describeInput, type Inputs } from './task-input.ts';
 
 /** The value or the error of one task: the shape of Promise.allSettled, with the task's number. */
 export type Settled<T> =
@@ -11,7 +11,7 @@ export type Settled<T> =
   | { readonly index: number; readonly status: 'rejected'; readonly reason: CloudparError };
 
 /** What the program's call knows about its tasks. */
-export interface About {
+export interface CallInfo {
   /** Where the program started them. */
   readonly site?: CallSite | undefined;
   /** The number of tasks; undefined if it is not known yet, or meaningless, as for `submit`. */
@@ -21,7 +21,7 @@ export interface About {
 }
 
 /** What errors say about a task besides its result. */
-export interface TaskContext extends About {
+export interface TaskContext extends CallInfo {
   readonly packageId: string;
   /** The number of the package's first task in the whole map. */
   readonly base: number;
@@ -74,7 +74,7 @@ export function located(
   const number = base + index;
   error.taskIndex = number;
   error.packageId = packageId;
-  const given = input ?? (inputs && calledWith(inputs, number));
+  const given = input ?? (inputs && describeInput(inputs, number));
   if (given !== undefined) {
     error.taskInput = given;
   }

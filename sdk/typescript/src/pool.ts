@@ -1,12 +1,9 @@
-import { anyOf } from './aborts.ts';
+import { anyOf } from './abort-signals.ts';
 import { Attachment, attach } from './attachment.ts';
 import { CallSite } from './call-site.ts';
-import { inputsOf } from './called-with.ts';
 import { closedMeanwhile } from './closed.ts';
 import { configure, type Whereabouts } from './configuration.ts';
 import { type Address, Connection } from './connection.ts';
-import type { Output, Receiver } from './deliveries.ts';
-
 import { Events, type PoolEvent } from './events.ts';
 import type { Fetch } from './http.ts';
 import { MapResults } from './map-results.ts';
@@ -14,12 +11,14 @@ import type { Reply } from './messages.ts';
 import { checkOptions, type MapOptions, type StartOptions, type SubmitOptions } from './options.ts';
 import type { Package } from './package.ts';
 import { pack } from './packing.ts';
+import { PLATFORM, type Platform } from './platform.ts';
 import { Range } from './range.ts';
 import { checkReference, taskCode } from './reference.ts';
+import type { Output, Receiver } from './result-dispatcher.ts';
 import { Session } from './session.ts';
 import { checkValues, Source, type Values } from './source.ts';
-import { Submissions } from './submissions.ts';
-import { SURROUNDINGS, type Surroundings } from './surroundings.ts';
+import { SubmitBatcher } from './submit-batcher.ts';
+import { inputsOf } from './task-input.ts';
 
 /** How a pool finds its master, and how long it waits for it. */
 export interface PoolOptions extends Whereabouts {
@@ -39,14 +38,14 @@ export interface PoolOptions extends Whereabouts {
 /** Runs functions by their names on the workers of a master. `Pool.open` makes one. */
 export class Pool {
   readonly #session: Session;
-  readonly #submissions: Submissions;
+  readonly #batcher: SubmitBatcher;
 
   private constructor(session: Session) {
     if (!(session instanceof Session)) {
       throw new TypeError('a pool is opened by `await Pool.open({ endpoint, token })`, which asks the master first');
     }
     this.#session = session;
-    this.#submissions = new Submissions(session);
+    this.#batcher = new SubmitBatcher(session);
   }
 
   /**
@@ -74,15 +73,11 @@ export class Pool {
    *
    * @internal
    */
-  static at(
-    address: Address,
-    options: Omit<PoolOptions, keyof Whereabouts> = {},
-    surroundings: Surroundings = SURROUNDINGS,
-  ): Pool {
+  static at(address: Address, options: Omit<PoolOptions, keyof Whereabouts> = {}, platform: Platform = PLATFORM): Pool {
     const { patienceS, fetch, onEvent, onOutput } = options;
     const events = new Events(onEvent);
-    const connection = new Connection(address, { patienceS, fetch }, events, surroundings);
-    return new Pool(new Session(connection, events, onOutput, surroundings));
+    const connection = new Connection(address, { patienceS, fetch }, events, platform);
+    return new Pool(new Session(connection, events, onOutput, platform));
   }
 
   /** The master's URL. */
@@ -128,8 +123,8 @@ export class Pool {
       this.#start(reference, source ?? (values as Range), options, receiver, ends, limit);
     const tasks =
       buffersize === undefined && (values instanceof Range || Array.isArray(values)) ? values.length : undefined;
-    const about = { site, tasks, inputs: inputsOf(values, options.call ?? 'value') };
-    const plan = { startNext, source, ordered, buffersize, signal: signal as AbortSignal | undefined, about };
+    const callInfo = { site, tasks, inputs: inputsOf(values, options.call ?? 'value') };
+    const plan = { startNext, source, ordered, buffersize, signal: signal as AbortSignal | undefined, callInfo };
     return new MapResults<T>(this.#session, plan);
   }
 
@@ -145,9 +140,9 @@ export class Pool {
     signal.throwIfAborted();
     const code = await taskCode(reference);
     signal.throwIfAborted(); // the pool may have been closed meanwhile
-    const origin = await this.#session.origin();
-    const packed = await pack(values, origin.seals, signal, limit);
-    const order = { ...options, code, packed, call, origin };
+    const packageKey = await this.#session.newPackageKey();
+    const packed = await pack(values, packageKey.seals, signal, limit);
+    const order = { ...options, code, packed, call, packageKey };
     return packed.n === 0 ? undefined : this.#session.start(order, receiver, signal);
   }
 
@@ -207,7 +202,7 @@ export class Pool {
     const { kwargs = {}, signal: aborting, ...chosen } = options;
     const signal = aborting as AbortSignal | undefined;
     const submission = { reference, args, kwargs, options: chosen, signal, site };
-    return this.#submissions.submit(submission) as Promise<T>;
+    return this.#batcher.submit(submission) as Promise<T>;
   }
 
   /** Cancels all running packages, deletes their results at the master, and ends all requests. */

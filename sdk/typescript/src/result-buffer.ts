@@ -1,10 +1,10 @@
-import { Arrivals } from './arrivals.ts';
 import { type CloudparError, PackageFailed } from './errors.ts';
+import { MapPart } from './map-part.ts';
 import type { Progress } from './messages.ts';
-import { type About, copied, located, type Settled, settle, type TaskContext } from './outcomes.ts';
+import { type CallInfo, copied, located, type Settled, settle, type TaskContext } from './outcomes.ts';
 import type { Package, TaskResult } from './package.ts';
-import { Part } from './part.ts';
 import { sumOf } from './progress.ts';
+import { ResultStore } from './result-store.ts';
 import type { Session } from './session.ts';
 import { Wakeup } from './wakeup.ts';
 
@@ -24,30 +24,30 @@ const AHEAD_BYTES = 16 << 20;
 export class ResultBuffer {
   readonly #session: Session;
   readonly #ordered: boolean;
-  readonly #about: About;
-  readonly #arrivals = new Arrivals();
+  readonly #callInfo: CallInfo;
+  readonly #store = new ResultStore();
   readonly #news = new Wakeup();
-  #parts: Part[] = [];
+  #parts: MapPart[] = [];
   #downloadingBytes = 0;
   #reading = false;
   #next = 0;
   /** The summed progress of the packages that were read to their end. */
   #read: Progress | undefined;
 
-  constructor(session: Session, ordered: boolean, about: About = {}) {
+  constructor(session: Session, ordered: boolean, callInfo: CallInfo = {}) {
     this.#session = session;
     this.#ordered = ordered;
-    this.#about = about;
+    this.#callInfo = callInfo;
   }
 
   /** How many results with an error have come. */
   get errors(): number {
-    return this.#arrivals.errors;
+    return this.#store.errors;
   }
 
   /** Makes room for one more package. */
-  part(base: number): Part {
-    const part = new Part(this, base);
+  part(base: number): MapPart {
+    const part = new MapPart(this, base);
     this.#parts.push(part);
     return part;
   }
@@ -64,11 +64,11 @@ export class ResultBuffer {
     return all.length === 0 ? undefined : all.reduce(sumOf);
   }
 
-  put(part: Part, results: readonly TaskResult[]): void {
-    this.#arrivals.add(part, results);
+  put(part: MapPart, results: readonly TaskResult[]): void {
+    this.#store.add(part, results);
     const waitsForLate = this.#ordered && this.#reading && this.#lacksNext;
-    if (waitsForLate && this.#arrivals.bytes > UNREAD_BYTES + AHEAD_BYTES) {
-      this.#arrivals.shrink(UNREAD_BYTES + AHEAD_BYTES / 2);
+    if (waitsForLate && this.#store.bytes > UNREAD_BYTES + AHEAD_BYTES) {
+      this.#store.shrink(UNREAD_BYTES + AHEAD_BYTES / 2);
     }
     this.changed();
   }
@@ -97,12 +97,12 @@ export class ResultBuffer {
   }
 
   get #isFull(): boolean {
-    return this.#arrivals.bytes + this.#downloadingBytes >= UNREAD_BYTES;
+    return this.#store.bytes + this.#downloadingBytes >= UNREAD_BYTES;
   }
 
   /** Whether the result that the reader needs has neither come nor is being downloaded. */
   get #lacksNext(): boolean {
-    return this.#ordered ? !this.#arrivals.has(this.#next) : this.#arrivals.isEmpty && this.#downloadingBytes === 0;
+    return this.#ordered ? !this.#store.has(this.#next) : this.#store.isEmpty && this.#downloadingBytes === 0;
   }
 
   #regulate(): void {
@@ -120,8 +120,8 @@ export class ResultBuffer {
   /** Returns the next result, if it has come, or will never come because its package failed. */
   take<T>(): Settled<T> | undefined {
     const wasFull = this.#isFull;
-    const number = this.#ordered ? this.#next : this.#arrivals.first;
-    const found = number === undefined ? undefined : this.#arrivals.take(number);
+    const number = this.#ordered ? this.#next : this.#store.first;
+    const found = number === undefined ? undefined : this.#store.take(number);
     if (found === undefined) {
       return this.#takeLost();
     }
@@ -136,8 +136,8 @@ export class ResultBuffer {
 
   /** Returns the error of one task, for a map that is not read; undefined if no task has failed yet. */
   anyError(): CloudparError | undefined {
-    const arrival = this.#arrivals.firstError; // the others are not settled: there may be hundreds of thousands
-    const failed = arrival === undefined ? this.#takeLost() : settle(arrival[1], this.#context(arrival[0]));
+    const first = this.#store.firstError; // the others are not settled: there may be hundreds of thousands
+    const failed = first === undefined ? this.#takeLost() : settle(first[1], this.#context(first[0]));
     return failed?.status === 'rejected' ? failed.reason : undefined;
   }
 
@@ -156,20 +156,20 @@ export class ResultBuffer {
   }
 
   /** Kept with the part: creating an object for each result takes longer than reading the result. */
-  #context(part: Part): TaskContext {
+  #context(part: MapPart): TaskContext {
     const { id: packageId, seals } = part.package as Package;
-    part.context ??= { ...this.#about, packageId, base: part.base, seals };
+    part.context ??= { ...this.#callInfo, packageId, base: part.base, seals };
     return part.context;
   }
 
-  #taken(part: Part): void {
+  #taken(part: MapPart): void {
     this.#next += 1;
     part.unread -= 1;
     if (part.unread === 0) {
       this.#drop(part);
     }
-    if (this.#arrivals.isNear(this.#next, UNREAD_BYTES / 2)) {
-      this.#arrivals.rewind();
+    if (this.#store.isNear(this.#next, UNREAD_BYTES / 2)) {
+      this.#store.rewind();
       for (const { package: left } of this.#parts) {
         if (left?.isLeft) {
           this.#session.rewind(left);
@@ -197,16 +197,16 @@ export class ResultBuffer {
   }
 
   /** The part has no package. */
-  remove(part: Part): void {
+  remove(part: MapPart): void {
     this.#parts = this.#parts.filter((each) => each !== part);
   }
 
-  #drop(part: Part): void {
+  #drop(part: MapPart): void {
     this.remove(part);
     if (part.package !== undefined) {
       const { progress } = part.package;
       this.#read = this.#read === undefined ? progress : sumOf(this.#read, progress);
-      this.#session.read(part.package);
+      this.#session.release(part.package);
     }
     this.#news.wake();
   }
@@ -216,6 +216,6 @@ export class ResultBuffer {
     for (const part of [...this.#parts]) {
       this.#drop(part);
     }
-    this.#arrivals.clear();
+    this.#store.clear();
   }
 }

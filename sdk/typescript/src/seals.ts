@@ -79,10 +79,10 @@ export class Seals {
 
   /** The seal of the task code's hash and of how it is called, including range data. */
   code({ hash, reference }: Code, { call, codec, python, tasks, range }: Calling): Uint8Array {
-    const origin = range === undefined ? 'items' : `range ${range[0]} ${range[1]}`;
+    const data = range === undefined ? 'items' : `range ${range[0]} ${range[1]}`;
     return this.#seal(
       'code',
-      [reference === null ? 'pickle' : 'reference', hash, call, codec, python, tasks, origin].join('\0'),
+      [reference === null ? 'pickle' : 'reference', hash, call, codec, python, tasks, data].join('\0'),
     );
   }
 

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { Acknowledgements } from './acknowledgements.ts';
-import { Awaiting } from './awaiting.ts';
+import { Awaiter } from './awaiter.ts';
 import { alreadyClosed } from './closed.ts';
 import type { Connection } from './connection.ts';
-import { Deliveries, type Output, type Receiver } from './deliveries.ts';
 import type { CloudparError } from './errors.ts';
 import type { Events } from './events.ts';
 import { FleetWatch } from './fleet-watch.ts';
 import type { Message } from './messages.ts';
-import { type Order, type Origin, startMessage } from './orders.ts';
+import { type Order, type PackageKey, startMessage } from './orders.ts';
 import { Package } from './package.ts';
-import { Questions } from './questions.ts';
+import type { Platform } from './platform.ts';
+import { Poller } from './poller.ts';
+import { type Output, type Receiver, ResultDispatcher } from './result-dispatcher.ts';
 import { isSealed, Seals, sealedPackageId } from './seals.ts';
-import type { Surroundings } from './surroundings.ts';
 import { upload } from './uploads.ts';
 
 /** In each of its two steps, closing waits at most this many seconds for a master that does not answer. */
@@ -22,9 +22,9 @@ const CLOSE_S = 2;
 export class Session {
   readonly id = randomBytes(8).toString('hex');
   readonly connection: Connection;
-  readonly #surroundings: Surroundings;
-  readonly #deliveries: Deliveries;
-  readonly #questions: Questions;
+  readonly #platform: Platform;
+  readonly #dispatcher: ResultDispatcher;
+  readonly #poller: Poller;
   /** Packages that were started elsewhere. */
   readonly #attached = new Set<Package>();
   readonly #acknowledgements: Acknowledgements;
@@ -38,16 +38,16 @@ export class Session {
     connection: Connection,
     events: Events,
     onOutput: (output: Output) => void = () => undefined,
-    surroundings: Surroundings,
+    platform: Platform,
   ) {
-    const awaiting = new Awaiting(this.id);
+    const awaiter = new Awaiter(this.id);
     this.connection = connection;
     this.events = events;
-    this.#surroundings = surroundings;
+    this.#platform = platform;
     this.#acknowledgements = new Acknowledgements(connection);
-    this.#fleetWatch = new FleetWatch(events, () => awaiting.underWay, surroundings.now);
-    this.#deliveries = new Deliveries(connection, this.id, events, onOutput);
-    this.#questions = new Questions(connection, awaiting, this.#deliveries, this.#fleetWatch, surroundings);
+    this.#fleetWatch = new FleetWatch(events, () => awaiter.underWay, platform.now);
+    this.#dispatcher = new ResultDispatcher(connection, this.id, events, onOutput);
+    this.#poller = new Poller(connection, awaiter, this.#dispatcher, this.#fleetWatch, platform);
   }
 
   /** Aborted when the session starts to close. */
@@ -76,11 +76,12 @@ export class Session {
    * Returns the key and the seals of a new package. Only `hello` returns the key for seals, so it comes before any
    * package.
    */
-  async origin(): Promise<Origin> {
-    const key = randomBytes(16).toString('hex');
+  async newPackageKey(): Promise<PackageKey> {
+    const idempotencyKey = randomBytes(16).toString('hex');
     const { seal_key, account_id } = await (this.#who ?? this.hello());
     const sealing = seal_key != null && account_id != null;
-    return { key, seals: sealing ? new Seals(seal_key, sealedPackageId(account_id, key)) : undefined };
+    const seals = sealing ? new Seals(seal_key, sealedPackageId(account_id, idempotencyKey)) : undefined;
+    return { idempotencyKey, seals };
   }
 
   /**
@@ -90,17 +91,17 @@ export class Session {
    * @throws the signal's reason once it is aborted; a package that may have started by then is cancelled.
    */
   async start(order: Order, receiver: Receiver | undefined, signal: AbortSignal = this.ending): Promise<Package> {
-    const { packed, origin } = order;
+    const { packed, packageKey } = order;
     signal.throwIfAborted();
     const data = packed.data.type === 'blob' ? await upload(this.connection, packed.data, signal) : packed.data;
     signal.throwIfAborted();
-    this.#questions.startBegins();
+    this.#poller.startBegins();
     let started: Package | undefined;
     const call = this.connection.call('start_tasks', startMessage(order, data, this.id), { lastTry: signal });
     this.#starting.add(call);
     try {
       const { package_id } = await call;
-      const made = new Package(package_id, packed.n, this.#surroundings.now(), origin.seals);
+      const made = new Package(package_id, packed.n, this.#platform.now(), packageKey.seals);
       if (signal.aborted) {
         this.#acknowledgements.add(package_id, true);
         throw signal.reason;
@@ -109,20 +110,21 @@ export class Session {
       this.#begin(made, receiver);
       return made;
     } catch (error) {
-      if (signal.aborted && origin.seals !== undefined) {
-        this.#acknowledgements.add(origin.seals.packageId, true); // an attempt without an answer may have started it
+      if (signal.aborted && packageKey.seals !== undefined) {
+        // An attempt without an answer may have started it.
+        this.#acknowledgements.add(packageKey.seals.packageId, true);
       }
       throw error;
     } finally {
       this.#starting.delete(call);
-      this.#questions.startEnds(started);
+      this.#poller.startEnds(started);
     }
   }
 
   #begin(begun: Package, receiver: Receiver | undefined): void {
     if (receiver !== undefined) {
       this.#fleetWatch.begin();
-      this.#deliveries.begin(begun, receiver);
+      this.#dispatcher.begin(begun, receiver);
     }
   }
 
@@ -131,27 +133,27 @@ export class Session {
     this.checkOpen();
     const { seal_key } = await (this.#who ?? this.hello());
     const seals = isSealed(packageId) && seal_key != null ? new Seals(seal_key, packageId) : undefined;
-    const attached = new Package(packageId, tasks, this.#surroundings.now(), seals);
+    const attached = new Package(packageId, tasks, this.#platform.now(), seals);
     this.ending.throwIfAborted();
     this.#attached.add(attached);
     this.#begin(attached, receiver);
-    this.#questions.add(attached);
+    this.#poller.add(attached);
     return attached;
   }
 
   /** Pauses or resumes the requests for a package's results. */
   pause(paused: Package, isPaused: boolean): void {
-    this.#questions.pause(paused, isPaused);
+    this.#poller.pause(paused, isPaused);
   }
 
   /** Asks again for results that were left at the master. */
   rewind(left: Package): void {
-    this.#questions.rewind(left);
+    this.#poller.rewind(left);
   }
 
   /** A reader may have room for downloads that wait. */
   download(): void {
-    this.#deliveries.download();
+    this.#dispatcher.download();
   }
 
   /** Cancels some tasks of a package, or all; resolves with the tasks that will have no value. */
@@ -162,8 +164,8 @@ export class Session {
 
   /** Passes on nothing more of a package, which continues to run. */
   forget(forgotten: Package): void {
-    this.#questions.drop(forgotten);
-    this.#deliveries.forget(forgotten);
+    this.#poller.drop(forgotten);
+    this.#dispatcher.forget(forgotten);
     this.#attached.delete(forgotten);
   }
 
@@ -171,8 +173,8 @@ export class Session {
    * No more results of a package are needed: its tasks are soon cancelled and its storage freed. One that was started
    * elsewhere is left as it is.
    */
-  read(done: Package): void {
-    const isOurs = this.#deliveries.has(done) && !this.#attached.has(done);
+  release(done: Package): void {
+    const isOurs = this.#dispatcher.has(done) && !this.#attached.has(done);
     this.forget(done);
     if (isOurs) {
       this.#acknowledgements.add(done.id, done.phase === 'running');
@@ -183,14 +185,14 @@ export class Session {
   async close(reason: CloudparError): Promise<void> {
     this.#ending.abort(reason);
     await this.#briefly(Promise.allSettled(this.#starting));
-    for (const each of this.#deliveries.packages) {
+    for (const each of this.#dispatcher.packages) {
       if (!this.#attached.has(each)) {
         this.#acknowledgements.add(each.id, each.phase === 'running');
       }
-      this.#questions.drop(each);
-      this.#deliveries.lose(each, reason);
+      this.#poller.drop(each);
+      this.#dispatcher.lose(each, reason);
     }
-    this.#questions.end();
+    this.#poller.end();
     this.#fleetWatch.end();
     await this.#briefly(this.#acknowledgements.send());
     this.connection.close();
@@ -199,7 +201,7 @@ export class Session {
   /** Waits at most CLOSE_S: the master may not answer. */
   async #briefly(something: Promise<unknown>): Promise<void> {
     const enough = new AbortController();
-    const late = this.#surroundings.sleep(CLOSE_S, enough.signal);
+    const late = this.#platform.sleep(CLOSE_S, enough.signal);
     await Promise.race([something, late]).catch(() => undefined);
     enough.abort();
     await late.catch(() => undefined);

@@ -1,4 +1,4 @@
-import { onAbort } from './aborts.ts';
+import { onAbort } from './abort-signals.ts';
 import { Breaks } from './event-loop.ts';
 
 /** The values of a map: one for each task. */

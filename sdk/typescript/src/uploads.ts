@@ -1,8 +1,8 @@
 import type { Connection } from './connection.ts';
 import { CloudparError, RequestError } from './errors.ts';
 import type { Draft, Message, Parts } from './messages.ts';
+import { completion, cut } from './multipart.ts';
 import { type Blob, checksum } from './packing.ts';
-import { completion, cut } from './parts.ts';
 
 /** How many parts of one upload are sent at a time. */
 const AT_A_TIME = 4;

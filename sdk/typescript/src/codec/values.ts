@@ -1,6 +1,6 @@
 import { Decoder } from '@msgpack/msgpack';
 import { SerializationError } from '../errors.ts';
-import { NotPlain, type Writer } from './writer.ts';
+import { UnsupportedValue, type Writer } from './writer.ts';
 
 /**
  * Appends an argument of a task.
@@ -12,7 +12,7 @@ export function writeValue(writer: Writer, value: unknown, where: string): void 
   try {
     writer.value(value);
   } catch (error) {
-    if (!(error instanceof NotPlain)) {
+    if (!(error instanceof UnsupportedValue)) {
       throw error;
     }
     throw new SerializationError(

@@ -18,7 +18,7 @@ type NumberArray =
   | BigUint64Array;
 
 /** The error for a value that MessagePack does not hold; `path` leads to it, as in `[3].when`. */
-export class NotPlain extends Error {
+export class UnsupportedValue extends Error {
   path = '';
 }
 
@@ -87,7 +87,7 @@ export class Writer {
     } else if (value < 0n && value >= -(1n << 63n)) {
       this.#at(9, 0xd3).setBigInt64(this.length - 8, value);
     } else {
-      throw new NotPlain(`is ${value}, which has more than 64 bits`);
+      throw new UnsupportedValue(`is ${value}, which has more than 64 bits`);
     }
   }
 
@@ -151,7 +151,7 @@ export class Writer {
   /**
    * Appends any plain value.
    *
-   * @throws NotPlain when a part of it is not plain data.
+   * @throws UnsupportedValue when a part of it is not plain data.
    */
   value(value: unknown, depth = 0): void {
     if (typeof value === 'string') {
@@ -167,7 +167,7 @@ export class Writer {
     } else if (value === null || value === undefined) {
       this.nil();
     } else {
-      throw new NotPlain(`is a ${typeof value}`);
+      throw new UnsupportedValue(`is a ${typeof value}`);
     }
   }
 
@@ -181,7 +181,7 @@ export class Writer {
 
   #object(value: object, depth: number): void {
     if (depth > DEEPEST) {
-      throw new NotPlain('is nested too deeply, or contains itself');
+      throw new UnsupportedValue('is nested too deeply, or contains itself');
     }
     if (Array.isArray(value)) {
       this.#items(value, depth);
@@ -234,7 +234,7 @@ export class Writer {
   #record(record: object, depth: number): void {
     const prototype: unknown = Object.getPrototypeOf(record);
     if (prototype !== Object.prototype && prototype !== null) {
-      throw new NotPlain(`is a ${record.constructor?.name ?? 'class instance'}`);
+      throw new UnsupportedValue(`is a ${record.constructor?.name ?? 'class instance'}`);
     }
     const fields = record as Record<string, unknown>;
     const keys = Object.keys(fields);
@@ -259,7 +259,7 @@ export class Writer {
 
   #timestamp(value: Date): void {
     if (Number.isNaN(value.getTime())) {
-      throw new NotPlain('is no valid date');
+      throw new UnsupportedValue('is no valid date');
     }
     const data = encodeTimestampExtension(value) ?? new Uint8Array();
     const code = { 4: 0xd6, 8: 0xd7 }[data.length];
@@ -315,7 +315,7 @@ export class Writer {
 
 /** Returns the same error with one more step in its path. */
 function located(error: unknown, step: string): unknown {
-  if (error instanceof NotPlain && error.path.length < LONGEST_PATH) {
+  if (error instanceof UnsupportedValue && error.path.length < LONGEST_PATH) {
     error.path = step + error.path;
   }
   return error;

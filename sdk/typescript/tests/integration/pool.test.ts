@@ -16,6 +16,7 @@ import {
   TaskRaised,
   TaskTimeout,
 } from '../../src/index.ts';
+import { all } from '../unit/fake-master.ts';
 
 const address = { endpoint: inject('endpoint'), token: inject('token') };
 let folder: string;
@@ -32,14 +33,6 @@ beforeEach(() => {
 });
 
 afterEach(() => pool.close());
-
-async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = [];
-  for await (const value of values) {
-    found.push(value);
-  }
-  return found;
-}
 
 /** Returns a package's status as the master shows it to any client. */
 async function summaryOf(packageId: string | undefined): Promise<Message<'PackageSummary'> | undefined> {

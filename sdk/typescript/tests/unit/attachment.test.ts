@@ -2,7 +2,7 @@ import { expect, vi } from 'vitest';
 import { Gone, NotFound, range, SerializationError } from '../../src/index.ts';
 import { Seals } from '../../src/seals.ts';
 import { idOf, settled } from './fake-master.ts';
-import { test } from './scene.ts';
+import { test } from './fixtures.ts';
 
 test('a package that was started can be read again and again, and belongs to no pool', async ({ master }) => {
   const pool = master.pool();
@@ -52,7 +52,7 @@ test('a loop over a package that still runs ends with the pool, and the package 
   expect(master.acknowledged).toEqual([]);
 });
 
-test('reading does not wait for the question about another package that the master holds open', async ({ master }) => {
+test('reading does not wait for the poll about another package that the master holds open', async ({ master }) => {
   const pool = master.pool();
   const { packageId } = await pool.start<number>('m:f', range(1));
   master.before = () => {

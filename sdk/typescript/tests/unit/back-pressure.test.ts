@@ -1,9 +1,9 @@
 import { describe, expect, vi } from 'vitest';
-import { Arrivals } from '../../src/arrivals.ts';
 import { range } from '../../src/index.ts';
 import type { Draft } from '../../src/messages.ts';
+import { ResultStore } from '../../src/result-store.ts';
 import { all, settled } from './fake-master.ts';
-import { test } from './scene.ts';
+import { test } from './fixtures.ts';
 import { resultOf } from './statuses.ts';
 
 describe('results that are not read yet', () => {
@@ -36,7 +36,7 @@ describe('results that are not read yet', () => {
     expect([read, master.downloads.length]).toEqual([300, 300]);
   });
 
-  test('that lie in the answers stop the questions, and the reader starts them again', async ({ master, pool }) => {
+  test('that lie in the answers stop the polls, and the reader starts them again', async ({ master, pool }) => {
     master.outcome = (index) => inline(index);
     master.page = 4;
     const results = pool.map('m:f', range(120));
@@ -61,9 +61,9 @@ describe('results that are not read yet', () => {
     const [tasks, page] = [180, 10];
     master.outcome = (index) => inline((index + 1) % tasks);
     master.page = page;
-    const add = Arrivals.prototype.add;
+    const add = ResultStore.prototype.add;
     let most = 0;
-    const spy = vi.spyOn(Arrivals.prototype, 'add').mockImplementation(function (this: Arrivals, ...args) {
+    const spy = vi.spyOn(ResultStore.prototype, 'add').mockImplementation(function (this: ResultStore, ...args) {
       add.apply(this, args);
       most = Math.max(most, this.bytes);
     });

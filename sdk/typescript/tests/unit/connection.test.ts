@@ -5,7 +5,7 @@ import { Connection } from '../../src/connection.ts';
 import { CloudparError, InternalError, InvalidToken, MasterUnreachable, RequestError } from '../../src/errors.ts';
 import { EVENT_CHANNEL, Events, type PoolEvent } from '../../src/events.ts';
 import type { Link } from '../../src/messages.ts';
-import { type Answer, error, reply, Scripted, silence } from './scripted-fetch.ts';
+import { type Answer, error, reply, ScriptedPlatform, silence } from './scripted-platform.ts';
 
 const STARTED = reply('StartTasksReply', { package_id: 'p' });
 const ORDER = {
@@ -17,8 +17,8 @@ const ORDER = {
   python: '',
 } as const;
 
-function connect(...answers: Answer[]): [Connection, Scripted] {
-  const scripted = new Scripted(...answers);
+function connect(...answers: Answer[]): [Connection, ScriptedPlatform] {
+  const scripted = new ScriptedPlatform(...answers);
   const quiet = new Events(() => undefined);
   return [new Connection({ endpoint: 'http://master/', token: 'secret' }, {}, quiet, scripted), scripted];
 }
@@ -101,9 +101,9 @@ describe('calls', () => {
 
 describe('events', () => {
   const events: PoolEvent[] = [];
-  const reporting = (...answers: Answer[]): [Connection, Scripted] => {
+  const reporting = (...answers: Answer[]): [Connection, ScriptedPlatform] => {
     events.length = 0;
-    const scripted = new Scripted(...answers);
+    const scripted = new ScriptedPlatform(...answers);
     const heard = new Events((event) => events.push(event));
     return [new Connection({ endpoint: 'http://master', token: 't' }, {}, heard, scripted), scripted];
   };
@@ -170,7 +170,7 @@ describe('payloads', () => {
   });
 
   test('of a relative link keep the path of an endpoint behind a proxy', async () => {
-    const scripted = new Scripted(() => new Response(null));
+    const scripted = new ScriptedPlatform(() => new Response(null));
     const address = { endpoint: 'https://proxy/pools/one/', token: 'secret' };
     await new Connection(address, {}, new Events(), scripted).put({ ...put, url: '/blobs/key?signature=s' }, bytes);
     expect(scripted.sent[0]?.url).toBe('https://proxy/pools/one/blobs/key?signature=s');

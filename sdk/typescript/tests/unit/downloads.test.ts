@@ -4,7 +4,7 @@ import { Downloads, spans } from '../../src/downloads.ts';
 import { CloudparError } from '../../src/errors.ts';
 import { Events } from '../../src/events.ts';
 import { type Fetch, type News, Package, type TaskResult } from '../../src/package.ts';
-import { type Answer, reply, Scripted } from './scripted-fetch.ts';
+import { type Answer, reply, ScriptedPlatform } from './scripted-platform.ts';
 import { resultOf, statusOf, taskResult } from './statuses.ts';
 
 const MEGABYTE = 1 << 20;
@@ -28,7 +28,7 @@ test('neighbours are fetched together, up to a size', () => {
 });
 
 async function download(fetches: [number, [string, number, number]][], links: News['links'], ...answers: Answer[]) {
-  const scripted = new Scripted(reply('HelloReply', { release: '', role: 'user' }), ...answers);
+  const scripted = new ScriptedPlatform(reply('HelloReply', { release: '', role: 'user' }), ...answers);
   const connection = new Connection({ endpoint: 'http://master', token: 't' }, {}, new Events(), scripted);
   await connection.call('hello', {});
   const from = new Package('p', fetches.length, 0);

@@ -3,7 +3,7 @@ import { decode, decodeWithBreaks, encode } from '../../src/codec/messages.ts';
 import { range } from '../../src/index.ts';
 import type { Draft } from '../../src/messages.ts';
 import { FakeMaster } from './fake-master.ts';
-import { test as base } from './scene.ts';
+import { test as base } from './fixtures.ts';
 import { failureOf, resultOf } from './statuses.ts';
 
 const TASKS = 20_000;

@@ -2,7 +2,7 @@ import { describe, expect, vi } from 'vitest';
 import { range, type Settled } from '../../src/index.ts';
 import type { Draft } from '../../src/messages.ts';
 import { all, settled } from './fake-master.ts';
-import { test } from './scene.ts';
+import { test } from './fixtures.ts';
 import { resultOf } from './statuses.ts';
 
 const MEGABYTE = 1 << 20;

@@ -3,7 +3,7 @@ import type { Fetch, FetchInit } from '../../src/http.ts';
 import type { Draft, Message } from '../../src/messages.ts';
 import { Pool, type PoolOptions } from '../../src/pool.ts';
 import { Wakeup } from '../../src/wakeup.ts';
-import { reply } from './scripted-fetch.ts';
+import { reply } from './scripted-platform.ts';
 import { resultOf } from './statuses.ts';
 
 /** Returns the id of the package with this number, counted from 0. */

@@ -1,7 +1,7 @@
 import { describe, expect, vi } from 'vitest';
 import { range } from '../../src/index.ts';
 import { all, idOf, settled } from './fake-master.ts';
-import { test } from './scene.ts';
+import { test } from './fixtures.ts';
 
 const LARGE = new Uint8Array(300 * 1024);
 

@@ -2,13 +2,13 @@ import { expect, test, vi } from 'vitest';
 import { Events } from '../../src/events.ts';
 import { Connection, Pool, type PoolEvent, range } from '../../src/index.ts';
 import { FakeMaster, idOf } from './fake-master.ts';
-import { reply, Scripted } from './scripted-fetch.ts';
+import { reply, ScriptedPlatform } from './scripted-platform.ts';
 
 const ADDRESS = { endpoint: 'http://master/', token: 'secret' };
 const WHO = { release: '0.3.0', role: 'user', account_id: 'a', name: 'ann', seal_key: new Uint8Array(32) } as const;
 
 test('hello of a pool does not return the key for seals', async () => {
-  const scripted = () => new Scripted(reply('HelloReply', WHO));
+  const scripted = () => new ScriptedPlatform(reply('HelloReply', WHO));
   expect(await new Connection(ADDRESS, {}, new Events(), scripted()).call('hello', {})).toHaveProperty('seal_key');
   const pool = Pool.at(ADDRESS, {}, scripted());
   expect(pool.endpoint).toBe('http://master');

@@ -1,7 +1,7 @@
 import { describe, expect, vi } from 'vitest';
 import { range, type Settled, TaskRaised } from '../../src/index.ts';
 import { all, idOf } from './fake-master.ts';
-import { test } from './scene.ts';
+import { test } from './fixtures.ts';
 import { failureOf, resultOf } from './statuses.ts';
 
 describe('errors', () => {

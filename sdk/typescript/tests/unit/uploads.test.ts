@@ -4,9 +4,9 @@ import { decode } from '../../src/codec/messages.ts';
 import { Connection } from '../../src/connection.ts';
 import { Events } from '../../src/events.ts';
 import type { Draft, Message } from '../../src/messages.ts';
-import { cut } from '../../src/parts.ts';
+import { cut } from '../../src/multipart.ts';
 import { upload } from '../../src/uploads.ts';
-import { reply, Scripted } from './scripted-fetch.ts';
+import { reply, ScriptedPlatform } from './scripted-platform.ts';
 
 const BODY = new Uint8Array(70 * 1024 ** 2).fill(7);
 const PARTS = cut(BODY);
@@ -14,7 +14,7 @@ const BLOB = { type: 'blob', body: BODY, crc32: crc32(BODY) } as const;
 const DATA = { type: 'blob', blob: ['data/a/1', BODY.length, 0] };
 
 /** A master and a store in one. A link ends with its purpose and with how often it was renewed. */
-class Store extends Scripted {
+class Store extends ScriptedPlatform {
   readonly prepared: Message<'Upload'>[] = [];
   readonly asked: string[] = [];
   readonly there = new Map<string, number>();

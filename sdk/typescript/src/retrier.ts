@@ -1,9 +1,9 @@
-import { anyOf } from './aborts.ts';
+import { anyOf } from './abort-signals.ts';
 import { alreadyClosed, closedMeanwhile } from './closed.ts';
 import { type CloudparError, MasterUnreachable, RateLimited, RequestError } from './errors.ts';
 import type { Events } from './events.ts';
-import { Acquaintance, Tries } from './patience.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Platform } from './platform.ts';
+import { Attempts, RetryPolicy } from './retry-policy.ts';
 
 /** Options of one call. */
 export interface CallOptions {
@@ -16,18 +16,18 @@ export interface CallOptions {
 }
 
 /** Repeats requests, with growing delays, until they are answered or cannot succeed. */
-export class Repetition {
+export class Retrier {
   readonly #endpoint: string;
-  readonly #master: Acquaintance;
-  readonly #surroundings: Surroundings;
+  readonly #policy: RetryPolicy;
+  readonly #platform: Platform;
   readonly #events: Events;
   readonly #closing = new AbortController();
 
-  constructor(endpoint: string, patienceS: number, events: Events, surroundings: Surroundings) {
+  constructor(endpoint: string, patienceS: number, events: Events, platform: Platform) {
     this.#endpoint = endpoint;
-    this.#master = new Acquaintance(patienceS);
+    this.#policy = new RetryPolicy(patienceS);
     this.#events = events;
-    this.#surroundings = surroundings;
+    this.#platform = platform;
   }
 
   /** Aborted once no more requests are sent. */
@@ -51,18 +51,18 @@ export class Repetition {
     if (this.closed.aborted) {
       throw alreadyClosed();
     }
-    const { now, random } = this.#surroundings;
-    const tries = new Tries(this.#master, answerS, now(), random);
+    const { now, random } = this.#platform;
+    const attempts = new Attempts(this.#policy, answerS, now(), random);
     const tried = anyOf(this.closed, options.signal);
     const repeated = anyOf(tried.signal, options.lastTry);
     try {
       for (;;) {
-        const reason = await this.#try(once, tries.timeoutS(now()), tried.signal);
+        const reason = await this.#try(once, attempts.timeoutS(now()), tried.signal);
         if ('answer' in reason) {
           return reason.answer;
         }
         repeated.signal.throwIfAborted();
-        await this.#surroundings.sleep(this.#pauseS(reason.error, tries), repeated.signal);
+        await this.#platform.sleep(this.#pauseS(reason.error, attempts), repeated.signal);
       }
     } finally {
       repeated.release();
@@ -71,35 +71,35 @@ export class Repetition {
   }
 
   /** Returns how long to wait before the next attempt; throws if there is to be none. */
-  #pauseS(error: unknown, tries: Tries): number {
-    const now = this.#surroundings.now();
+  #pauseS(error: unknown, attempts: Attempts): number {
+    const now = this.#platform.now();
     if (error instanceof RequestError && !error.retryable) {
       throw this.#refused(error);
     }
     const askedS = error instanceof RequestError ? error.retryAfterS : undefined;
     // No time limit: the master is there, and takes the request later. Before its first answer, another server may have
     // sent this.
-    if (error instanceof RateLimited && (this.#master.met || askedS !== undefined)) {
+    if (error instanceof RateLimited && (this.#policy.met || askedS !== undefined)) {
       this.#answered();
-      const pauseS = tries.paced(now, askedS);
-      const waitedS = now - (tries.pacedSince ?? now);
-      if (this.#master.paced(tries.pacedSince ?? now, now)) {
+      const pauseS = attempts.paced(now, askedS);
+      const waitedS = now - (attempts.pacedSince ?? now);
+      if (this.#policy.paced(attempts.pacedSince ?? now, now)) {
         this.#events.emit({ type: 'request_delayed', waitedS, message: brief(error) });
       }
       return pauseS;
     }
-    const delayS = tries.failed(now, askedS);
+    const delayS = attempts.failed(now, askedS);
     if (delayS === undefined) {
-      throw this.#givenUp(error, now - tries.began);
+      throw this.#givenUp(error, now - attempts.began);
     }
-    if (this.#master.failed(now)) {
+    if (this.#policy.failed(now)) {
       this.#events.emit({ type: 'master_away', endpoint: this.#endpoint, message: brief(error) });
     }
     return delayS;
   }
 
   #answered(): void {
-    const awayS = this.#master.answered(this.#surroundings.now());
+    const awayS = this.#policy.answered(this.#platform.now());
     if (awayS !== undefined) {
       this.#events.emit({ type: 'master_back', endpoint: this.#endpoint, awayS });
     }
@@ -128,7 +128,7 @@ export class Repetition {
 
   #refused(error: RequestError): CloudparError {
     // A plain RequestError is no answer of a master: another server answers at this endpoint.
-    if (error.constructor === RequestError && !this.#master.met) {
+    if (error.constructor === RequestError && !this.#policy.met) {
       return this.#unreachable(error, 0);
     }
     this.#answered();
@@ -136,12 +136,12 @@ export class Repetition {
   }
 
   #givenUp(error: unknown, waitedS: number): CloudparError {
-    return error instanceof RequestError && this.#master.met ? error : this.#unreachable(error, waitedS);
+    return error instanceof RequestError && this.#policy.met ? error : this.#unreachable(error, waitedS);
   }
 
   #unreachable(error: unknown, waitedS: number): MasterUnreachable {
-    const fix = this.#master.met
-      ? `waited ${waitedS.toFixed(0)} s for it (patienceS: ${this.#master.patienceS})`
+    const fix = this.#policy.met
+      ? `waited ${waitedS.toFixed(0)} s for it (patienceS: ${this.#policy.patienceS})`
       : 'check the endpoint, and that its master runs (on one machine: `cloudpar up`)';
     return new MasterUnreachable(`no master answers at ${this.#endpoint}: ${brief(error)}; ${fix}`, { cause: error });
   }

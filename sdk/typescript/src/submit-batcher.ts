@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import { anyOf, onAbort } from './aborts.ts';
+import { anyOf, onAbort } from './abort-signals.ts';
 import type { CallSite } from './call-site.ts';
-import type { Inputs } from './called-with.ts';
 import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
 import type { CallStyle, Draft } from './messages.ts';
 import type { PackageOptions } from './options.ts';
@@ -11,6 +10,7 @@ import { pack } from './packing.ts';
 import { taskCode } from './reference.ts';
 import type { Session } from './session.ts';
 import { Source } from './source.ts';
+import type { Inputs } from './task-input.ts';
 
 /** One submitted task. */
 export interface Submission {
@@ -30,7 +30,7 @@ interface Waiting extends Submission {
 const CALL: CallStyle = 'args_kwargs';
 
 /** Submitted tasks: consecutive ones of the same function travel in one package. */
-export class Submissions {
+export class SubmitBatcher {
   readonly #session: Session;
   #waiting = new Map<string, Waiting[]>();
 
@@ -109,10 +109,10 @@ class Batch {
     const wanted = anyOf(this.#abandoned.signal, this.#session.ending);
     try {
       wanted.signal.throwIfAborted(); // the pool may have been closed meanwhile
-      const origin = await this.#session.origin();
-      const packed = await pack(new Source(this.#inputs.values), origin.seals, wanted.signal);
+      const packageKey = await this.#session.newPackageKey();
+      const packed = await pack(new Source(this.#inputs.values), packageKey.seals, wanted.signal);
       await this.#session.start(
-        { ...first.options, code, packed, call: CALL, origin },
+        { ...first.options, code, packed, call: CALL, packageKey },
         {
           started: (started) => {
             this.#started = started;
@@ -166,7 +166,7 @@ class Batch {
     this.#open.clear();
     this.#over.abort();
     if (this.#started !== undefined) {
-      this.#session.read(this.#started);
+      this.#session.release(this.#started);
     }
   }
 

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { PART_BYTES, WHOLE_BYTES } from '../../src/limits.ts';
-import { completion, completionStatus, cut } from '../../src/parts.ts';
+import { completion, completionStatus, cut } from '../../src/multipart.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

@@ -4,7 +4,7 @@ import type { Pool } from '../../src/index.ts';
 import { FakeMaster } from './fake-master.ts';
 
 /** The objects that each test of this `test` has for itself. */
-export interface Scene {
+export interface Fixtures {
   readonly master: FakeMaster;
   /** The events of the pool. */
   readonly events: PoolEvent[];
@@ -13,7 +13,7 @@ export interface Scene {
 }
 
 /** Vitest's `test`, whose function may take parts of a scene. */
-export const test = base.extend<Scene>({
+export const test = base.extend<Fixtures>({
   master: ({ task: _ }, use) => use(new FakeMaster()),
   events: ({ task: _ }, use) => use([]),
   pool: async ({ master, events }, use) => {

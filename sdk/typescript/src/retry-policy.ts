@@ -19,7 +19,7 @@ const NOTICE_S = 5;
 const NOTICE_EVERY_S = 60;
 
 /** One master's recent history, which all requests to it share. */
-export class Acquaintance {
+export class RetryPolicy {
   readonly patienceS: number;
   /** Whether the master has ever answered. */
   met = false;
@@ -60,8 +60,8 @@ export class Acquaintance {
 }
 
 /** The attempts of one request: how long each may take, how long to wait before the next, and when to give up. */
-export class Tries {
-  readonly #master: Acquaintance;
+export class Attempts {
+  readonly #policy: RetryPolicy;
   readonly #answerS: number;
   readonly #random: () => number;
   #strange: boolean;
@@ -74,17 +74,17 @@ export class Tries {
   /** The start of the waiting time: the first attempt at a master that has never answered, otherwise its failure. */
   began: number;
 
-  constructor(master: Acquaintance, answerS: number, now: number, random: () => number) {
-    this.#master = master;
+  constructor(policy: RetryPolicy, answerS: number, now: number, random: () => number) {
+    this.#policy = policy;
     this.#answerS = answerS;
     this.#random = random;
-    this.#strange = !master.met;
+    this.#strange = !policy.met;
     this.began = now;
   }
 
   /** How long to repeat the request in all. */
   get allowanceS(): number {
-    return this.#strange ? Math.min(FIRST_CONTACT_S, this.#master.patienceS) : this.#master.patienceS;
+    return this.#strange ? Math.min(FIRST_CONTACT_S, this.#policy.patienceS) : this.#policy.patienceS;
   }
 
   /** How long to wait for the next answer. */

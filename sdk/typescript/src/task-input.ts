@@ -22,7 +22,7 @@ export function inputsOf(values: unknown, call: CallStyle): Inputs | undefined {
 }
 
 /** Describes the arguments of a task as workers do: "value 3", "arguments (5, b=0)". */
-export function calledWith({ values, call }: Inputs, index: number): string | undefined {
+export function describeInput({ values, call }: Inputs, index: number): string | undefined {
   const value = values instanceof Range ? values.at(index) : values[index];
   if (index >= values.length) {
     return undefined; // the program has shortened the array since

@@ -3,10 +3,10 @@ import { decode } from '../../src/codec/messages.ts';
 import { QuotaExhausted, SerializationError, TooLarge } from '../../src/errors.ts';
 import { Pool } from '../../src/index.ts';
 import type { Draft, Message } from '../../src/messages.ts';
-import { type Answer, error, reply, Scripted } from './scripted-fetch.ts';
+import { type Answer, error, reply, ScriptedPlatform } from './scripted-platform.ts';
 
 /** A master whose tasks return their arguments; it refuses packages of more than `most` tasks. */
-class Echoing extends Scripted {
+class Echoing extends ScriptedPlatform {
   /** The tasks of every package that a client tried to start. */
   readonly tried: number[] = [];
   readonly #packages: readonly Uint8Array[][] = [];

@@ -1,14 +1,14 @@
+import type { MapPart } from './map-part.ts';
 import type { TaskResult } from './package.ts';
-import type { Part } from './part.ts';
 
 /** About how much memory a result takes besides its data. */
 const RESULT_BYTES = 256;
 
-type Arrival = readonly [Part, TaskResult];
+type StoredResult = readonly [MapPart, TaskResult];
 
 /** Results that wait for their reader, by the numbers of their tasks in the map. */
-export class Arrivals {
-  readonly #all = new Map<number, Arrival>();
+export class ResultStore {
+  readonly #all = new Map<number, StoredResult>();
   /** Results of this task and later ones are left at the master. */
   #horizon = Number.POSITIVE_INFINITY;
   /** The memory that the results take. */
@@ -31,7 +31,7 @@ export class Arrivals {
   }
 
   /** Keeps results of a part, and leaves those beyond the horizon at the master. */
-  add(part: Part, results: readonly TaskResult[]): void {
+  add(part: MapPart, results: readonly TaskResult[]): void {
     const left: TaskResult[] = [];
     for (const result of results) {
       const number = part.base + result.index;
@@ -49,32 +49,32 @@ export class Arrivals {
   }
 
   /** The first result to come that has an error. */
-  get firstError(): Arrival | undefined {
-    for (const arrival of this.#all.values()) {
-      if (arrival[1].outcome !== 'ok') {
-        return arrival;
+  get firstError(): StoredResult | undefined {
+    for (const stored of this.#all.values()) {
+      if (stored[1].outcome !== 'ok') {
+        return stored;
       }
     }
     return undefined;
   }
 
-  take(number: number): Arrival | undefined {
-    const arrival = this.#all.get(number);
-    if (arrival !== undefined) {
+  take(number: number): StoredResult | undefined {
+    const stored = this.#all.get(number);
+    if (stored !== undefined) {
       this.#all.delete(number);
-      this.bytes -= sizeOf(arrival[1]);
+      this.bytes -= sizeOf(stored[1]);
     }
-    return arrival;
+    return stored;
   }
 
   /** Leaves results of the last tasks at the master until the rest takes at most these bytes, as far as possible. */
   shrink(bytes: number): void {
     // Only numbers: there may be 300,000 results, and sorting pairs would block the event loop for long.
     const numbers = Float64Array.from(this.#all.keys()).sort();
-    const left = new Map<Part, TaskResult[]>();
+    const left = new Map<MapPart, TaskResult[]>();
     for (let at = numbers.length - 1; at >= 0 && this.bytes > bytes; at -= 1) {
       const number = numbers[at] as number;
-      const [part, result] = this.#all.get(number) as Arrival;
+      const [part, result] = this.#all.get(number) as StoredResult;
       if (!isDroppable([part, result])) {
         continue;
       }
@@ -111,7 +111,7 @@ export class Arrivals {
  * Whether a result may be left at the master. A large one may not, since it is downloaded only when there is room. Nor
  * may one of a failed package: its reader must read all results to know which tasks have none.
  */
-function isDroppable([part, { blob }]: Arrival): boolean {
+function isDroppable([part, { blob }]: StoredResult): boolean {
   return part.package?.failure === undefined && blob === null;
 }
 

@@ -1,6 +1,6 @@
 import { encode } from '../../src/codec/messages.ts';
 import type { Draft, MessageName } from '../../src/messages.ts';
-import type { Surroundings } from '../../src/surroundings.ts';
+import type { Platform } from '../../src/platform.ts';
 
 /** The answer to one request. */
 export type Answer = () => Response | Promise<Response>;
@@ -13,8 +13,8 @@ export interface Sent {
   readonly method: string | undefined;
 }
 
-/** Surroundings without network, with a clock that only sleeping moves; the last answer repeats. */
-export class Scripted implements Surroundings {
+/** Platform without network, with a clock that only sleeping moves; the last answer repeats. */
+export class ScriptedPlatform implements Platform {
   readonly sent: Sent[] = [];
   readonly slept: number[] = [];
   readonly #answers: Answer[];

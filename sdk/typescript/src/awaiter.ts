@@ -14,18 +14,18 @@ const NEW_PACKAGE_S = 0.1;
 const RESTLESS_S = 0.05;
 const RESTLESS_TIMES = 3;
 
-/** The next action: ask, wait for some seconds, or rest until a package is added. */
-export type Step = { readonly ask: Question } | { readonly waitS: number } | 'rest';
+/** The next action: poll, wait for some seconds, or rest until a package is added. */
+export type Step = { readonly poll: Poll } | { readonly waitS: number } | 'rest';
 
 /** A request, and the packages that it asks for, in their order. */
-export interface Question {
+export interface Poll {
   readonly request: Request<'await_tasks'>;
   readonly asked: readonly Package[];
   readonly holdS: number;
 }
 
 /** The running packages of one client. Times are in seconds, of any clock that never goes back. */
-export class Awaiting {
+export class Awaiter {
   readonly #session: string;
   #underWay = new Set<Package>();
   #starting = 0;
@@ -66,7 +66,7 @@ export class Awaiting {
     if (this.#active.length === 0) {
       return 'rest';
     }
-    return this.#due > now ? { waitS: this.#due - now } : { ask: this.#question() };
+    return this.#due > now ? { waitS: this.#due - now } : { poll: this.#poll() };
   }
 
   /** The packages whose buffers have room for results. */
@@ -86,7 +86,7 @@ export class Awaiting {
     this.resume(now);
   }
 
-  #question(): Question {
+  #poll(): Poll {
     const active = this.#active;
     const asked = active.slice(0, BULK_ITEMS);
     const whole = asked.length === active.length;
@@ -105,38 +105,38 @@ export class Awaiting {
    * @param tookS How long the answer took, by the clock.
    * @returns The news of each package in the answer.
    */
-  answered(question: Question, reply: Reply<'await_tasks'>, tookS: number, now: number): Map<Package, News> {
+  answered(poll: Poll, reply: Reply<'await_tasks'>, tookS: number, now: number): Map<Package, News> {
     const found = new Map<Package, News>();
     let anyNews = Object.keys(reply.missing).length > 0;
-    for (const [awaited, status, cursor] of matched(question, reply.packages)) {
+    for (const [awaited, status, cursor] of matched(poll, reply.packages)) {
       if (cursor !== awaited.cursor) {
         continue; // it was rewound meanwhile
       }
       anyNews ||= status.results.length > 0 || status.state !== 'running';
       found.set(awaited, awaited.take(status));
     }
-    for (const awaited of question.asked) {
+    for (const awaited of poll.asked) {
       const reason = reply.missing[awaited.id];
       if (reason !== undefined) {
         awaited.lost(new NotFound(`package ${awaited.id}: ${reason}`));
         found.set(awaited, { results: [], fetches: [], links: {}, page: awaited.cursor });
       }
     }
-    this.#pause(question, reply.retry_after_s, anyNews, tookS, now);
-    this.#sortOut(question.asked);
+    this.#pause(poll, reply.retry_after_s, anyNews, tookS, now);
+    this.#sortOut(poll.asked);
     return found;
   }
 
   /** There was no answer, and there will be none. */
-  unanswered(question: Question, error: CloudparError): void {
-    for (const awaited of question.asked) {
+  unanswered(poll: Poll, error: CloudparError): void {
+    for (const awaited of poll.asked) {
       awaited.lost(error);
       this.drop(awaited);
     }
   }
 
   /** Decides when to ask next. */
-  #pause(question: Question, retryAfterS: number, anyNews: boolean, tookS: number, now: number): void {
+  #pause(poll: Poll, retryAfterS: number, anyNews: boolean, tookS: number, now: number): void {
     this.#retryAfterS = retryAfterS;
     const running = this.#active.filter(({ phase }) => phase === 'running');
     let pauseS: number;
@@ -145,11 +145,11 @@ export class Awaiting {
     } else if (anyNews) {
       pauseS = gatherS(running.map(({ progress, startedAt }) => ({ progress, elapsedS: now - startedAt })));
     } else {
-      this.#restless = question.holdS > 0 && tookS < RESTLESS_S ? this.#restless + 1 : 0;
-      const restless = this.#starting > 0 || this.#restless > RESTLESS_TIMES || question.holdS === 0;
+      this.#restless = poll.holdS > 0 && tookS < RESTLESS_S ? this.#restless + 1 : 0;
+      const restless = this.#starting > 0 || this.#restless > RESTLESS_TIMES || poll.holdS === 0;
       pauseS = Math.max(retryAfterS, restless ? RESTLESS_S : 0);
     }
-    if (running.some((each) => !question.asked.includes(each))) {
+    if (running.some((each) => !poll.asked.includes(each))) {
       pauseS = Math.min(pauseS, retryAfterS > 0 ? NEW_PACKAGE_S : 0);
     }
     this.#due = now + pauseS;
@@ -167,7 +167,7 @@ export class Awaiting {
 
 /** Pairs statuses, which come in the order of the request, with their packages and cursors; some packages have none. */
 function* matched(
-  { asked, request }: Question,
+  { asked, request }: Poll,
   statuses: readonly Message<'PackageStatus'>[],
 ): Generator<[Package, Message<'PackageStatus'>, number]> {
   let next = 0;

@@ -4,7 +4,7 @@ import type { Fetch, Package, TaskResult } from './package.ts';
 import type { ResultBuffer } from './result-buffer.ts';
 
 /** A package's part of a map: its tasks have the numbers [base, base + n). It receives the package's results. */
-export class Part {
+export class MapPart {
   readonly base: number;
   package: Package | undefined;
   /** What errors and seals of its tasks need. */

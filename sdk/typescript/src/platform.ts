@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Fetch } from './http.ts';
 
-/** A client's clock and random numbers, which tests replace. Times are in seconds. */
-export interface Surroundings {
+/** What a client uses of its runtime: tests replace it. Times are in seconds. */
+export interface Platform {
   readonly fetch: Fetch;
   /** A clock that never goes back. */
   now(): number;
@@ -12,7 +12,7 @@ export interface Surroundings {
   random(): number;
 }
 
-export const SURROUNDINGS: Surroundings = {
+export const PLATFORM: Platform = {
   fetch: (url, init) => fetch(url, init as RequestInit),
   now: () => performance.now() / 1000,
   sleep,

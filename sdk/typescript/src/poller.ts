@@ -1,45 +1,45 @@
-import type { Awaiting, Question } from './awaiting.ts';
+import type { Awaiter, Poll } from './awaiter.ts';
 import type { Connection } from './connection.ts';
-import type { Deliveries } from './deliveries.ts';
 import { CloudparError } from './errors.ts';
 import type { FleetWatch } from './fleet-watch.ts';
 import type { Package } from './package.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Platform } from './platform.ts';
+import type { ResultDispatcher } from './result-dispatcher.ts';
 
 /** Asks the master for news while a package is running, one request at a time. */
-export class Questions {
+export class Poller {
   readonly #connection: Connection;
-  readonly #awaiting: Awaiting;
-  readonly #deliveries: Deliveries;
+  readonly #awaiter: Awaiter;
+  readonly #dispatcher: ResultDispatcher;
   readonly #fleetWatch: FleetWatch;
-  readonly #surroundings: Surroundings;
+  readonly #platform: Platform;
   #wake = new AbortController();
-  #held: { readonly question: Question; readonly interruption: AbortController } | undefined;
-  #asking = false;
+  #held: { readonly poll: Poll; readonly interruption: AbortController } | undefined;
+  #isRunning = false;
 
   constructor(
     connection: Connection,
-    awaiting: Awaiting,
-    deliveries: Deliveries,
+    awaiter: Awaiter,
+    dispatcher: ResultDispatcher,
     fleetWatch: FleetWatch,
-    surroundings: Surroundings,
+    platform: Platform,
   ) {
     this.#connection = connection;
-    this.#awaiting = awaiting;
-    this.#deliveries = deliveries;
+    this.#awaiter = awaiter;
+    this.#dispatcher = dispatcher;
     this.#fleetWatch = fleetWatch;
-    this.#surroundings = surroundings;
+    this.#platform = platform;
   }
 
   /** A package is about to be started: the master must not hold a request without it. */
   startBegins(): void {
-    this.#awaiting.startBegins();
+    this.#awaiter.startBegins();
   }
 
   /** The start has ended: `started` is the package, unless the start failed or no results are read here. */
   startEnds(started: Package | undefined): void {
-    this.#awaiting.startEnds(started, this.#surroundings.now());
-    this.#ask();
+    this.#awaiter.startEnds(started, this.#platform.now());
+    this.#run();
   }
 
   /** Asks for a package that was started elsewhere, without interrupting a held request. */
@@ -54,23 +54,23 @@ export class Questions {
     if (paused.paused !== isPaused) {
       paused.paused = isPaused;
       if (!isPaused) {
-        this.#awaiting.resume(this.#surroundings.now());
+        this.#awaiter.resume(this.#platform.now());
         this.#interruptUnlessAbout(paused);
-        this.#ask();
+        this.#run();
       }
     }
   }
 
   /** Asks again for results that were left at the master. */
   rewind(left: Package): void {
-    this.#awaiting.rewind(left, this.#surroundings.now());
+    this.#awaiter.rewind(left, this.#platform.now());
     this.#interrupt();
-    this.#ask();
+    this.#run();
   }
 
   /** Asks no more for a package, which continues to run. */
   drop(dropped: Package): void {
-    this.#awaiting.drop(dropped);
+    this.#awaiter.drop(dropped);
   }
 
   /** Sends the next request at once. */
@@ -79,64 +79,64 @@ export class Questions {
   }
 
   #interruptUnlessAbout(wanted: Package): void {
-    if (!this.#held?.question.asked.includes(wanted)) {
+    if (!this.#held?.poll.asked.includes(wanted)) {
       this.#interrupt();
     }
   }
 
   /** Repeats a held request with what has changed. */
   #interrupt(): void {
-    this.#held?.interruption.abort(new Error('the question is put again: it has changed'));
+    this.#held?.interruption.abort(new Error('the poll is sent again: its packages have changed'));
   }
 
   /** Keeps requesting news while a package is running. */
-  #ask(): void {
+  #run(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
-    if (!this.#asking) {
-      this.#asking = true;
-      void this.#askOn();
+    if (!this.#isRunning) {
+      this.#isRunning = true;
+      void this.#loop();
     }
   }
 
-  async #askOn(): Promise<void> {
+  async #loop(): Promise<void> {
     for (;;) {
-      const step = this.#awaiting.next(this.#surroundings.now());
+      const step = this.#awaiter.next(this.#platform.now());
       if (step === 'rest') {
-        this.#asking = false; // with no other code in between
+        this.#isRunning = false; // with no other code in between
         return;
       }
-      if ('ask' in step) {
-        await this.#put(step.ask);
+      if ('poll' in step) {
+        await this.#send(step.poll);
       } else {
-        await this.#surroundings.sleep(step.waitS, this.#wake.signal).catch(() => undefined);
+        await this.#platform.sleep(step.waitS, this.#wake.signal).catch(() => undefined);
       }
     }
   }
 
   /** Sends one request, and passes on the answer. */
-  async #put(question: Question): Promise<void> {
-    const { now } = this.#surroundings;
+  async #send(poll: Poll): Promise<void> {
+    const { now } = this.#platform;
     const askedAt = now();
     const interruption = new AbortController();
-    this.#held = { question, interruption };
-    const options = { holdS: question.holdS, signal: interruption.signal };
+    this.#held = { poll, interruption };
+    const options = { holdS: poll.holdS, signal: interruption.signal };
     try {
-      const reply = await this.#connection.call('await_tasks', question.request, options);
+      const reply = await this.#connection.call('await_tasks', poll.request, options);
       this.#held = undefined; // news that is passed on now is not requested again
-      const found = this.#awaiting.answered(question, reply, now() - askedAt, now());
+      const found = this.#awaiter.answered(poll, reply, now() - askedAt, now());
       this.#fleetWatch.answered(reply.fleet);
       for (const [awaited, news] of found) {
-        await this.#deliveries.handOn(awaited, news);
+        await this.#dispatcher.dispatch(awaited, news);
       }
     } catch (error) {
       if (interruption.signal.aborted) {
         return; // the next answer repeats what this one had: the cursors have not moved
       }
       const reason = error instanceof CloudparError ? error : new CloudparError(`an error in the pool: ${error}`);
-      this.#awaiting.unanswered(question, reason);
-      for (const awaited of question.asked) {
-        this.#deliveries.deliver(awaited, []);
+      this.#awaiter.unanswered(poll, reason);
+      for (const awaited of poll.asked) {
+        this.#dispatcher.deliver(awaited, []);
       }
     } finally {
       this.#held = undefined;

@@ -29,13 +29,13 @@ export interface Receiver extends Partial<Gate> {
 }
 
 /** Passes on the master's answers: results to their receivers, output and progress to the program. */
-export class Deliveries {
+export class ResultDispatcher {
   readonly #events: Events;
   readonly #onOutput: (output: Output) => void;
   readonly #downloads: Downloads;
   readonly #receivers = new Map<Package, Receiver>();
   /** Packages with results of an answer that are still to be passed on. */
-  readonly #handingOn = new Set<Package>();
+  readonly #dispatching = new Set<Package>();
 
   constructor(connection: Connection, session: string, events: Events, onOutput: (output: Output) => void) {
     this.#events = events;
@@ -67,7 +67,7 @@ export class Deliveries {
   lose(lost: Package, reason: CloudparError): void {
     const receiver = this.#receivers.get(lost);
     this.forget(lost);
-    if (lost.phase === 'running' || this.#handingOn.has(lost)) {
+    if (lost.phase === 'running' || this.#dispatching.has(lost)) {
       lost.lost(reason);
       receiver?.end(reason);
     }
@@ -79,9 +79,9 @@ export class Deliveries {
   }
 
   /** Passes on the news of a package, and downloads the results that an answer only names. */
-  async handOn(awaited: Package, news: News): Promise<void> {
+  async dispatch(awaited: Package, news: News): Promise<void> {
     const breaks = new Breaks();
-    this.#handingOn.add(awaited);
+    this.#dispatching.add(awaited);
     let slice: TaskResult[] = [];
     for (const result of news.results) {
       slice.push(result);
@@ -94,7 +94,7 @@ export class Deliveries {
       }
     }
     this.#receive(awaited, slice);
-    this.#handingOn.delete(awaited);
+    this.#dispatching.delete(awaited);
     this.deliver(awaited, []);
     this.#events.emit({ type: 'progress', packageId: awaited.id, progress: awaited.progress });
     const receiver = this.#receivers.get(awaited);
