@@ -32,7 +32,7 @@ export function decode<K extends MessageName>(name: K, body: Uint8Array): Messag
   try {
     raw = new Decoder({ useBigInt64: true }).decode(body);
   } catch (error) {
-    throw new BadRequest(`not a valid ${name}: ${(error as Error).message}`);
+    throw malformed(name, error);
   }
   const version = (raw as { v?: unknown } | null)?.v;
   if (typeof version === 'number' && version > PROTOCOL_VERSION) {
@@ -49,11 +49,15 @@ export async function decodeWithBreaks<K extends MessageName>(name: K, body: Uin
   for (const { path, item, items } of lists) {
     const where = `${name}.${path.join('.')}`;
     const found: unknown[] = [];
-    for (const raw of eachOf(items, where)) {
-      found.push(readStruct(item, raw, where));
-      if (breaks.isDue()) {
-        await breaks.take();
+    try {
+      for (const raw of new Decoder({ useBigInt64: true }).decodeMulti(items)) {
+        found.push(readStruct(item, raw, where));
+        if (breaks.isDue()) {
+          await breaks.take();
+        }
       }
+    } catch (error) {
+      throw error instanceof BadRequest ? error : malformed(where, error);
     }
     const parent = path.slice(0, -1).reduce((part, key) => part[key] as Parts, message as Parts);
     parent[path.at(-1) ?? ''] = found;
@@ -63,21 +67,9 @@ export async function decodeWithBreaks<K extends MessageName>(name: K, body: Uin
 
 type Parts = Record<string | number, unknown>;
 
-/** Decodes values that follow each other. */
-function* eachOf(items: Uint8Array, where: string): Generator<unknown> {
-  const each = new Decoder({ useBigInt64: true }).decodeMulti(items);
-  for (;;) {
-    let step: IteratorResult<unknown>;
-    try {
-      step = each.next();
-    } catch (error) {
-      throw new BadRequest(`not a valid ${where}: ${(error as Error).message}`);
-    }
-    if (step.done) {
-      return;
-    }
-    yield step.value;
-  }
+/** The error for bytes that are no MessagePack. */
+function malformed(where: string, error: unknown): BadRequest {
+  return new BadRequest(`not a valid ${where}: ${(error as Error).message}`);
 }
 
 /** Returns the error in an error answer; a body of another form is quoted. */
