@@ -60,15 +60,24 @@ def forwarded_port(endpoint: str) -> Iterator[str]:
     target = urlsplit(endpoint)
     with _Port(("127.0.0.1", 0), _Forward) as server:
         server.target = (target.hostname or "", target.port or 80)
-        with _serving(server):
+        with serving(server):
             yield f"http://127.0.0.1:{server.server_address[1]}"
 
 
-class _Proxy(ThreadingHTTPServer):
+class Proxy(ThreadingHTTPServer):
+    """Passes HTTP requests to a master on this machine."""
+
     daemon_threads = True
-    target: str
     prefix = ""
     refused: Collection[str] = ()
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Pass)
+        self.target = urlsplit(endpoint).netloc
+
+    def arrives(self, path: str, size: int) -> int:
+        """Return how many bytes of an answer the client gets."""
+        return size
 
 
 class _Pass(BaseHTTPRequestHandler):
@@ -76,7 +85,7 @@ class _Pass(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: _Proxy
+    server: Proxy
 
     def handle(self) -> None:
         with contextlib.suppress(OSError):  # the client may have closed the connection
@@ -98,13 +107,13 @@ class _Pass(BaseHTTPRequestHandler):
         finally:
             master.close()
         _PASSED[self.server.server_port] += len(body) + len(content)
-        self.send_response_only(answer.status)
-        for name in ("Content-Type", "Content-Range", "Retry-After"):
-            if answer.headers[name]:
-                self.send_header(name, answer.headers[name])
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        kept = ("Content-Type", "Content-Range", "Retry-After")
+        lines = [f"{name}: {answer.headers[name]}" for name in kept if answer.headers[name]]
+        head = [f"HTTP/1.1 {answer.status} {answer.reason}", *lines, f"Content-Length: {len(content)}", "", ""]
+        whole = "\r\n".join(head).encode() + content
+        arrives = self.server.arrives(self.path, len(whole))
+        self.wfile.write(whole[:arrives])
+        self.close_connection |= arrives < len(whole)
 
     do_GET = do_POST = do_PUT = _pass  # noqa: N815 - the library calls these names
 
@@ -118,24 +127,25 @@ def reverse_proxy(endpoint: str, folder: Path) -> Iterator[tuple[str, Path]]:
     certificate, key = _certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    with _Proxy(("127.0.0.1", 0), _Pass) as server:
-        server.target, server.prefix = urlsplit(endpoint).netloc, PREFIX
+    with Proxy(endpoint) as server:
+        server.prefix = PREFIX
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        with _serving(server):
+        with serving(server):
             yield f"https://127.0.0.1:{server.server_address[1]}{PREFIX}", certificate
 
 
 @contextmanager
 def half_way(endpoint: str, *refused: str) -> Iterator[str]:
     """Start a proxy that refuses payloads by these HTTP methods and passes all calls. Yields its endpoint."""
-    with _Proxy(("127.0.0.1", 0), _Pass) as server:
-        server.target, server.refused = urlsplit(endpoint).netloc, refused
-        with _serving(server):
+    with Proxy(endpoint) as server:
+        server.refused = refused
+        with serving(server):
             yield f"http://127.0.0.1:{server.server_address[1]}"
 
 
 @contextmanager
-def _serving(server: "_Port | _Proxy") -> Iterator[None]:
+def serving(server: "_Port | Proxy") -> Iterator[None]:
+    """Serve requests until the end of the block."""
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:

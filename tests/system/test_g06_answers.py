@@ -45,7 +45,7 @@ from cloudpar_worker.shell.reach import Reach
 from guarantees.scale import Scale
 from master.server.masters import Master
 from system.books import Customer, close_books
-from system.lossy import LossyLine
+from system.lossy import lossy_line
 from system.work import ten_milliseconds
 
 THREADS = 8
@@ -198,7 +198,7 @@ def test_g06_every_endpoint_loses_answers(folder: Path, scale: Scale, reached: C
     settings = {"lease_s": LEASE_S}
     with (
         Master(folder, "--port", "0", stdin=True, settings=settings) as up,
-        LossyLine(up.endpoint, seed=6) as line,
+        lossy_line(up.endpoint, seed=6) as line,
         asking(Ends(up.endpoint, "worker", "admin"), "admin") as operator,
     ):
         ends = Ends(line.endpoint, "worker", "admin")
@@ -226,7 +226,7 @@ def test_g06_every_endpoint_loses_answers(folder: Path, scale: Scale, reached: C
 def test_g06_a_map_over_a_lossy_line(folder: Path, scale: Scale, reached: Callable[[str], None]) -> None:
     """A real SDK and a real agent use the connection."""
     tasks = scale(200, 5_000)
-    with Up(folder, workers=0) as up, LossyLine(up.endpoint, seed=7) as line:
+    with Up(folder, workers=0) as up, lossy_line(up.endpoint, seed=7) as line:
         customer = Customer(up, "patient")
         up.endpoint = line.endpoint
         with worker(up, executors=2), customer.pool() as pool:
