@@ -1,4 +1,3 @@
-import { Match } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
 import { only, template } from './deployment';
 
@@ -25,15 +24,6 @@ describe('queues', () => {
     expect(only(dev, 'AWS::SQS::Queue', id).Properties['RedrivePolicy']).toEqual({
       deadLetterTargetArn: { 'Fn::GetAtt': [expect.stringMatching(/^QueueLost/), 'Arn'] },
       maxReceiveCount: 4,
-    });
-  });
-
-  it('takes TLS only', () => {
-    dev.resourceCountIs('AWS::SQS::QueuePolicy', 3);
-    dev.allResourcesProperties('AWS::SQS::QueuePolicy', {
-      PolicyDocument: {
-        Statement: [Match.objectLike({ Effect: 'Deny', Condition: { Bool: { 'aws:SecureTransport': 'false' } } })],
-      },
     });
   });
 });
