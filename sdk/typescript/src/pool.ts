@@ -138,11 +138,9 @@ export class Pool {
   ): Promise<Package | undefined> {
     const { call = 'value' } = options;
     signal.throwIfAborted();
-    const code = await taskCode(reference);
-    signal.throwIfAborted(); // the pool may have been closed meanwhile
     const packageKey = await this.#session.newPackageKey();
     const packed = await pack(values, packageKey.seals, signal, limit);
-    const order = { ...options, code, packed, call, packageKey };
+    const order = { ...options, code: taskCode(reference), packed, call, packageKey };
     return packed.n === 0 ? undefined : this.#session.start(order, receiver, signal);
   }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Draft } from './messages.ts';
 
 const DOTTED = '[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*';
@@ -21,7 +22,6 @@ export function checkReference(reference: unknown): asserts reference is string 
 }
 
 /** Makes the task code for a function that the workers import: "package.module:function". */
-export async function taskCode(reference: string): Promise<Draft<'TaskCode'>> {
-  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(reference));
-  return { hash: Buffer.from(hash).toString('hex'), reference };
+export function taskCode(reference: string): Draft<'TaskCode'> {
+  return { hash: createHash('sha256').update(reference).digest('hex'), reference };
 }

@@ -92,7 +92,6 @@ export class Session {
    */
   async start(order: Order, receiver: Receiver | undefined, signal: AbortSignal = this.ending): Promise<Package> {
     const { packed, packageKey } = order;
-    signal.throwIfAborted();
     const data = packed.data.type === 'blob' ? await upload(this.connection, packed.data, signal) : packed.data;
     signal.throwIfAborted();
     this.#poller.startBegins();

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { anyOf, onAbort } from './abort-signals.ts';
 import type { CallSite } from './call-site.ts';
 import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
-import type { CallStyle, Draft } from './messages.ts';
+import type { CallStyle } from './messages.ts';
 import type { PackageOptions } from './options.ts';
 import { settle } from './outcomes.ts';
 import type { Package, TaskResult } from './package.ts';
@@ -41,7 +41,6 @@ export class SubmitBatcher {
   /** Starts a task soon; resolves with its value. */
   submit(submission: Submission): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      submission.signal?.throwIfAborted();
       if (this.#waiting.size === 0) {
         setImmediate(() => this.#startAll());
       }
@@ -105,14 +104,13 @@ class Batch {
     if (first === undefined) {
       return;
     }
-    const code: Draft<'TaskCode'> = await taskCode(first.reference);
     const wanted = anyOf(this.#abandoned.signal, this.#session.ending);
     try {
-      wanted.signal.throwIfAborted(); // the pool may have been closed meanwhile
+      wanted.signal.throwIfAborted();
       const packageKey = await this.#session.newPackageKey();
       const packed = await pack(new Source(this.#inputs.values), packageKey.seals, wanted.signal);
       await this.#session.start(
-        { ...first.options, code, packed, call: CALL, packageKey },
+        { ...first.options, code: taskCode(first.reference), packed, call: CALL, packageKey },
         {
           started: (started) => {
             this.#started = started;
