@@ -1,7 +1,9 @@
 """How long a small package takes beside a huge package of another account."""
 
-import time
 from collections.abc import Iterator
+
+from system.books import Customer
+from system.work import ten_milliseconds
 
 from .cluster import EXECUTORS, timed, up
 from .figures import REPEATS, Figure, Part, Reading
@@ -9,15 +11,9 @@ from .figures import REPEATS, Figure, Part, Reading
 FAIRNESS = Figure("fairness", "another account's 10 tasks beside 100,000 of 10 ms", "s", 2.0)
 
 
-def ten_milliseconds(number: int) -> int:
-    """Sleep for 10 ms, as the tasks of both accounts do."""
-    time.sleep(0.01)
-    return number
-
-
 def run() -> Iterator[Reading]:
     """Measure repeatedly while the huge package runs. The other account's executors are new each time."""
-    with up(EXECUTORS) as cluster, cluster.pool(cluster.account("small")) as small, cluster.pool() as huge:
+    with up(EXECUTORS) as cluster, Customer(cluster, "small").pool() as small, cluster.pool() as huge:
         many = huge.map(ten_milliseconds, range(100_000))
         for number in range(200):
             assert next(many) == number
