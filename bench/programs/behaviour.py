@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import nbformat
-from bench.cluster import up
 from nbclient import NotebookClient
 
+from bench.cluster import up
 from cloudpar import Pool
 from cloudpar.errors import ExecutorOutOfMemory
 
