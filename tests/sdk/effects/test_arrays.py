@@ -9,19 +9,12 @@ import numpy as np
 import pytest
 
 from cloudpar.effects import SideEffectError, capture
+from sdk.effects.loop import alone, failure, gathered, parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sdk.effects.conftest import ParallelFor
-
 _RECORD = np.dtype([("flag", "i1"), ("value", "f8")], align=True)
-
-
-def failure(parallel_for: ParallelFor, body: Callable[[int], object], stop: int = 2) -> SideEffectError:
-    with pytest.raises(SideEffectError) as caught:
-        parallel_for(0, stop, body)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -44,7 +37,7 @@ def failure(parallel_for: ParallelFor, body: Callable[[int], object], stop: int 
         (np.array([None] * 6), "text"),
     ],
 )
-def test_elements_of_each_dtype_are_copied_back(parallel_for: ParallelFor, made: Any, value: object) -> None:
+def test_elements_of_each_dtype_are_copied_back(made: Any, value: object) -> None:
     array, expected = made.copy(), made.copy()
 
     def body(i: int) -> None:
@@ -69,7 +62,7 @@ def test_elements_of_each_dtype_are_copied_back(parallel_for: ParallelFor, made:
         lambda: np.array([[None] * 6] * 4)[:, ::-1],
     ],
 )
-def test_writes_to_views_of_each_layout_are_copied_back(parallel_for: ParallelFor, view: Callable[[], Any]) -> None:
+def test_writes_to_views_of_each_layout_are_copied_back(view: Callable[[], Any]) -> None:
     array, expected = view(), view()
 
     def write(to: Any, i: int) -> None:
@@ -85,7 +78,7 @@ def test_writes_to_views_of_each_layout_are_copied_back(parallel_for: ParallelFo
 
 @pytest.mark.parametrize("dtype", [">i2", ">f8", ">c16", ">U2", ">M8[s]", np.dtype([("a", ">i4"), ("b", "<i2")])])
 @pytest.mark.parametrize("step", [1, 2, -1])
-def test_arrays_of_foreign_byte_order_are_copied_back(parallel_for: ParallelFor, dtype: Any, step: int) -> None:
+def test_arrays_of_foreign_byte_order_are_copied_back(dtype: Any, step: int) -> None:
     array, expected = np.zeros(8, dtype)[::step], np.zeros(8, dtype)[::step]
 
     def body(i: int) -> None:
@@ -97,7 +90,7 @@ def test_arrays_of_foreign_byte_order_are_copied_back(parallel_for: ParallelFor,
     assert array.tobytes() == expected.tobytes()
 
 
-def test_arrays_without_dimensions_or_elements_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_arrays_without_dimensions_or_elements_are_copied_back() -> None:
     number, thing, empty = np.array(1.5), np.array(None), np.zeros((0, 3))
 
     def body(i: int) -> None:
@@ -114,13 +107,13 @@ def test_arrays_without_dimensions_or_elements_are_copied_back(parallel_for: Par
 
 
 @pytest.mark.parametrize("dtype", ["f8", ">f8", "O"])
-def test_arrays_without_dimensions_conflict_and_share_memory(parallel_for: ParallelFor, dtype: str) -> None:
+def test_arrays_without_dimensions_conflict_and_share_memory(dtype: str) -> None:
     number = np.zeros((), dtype)
 
     def body(i: int) -> None:
         number[()] = i + 1
 
-    error = failure(parallel_for, body)
+    error = failure(body)
     assert (error.variable, number.item()) == ("number[()]", 0)
     parallel_for(3, 4, body)
     assert number.item() == 4
@@ -135,14 +128,12 @@ def test_arrays_without_dimensions_conflict_and_share_memory(parallel_for: Paral
     assert line.tolist() == [8, 0, 7]
 
 
-def test_nan_that_was_not_written_is_no_write(
-    alone: Callable[[Callable[[int], object]], Callable[[int], bytes | None]],
-) -> None:
+def test_nan_that_was_not_written_is_no_write() -> None:
     array = np.full(3, np.nan)
     assert alone(lambda i: array.sum())(0) is None
 
 
-def test_runs_and_scattered_elements_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_runs_and_scattered_elements_are_copied_back() -> None:
     array = np.zeros(100, "i8")
 
     def body(i: int) -> None:
@@ -156,7 +147,7 @@ def test_runs_and_scattered_elements_are_copied_back(parallel_for: ParallelFor) 
     assert (array == expected.ravel()).all()
 
 
-def test_object_arrays_hold_captured_and_new_objects(parallel_for: ParallelFor) -> None:
+def test_object_arrays_hold_captured_and_new_objects() -> None:
     row = [0, 0]
     array = np.empty((2, 2), object)
     array[0, 0] = row
@@ -171,7 +162,7 @@ def test_object_arrays_hold_captured_and_new_objects(parallel_for: ParallelFor) 
     assert array[1, 0][1] is array[0, 0] is row
 
 
-def test_read_only_array_refuses_as_it_does_here(parallel_for: ParallelFor) -> None:
+def test_read_only_array_refuses_as_it_does_here() -> None:
     array = np.zeros(3)
     array.flags.writeable = False
 
@@ -191,21 +182,21 @@ def test_read_only_array_refuses_as_it_does_here(parallel_for: ParallelFor) -> N
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_changed_layout_of_an_array_is_refused(parallel_for: ParallelFor, change: Callable[[Any], None]) -> None:
+def test_a_changed_layout_of_an_array_is_refused(change: Callable[[Any], None]) -> None:
     array = np.zeros(4)
-    error = failure(parallel_for, lambda i: change(array))
+    error = failure(lambda i: change(array))
     assert error.variable == "array"
     assert (array.shape, array.dtype) == ((4,), np.dtype("f8"))
 
 
-def test_resizing_an_array_is_refused_at_the_worker(parallel_for: ParallelFor) -> None:
+def test_resizing_an_array_is_refused_at_the_worker() -> None:
     array = np.zeros(4)
     with pytest.raises(ValueError, match="resize"):
         parallel_for(0, 2, lambda i: array.resize((5,), refcheck=False))
     assert array.shape == (4,)
 
 
-def test_views_and_their_base_share_memory_at_the_worker(parallel_for: ParallelFor) -> None:
+def test_views_and_their_base_share_memory_at_the_worker() -> None:
     base = np.zeros(10)
     left, backwards = base[:6], base[::-1]
 
@@ -218,7 +209,7 @@ def test_views_and_their_base_share_memory_at_the_worker(parallel_for: ParallelF
     assert list(base) == [2.5, 4.5, 6.5, 8.5, 10.5, 12.5, 0, 0, 0, 0]
 
 
-def test_writes_through_a_view_and_its_base_conflict(parallel_for: ParallelFor) -> None:
+def test_writes_through_a_view_and_its_base_conflict() -> None:
     base = np.zeros((3, 4))
     view = base[1:, 1:]
 
@@ -228,11 +219,11 @@ def test_writes_through_a_view_and_its_base_conflict(parallel_for: ParallelFor) 
         else:
             view[1, 2] = 2
 
-    assert failure(parallel_for, body).variable in {"base[2, 3]", "view[1, 2]"}
+    assert failure(body).variable in {"base[2, 3]", "view[1, 2]"}
     assert not base.any()
 
 
-def test_views_of_another_dtype_share_memory_and_conflict(parallel_for: ParallelFor) -> None:
+def test_views_of_another_dtype_share_memory_and_conflict() -> None:
     records = np.zeros(4, _RECORD)
     values, raw = records["value"], records.view("u1")
 
@@ -250,7 +241,7 @@ def test_views_of_another_dtype_share_memory_and_conflict(parallel_for: Parallel
         else:
             values[0] = 9
 
-    assert failure(parallel_for, clash).variable.startswith(("raw[", "values[0]", "records[0]"))
+    assert failure(clash).variable.startswith(("raw[", "values[0]", "records[0]"))
 
 
 def test_columns_without_common_bytes_travel_separately() -> None:
@@ -260,7 +251,7 @@ def test_columns_without_common_bytes_travel_separately() -> None:
     assert captured.regions == ()
 
 
-def test_many_overlapping_views_share_memory(parallel_for: ParallelFor) -> None:
+def test_many_overlapping_views_share_memory() -> None:
     matrix = np.zeros((40, 3))
     rows = [matrix[k] for k in range(40)]
 
@@ -272,7 +263,7 @@ def test_many_overlapping_views_share_memory(parallel_for: ParallelFor) -> None:
     assert (matrix == np.stack([np.arange(40), np.zeros(40), np.arange(1, 41)], axis=1)).all()
 
 
-def test_an_array_with_overlapping_elements_is_copied_back_and_conflicts(parallel_for: ParallelFor) -> None:
+def test_an_array_with_overlapping_elements_is_copied_back_and_conflicts() -> None:
     line = np.zeros(5)
     windows = np.lib.stride_tricks.as_strided(line, (3, 3), (8, 8))
     seen = [0.0] * 3
@@ -288,10 +279,10 @@ def test_an_array_with_overlapping_elements_is_copied_back_and_conflicts(paralle
     def clash(i: int) -> None:
         windows[i, 1 - i] = 7 + i
 
-    assert failure(parallel_for, clash).variable in {"windows[0, 1]", "windows[1, 0]"}
+    assert failure(clash).variable in {"windows[0, 1]", "windows[1, 0]"}
 
 
-def test_writes_to_object_arrays_that_share_memory_are_refused(parallel_for: ParallelFor) -> None:
+def test_writes_to_object_arrays_that_share_memory_are_refused() -> None:
     base = np.array([None] * 4)
     view = base[:2]
 
@@ -299,11 +290,11 @@ def test_writes_to_object_arrays_that_share_memory_are_refused(parallel_for: Par
         view[i] = base[3]
         view[i] = i
 
-    assert failure(parallel_for, body).variable == "view"
+    assert failure(body).variable == "view"
     assert list(base) == [None] * 4
 
 
-def test_new_view_of_a_captured_array_is_a_view_here(parallel_for: ParallelFor) -> None:
+def test_new_view_of_a_captured_array_is_a_view_here() -> None:
     array = np.arange(12.0).reshape(3, 4)
     result: list[Any] = [None] * 3
     again: list[Any] = [None] * 3
@@ -318,7 +309,7 @@ def test_new_view_of_a_captured_array_is_a_view_here(parallel_for: ParallelFor) 
     assert again[1] is result[1]
 
 
-def test_new_view_of_a_read_only_array_is_read_only(parallel_for: ParallelFor) -> None:
+def test_new_view_of_a_read_only_array_is_read_only() -> None:
     array = np.arange(4.0)
     array.flags.writeable = False
     result: list[Any] = [None] * 2
@@ -331,7 +322,7 @@ def test_new_view_of_a_read_only_array_is_read_only(parallel_for: ParallelFor) -
     assert not result[1].flags.writeable
 
 
-def test_a_view_of_an_array_that_the_task_made_arrives_as_an_array(parallel_for: ParallelFor) -> None:
+def test_a_view_of_an_array_that_the_task_made_arrives_as_an_array() -> None:
     array = np.arange(4.0)
     result: list[Any] = [None] * 2
 
@@ -342,13 +333,13 @@ def test_a_view_of_an_array_that_the_task_made_arrives_as_an_array(parallel_for:
     assert result[1].tolist() == [2, 4, 6]
 
 
-def test_an_array_element_that_cannot_be_pickled_is_refused(parallel_for: ParallelFor) -> None:
+def test_an_array_element_that_cannot_be_pickled_is_refused() -> None:
     array = np.array([None] * 3)
 
     def body(i: int) -> None:
         array[i] = threading.Lock()
 
-    assert failure(parallel_for, body).variable == "array"
+    assert failure(body).variable == "array"
 
 
 def test_arrays_count_as_sharing_memory_if_it_is_too_hard_to_decide(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,19 +352,19 @@ def test_arrays_count_as_sharing_memory_if_it_is_too_hard_to_decide(monkeypatch:
     assert len(capture(lambda i: (left[i], right[i])).regions) == 1
 
 
-def test_a_new_view_of_memory_that_is_not_contiguous_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_new_view_of_memory_that_is_not_contiguous_is_refused() -> None:
     column = np.zeros((4, 4))[:, 1]
     result: list[Any] = [None] * 2
 
     def body(i: int) -> None:
         result[i] = column[1:3]
 
-    error = failure(parallel_for, body)
+    error = failure(body)
     assert error.variable == "column"
     assert "write a copy" in str(error)
 
 
-def test_new_arrays_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_new_arrays_are_copied_back() -> None:
     result: list[Any] = [None] * 3
 
     def body(i: int) -> None:
@@ -391,10 +382,8 @@ def test_new_arrays_are_copied_back(parallel_for: ParallelFor) -> None:
         (np.random.default_rng(1), lambda generator: generator.random()),
     ],
 )
-def test_changes_of_opaque_array_types_are_refused(
-    parallel_for: ParallelFor, array: Any, change: Callable[[Any], object]
-) -> None:
-    assert failure(parallel_for, lambda i: change(array)).variable == "array"
+def test_changes_of_opaque_array_types_are_refused(array: Any, change: Callable[[Any], object]) -> None:
+    assert failure(lambda i: change(array)).variable == "array"
 
 
 def test_an_array_that_the_caller_has_changed_meanwhile_is_refused() -> None:
@@ -404,9 +393,7 @@ def test_an_array_that_the_caller_has_changed_meanwhile_is_refused() -> None:
         items[0] = 1
         array[i] = 1
 
-    captured = capture(body)
-    merge = captured.merge()
-    merge.add(0, captured.code(0))
+    merge = gathered(body, 0)
     array.flags.writeable = False
     with pytest.raises(SideEffectError, match="`array` was changed by the caller"):
         merge.commit()

@@ -1,28 +1,12 @@
 from __future__ import annotations
 
-import doctest
-import importlib
 import pickle
-import pkgutil
 from typing import Any
 
 import cloudpickle
 import numpy as np
-import pytest
 
-from cloudpar import effects
 from cloudpar.effects import capture
-
-_MODULES = [module.name for module in pkgutil.walk_packages(effects.__path__, f"{effects.__name__}.")]
-
-
-@pytest.mark.parametrize("name", [effects.__name__, *_MODULES])
-def test_the_docstrings_examples_are_correct(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
-
-
-def test_the_package_has_five_public_names() -> None:
-    assert sorted(effects.__all__) == ["Capture", "Merge", "SideEffectError", "TaskCode", "capture"]
 
 
 def test_code_is_small_and_leaves_no_trace_in_cloudpickle() -> None:

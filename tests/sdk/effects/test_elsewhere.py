@@ -6,30 +6,16 @@ import json
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
-from cloudpar.effects import SideEffectError, capture
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Elsewhere = Callable[[Any, list[int]], tuple[list[tuple[int, bytes | None]], bool]]
+from cloudpar.effects import SideEffectError
+from sdk.effects.loop import WORKER_COMMAND, elsewhere
 
 
-def run(elsewhere: Elsewhere, body: Callable[[int], object], indexes: list[int]) -> bool:
-    captured = capture(body)
-    merge = captured.merge()
-    answers, numpy = elsewhere(captured.code, indexes)
-    for index, writes in answers:
-        merge.add(index, writes)
-    merge.commit()
-    return numpy
-
-
-def test_lists_and_objects_need_no_numpy(elsewhere: Elsewhere) -> None:
+def test_lists_and_objects_need_no_numpy() -> None:
     class Shape:
         sides = [0, 0, 0]  # noqa: RUF012 - a container of a class
 
@@ -52,7 +38,7 @@ def test_lists_and_objects_need_no_numpy(elsewhere: Elsewhere) -> None:
         if i == 2:
             square.area = {"shape": square}
 
-    assert not run(elsewhere, body, [2, 0, 1])
+    assert not elsewhere(body, [2, 0, 1])
     assert [make() for make, _, _ in result] == [0, 1, 2]
     # An instance that the task made is of the caller's own class.
     assert all(type(made) is Square and made.kept == [Shape] and same is square for _, made, same in result)
@@ -61,7 +47,7 @@ def test_lists_and_objects_need_no_numpy(elsewhere: Elsewhere) -> None:
     assert found[1] is found
 
 
-def test_arrays_are_copied_back_from_a_process_without_cloudpar(elsewhere: Elsewhere) -> None:
+def test_arrays_are_copied_back_from_a_process_without_cloudpar() -> None:
     base = np.zeros((3, 4))
     inner = base[:, 1:3]
     rows: list[Any] = [None] * 3
@@ -71,13 +57,13 @@ def test_arrays_are_copied_back_from_a_process_without_cloudpar(elsewhere: Elsew
         base[i] *= 2
         rows[i] = base[i]
 
-    assert run(elsewhere, body, [1, 0, 2])
+    assert elsewhere(body, [1, 0, 2])
     assert base[:, 1:3].tolist() == [[2, 2], [4, 4], [6, 6]]
     assert all(np.shares_memory(row, base) for row in rows)
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_a_write_to_a_class_attribute_is_refused(elsewhere: Elsewhere, deep: bool) -> None:
+def test_a_write_to_a_class_attribute_is_refused(deep: bool) -> None:
     class Counter:
         total = 0
 
@@ -92,7 +78,7 @@ def test_a_write_to_a_class_attribute_is_refused(elsewhere: Elsewhere, deep: boo
             Counter.total = i
 
     with pytest.raises(SideEffectError, match=r"Deeper\.total|Counter\.total") as caught:
-        run(elsewhere, body, [1, 2])
+        elsewhere(body, [1, 2])
     assert "attribute of a class" in str(caught.value)
     assert Counter.total == 0
 
@@ -171,8 +157,8 @@ print(json.dumps({
 """
 
 
-def test_functions_and_classes_of_a_script_are_copied_back_or_refused(worker_command: list[str]) -> None:
-    command = [sys.executable, "-W", "error", "-c", _MAIN, json.dumps(worker_command)]
+def test_functions_and_classes_of_a_script_are_copied_back_or_refused() -> None:
+    command = [sys.executable, "-W", "error", "-c", _MAIN, json.dumps(WORKER_COMMAND)]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout) == {
@@ -201,7 +187,7 @@ def raise_limit(i):
 """
 
 
-def test_a_module_that_travels_by_value_is_copied_back_or_refused(worker_command: list[str], tmp_path: Any) -> None:
+def test_a_module_that_travels_by_value_is_copied_back_or_refused(tmp_path: Any) -> None:
     (tmp_path / "project_tools.py").write_text(textwrap.dedent(_MODULE))
     main = """
     import cloudpickle, json, pickle, subprocess, sys
@@ -237,7 +223,7 @@ def test_a_module_that_travels_by_value_is_copied_back_or_refused(worker_command
     print(json.dumps([project_tools.cells, list(project_tools.Kept.notes), same,
                       named(rebind), named(project_tools.raise_limit), project_tools.limit]))
     """
-    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(main), json.dumps(worker_command), str(tmp_path)]
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(main), json.dumps(WORKER_COMMAND), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout) == [[5, 6, 7], [0, 1, 2], True, "project_tools.limit", "limit", 5]

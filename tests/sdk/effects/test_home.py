@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sdk.effects.loop import parallel_for
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from sdk.effects.conftest import ParallelFor
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Colour(enum.Enum):
     RED = 1
 
 
-def test_writes_to_a_list_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_writes_to_a_list_are_copied_back() -> None:
     result: list[Any] = [None] * 50
 
     def body(i: int) -> int:
@@ -81,9 +81,7 @@ def test_writes_to_a_list_are_copied_back(parallel_for: ParallelFor) -> None:
     assert result == [i * i for i in range(50)]
 
 
-def test_writes_by_negative_indexes_are_copied_back_and_an_empty_range_writes_nothing(
-    parallel_for: ParallelFor,
-) -> None:
+def test_writes_by_negative_indexes_are_copied_back_and_an_empty_range_writes_nothing() -> None:
     result = [0] * 5
 
     def body(i: int) -> None:
@@ -95,13 +93,13 @@ def test_writes_by_negative_indexes_are_copied_back_and_an_empty_range_writes_no
     assert result == [-5, -4, -3, -2, -1]
 
 
-def test_a_body_that_writes_nothing_changes_nothing(parallel_for: ParallelFor) -> None:
+def test_a_body_that_writes_nothing_changes_nothing() -> None:
     seen = [1, 2]
     parallel_for(0, 4, lambda i: seen[i % 2])
     assert seen == [1, 2]
 
 
-def test_nested_lists_keep_their_identity(parallel_for: ParallelFor) -> None:
+def test_nested_lists_keep_their_identity() -> None:
     grid = [[0] * 4 for _ in range(4)]
     rows = list(grid)
 
@@ -113,7 +111,7 @@ def test_nested_lists_keep_their_identity(parallel_for: ParallelFor) -> None:
     assert all(row is old for row, old in zip(grid, rows, strict=True))
 
 
-def test_many_writes_to_a_long_list_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_many_writes_to_a_long_list_are_copied_back() -> None:
     result: list[Any] = list(range(5000))
 
     def body(i: int) -> None:
@@ -124,7 +122,7 @@ def test_many_writes_to_a_long_list_are_copied_back(parallel_for: ParallelFor) -
     assert result == [-position for position in range(5000)]
 
 
-def test_dict_values_are_copied_back_and_new_keys_are_in_sequential_order(parallel_for: ParallelFor) -> None:
+def test_dict_values_are_copied_back_and_new_keys_are_in_sequential_order() -> None:
     found: dict[Any, Any] = {"old": 1}
 
     def body(i: int) -> None:
@@ -138,9 +136,7 @@ def test_dict_values_are_copied_back_and_new_keys_are_in_sequential_order(parall
 
 
 @pytest.mark.parametrize("kind", [OrderedDict, lambda: defaultdict(list), Counter])
-def test_writes_to_each_kind_of_dict_are_copied_back(
-    parallel_for: ParallelFor, kind: Callable[[], dict[Any, Any]]
-) -> None:
+def test_writes_to_each_kind_of_dict_are_copied_back(kind: Callable[[], dict[Any, Any]]) -> None:
     found = kind()
     found["first"] = 0
 
@@ -151,7 +147,7 @@ def test_writes_to_each_kind_of_dict_are_copied_back(
     assert list(found.items()) == [("first", 0), (0, 0), (1, 1), (2, 2), (3, 3)]
 
 
-def test_defaultdict_makes_its_defaults(parallel_for: ParallelFor) -> None:
+def test_defaultdict_makes_its_defaults() -> None:
     found: defaultdict[int, list[int]] = defaultdict(list)
 
     def body(i: int) -> None:
@@ -161,7 +157,7 @@ def test_defaultdict_makes_its_defaults(parallel_for: ParallelFor) -> None:
     assert found == {0: [0], 1: [1], 2: [2]}
 
 
-def test_keys_that_compare_by_identity_stay_the_callers_objects(parallel_for: ParallelFor) -> None:
+def test_keys_that_compare_by_identity_stay_the_callers_objects() -> None:
     keys = [object() for _ in range(3)]
     found: dict[object, int] = {keys[0]: -1}
 
@@ -172,7 +168,7 @@ def test_keys_that_compare_by_identity_stay_the_callers_objects(parallel_for: Pa
     assert found == {keys[0]: 0, keys[1]: 1, keys[2]: 2}
 
 
-def test_old_and_new_attributes_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_old_and_new_attributes_are_copied_back() -> None:
     boxes = [Box() for _ in range(3)]
     space = SimpleNamespace(count=0)
 
@@ -187,7 +183,7 @@ def test_old_and_new_attributes_are_copied_back(parallel_for: ParallelFor) -> No
     assert space.count == 7
 
 
-def test_writes_to_slots_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_writes_to_slots_are_copied_back() -> None:
     slotted, frozen, bare = Slotted([0, 0]), Frozen([0, 0]), Bare()
 
     def body(i: int) -> None:
@@ -203,7 +199,7 @@ def test_writes_to_slots_are_copied_back(parallel_for: ParallelFor) -> None:
     assert (slotted, frozen, bare.late, bare.hidden()) == (Slotted([1, 2], 5), Frozen([2, 3]), 6, 7)
 
 
-def test_a_subclass_of_list_is_copied_back_without_its_methods(parallel_for: ParallelFor) -> None:
+def test_a_subclass_of_list_is_copied_back_without_its_methods() -> None:
     rows = Rows(1, 2)
 
     def body(i: int) -> None:
@@ -215,7 +211,7 @@ def test_a_subclass_of_list_is_copied_back_without_its_methods(parallel_for: Par
     assert (list(rows), rows.label) == ([0, 10], "one")
 
 
-def test_bound_methods_callable_objects_and_builtins_work_as_bodies(parallel_for: ParallelFor) -> None:
+def test_bound_methods_callable_objects_and_builtins_work_as_bodies() -> None:
     box = Box([0, 0, 0])
     parallel_for(0, 3, box.fill)
     assert box.items == [0, 10, 20]
@@ -226,7 +222,7 @@ def test_bound_methods_callable_objects_and_builtins_work_as_bodies(parallel_for
     assert found == {0: None, 1: None, 2: None}
 
 
-def test_arguments_of_partials_and_defaults_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_arguments_of_partials_and_defaults_are_copied_back() -> None:
     left, right, third, fourth = [0, 0], [0, 0], [0, 0], [0, 0]
 
     def write(to: list[int], i: int, *, also: list[int] = third, last: list[int]) -> None:
@@ -240,7 +236,7 @@ def test_arguments_of_partials_and_defaults_are_copied_back(parallel_for: Parall
     assert left == right == third == fourth == [1, 2]
 
 
-def test_attributes_of_a_partial_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_attributes_of_a_partial_are_copied_back() -> None:
     def write(to: Any, i: int) -> None:
         to[0].notes[i] = i
 
@@ -252,7 +248,7 @@ def test_attributes_of_a_partial_are_copied_back(parallel_for: ParallelFor) -> N
     assert vars(body) == {"notes": [0, 1]}
 
 
-def test_function_attributes_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_function_attributes_are_copied_back() -> None:
     def helper(*, table: tuple[int, ...] = (1, 2)) -> tuple[int, ...]:
         return table
 
@@ -267,7 +263,7 @@ def test_function_attributes_are_copied_back(parallel_for: ParallelFor) -> None:
     assert vars(helper) == {"calls": [1, 2], "last": 1}
 
 
-def test_variables_of_lambdas_and_nested_closures_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_variables_of_lambdas_and_nested_closures_are_copied_back() -> None:
     result = [0] * 4
 
     def outer() -> Callable[[int, int], None]:
@@ -281,7 +277,7 @@ def test_variables_of_lambdas_and_nested_closures_are_copied_back(parallel_for: 
     assert result == [1, 2, 3, 4]
 
 
-def test_a_recursive_function_may_be_captured(parallel_for: ParallelFor) -> None:
+def test_a_recursive_function_may_be_captured() -> None:
     result = [0] * 6
 
     def fibonacci(i: int) -> int:
@@ -294,7 +290,7 @@ def test_a_recursive_function_may_be_captured(parallel_for: ParallelFor) -> None
     assert result == [0, 1, 1, 2, 3, 5]
 
 
-def test_cycles_tuples_and_two_names_of_one_list_keep_their_identity(parallel_for: ParallelFor) -> None:
+def test_cycles_tuples_and_two_names_of_one_list_keep_their_identity() -> None:
     ring: list[Any] = [0, 0]
     ring.append(ring)
     same = ring
@@ -315,7 +311,7 @@ def test_cycles_tuples_and_two_names_of_one_list_keep_their_identity(parallel_fo
     assert node["value"] == 9
 
 
-def test_new_values_share_what_they_shared(parallel_for: ParallelFor) -> None:
+def test_new_values_share_what_they_shared() -> None:
     shared: list[int] = [1]
     result: list[Any] = [None] * 4
     boxes = {"box": Box()}
@@ -332,7 +328,7 @@ def test_new_values_share_what_they_shared(parallel_for: ParallelFor) -> None:
         assert result[i][2] is boxes["box"]
 
 
-def test_captured_functions_are_copied_back_as_themselves(parallel_for: ParallelFor) -> None:
+def test_captured_functions_are_copied_back_as_themselves() -> None:
     result: list[Any] = [None, None]
 
     def helper() -> int:
@@ -346,7 +342,7 @@ def test_captured_functions_are_copied_back_as_themselves(parallel_for: Parallel
     assert result[1] is helper
 
 
-def test_enum_members_stay_themselves(parallel_for: ParallelFor) -> None:
+def test_enum_members_stay_themselves() -> None:
     result: list[Any] = [Colour.RED, None]
 
     def body(i: int) -> None:
@@ -356,7 +352,7 @@ def test_enum_members_stay_themselves(parallel_for: ParallelFor) -> None:
     assert result[1][0] is Colour.RED
 
 
-def test_the_next_task_of_an_executor_sees_the_state_at_the_capture(parallel_for: ParallelFor) -> None:
+def test_the_next_task_of_an_executor_sees_the_state_at_the_capture() -> None:
     grid = [[0], [0], [0]]
     state = {"a": 1}
     box = Box([5])
@@ -378,7 +374,7 @@ def test_the_next_task_of_an_executor_sees_the_state_at_the_capture(parallel_for
     assert (grid[0], state, box.items, vars(box)["mark"]) == ([1], {"a": 1, "b": 2}, [6], 1)
 
 
-def test_sets_may_be_read_and_their_members_changed(parallel_for: ParallelFor) -> None:
+def test_sets_may_be_read_and_their_members_changed() -> None:
     members = {1, 2, 3}
     box = Bare()
     group = frozenset({box})

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cloudpar.effects import SideEffectError, capture
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from sdk.effects.loop import gathered
 
 
 class Key:
@@ -29,21 +27,13 @@ class Key:
         return isinstance(other, Key) and other.name == self.name
 
 
-def made(body: Callable[[int], object], *indexes: int) -> Any:
-    captured = capture(body)
-    merge = captured.merge()
-    for index in indexes:
-        merge.add(index, captured.code(index))
-    return merge
-
-
 def test_nothing_changes_before_the_commit() -> None:
     result = [0, 0]
 
     def body(i: int) -> None:
         result[i] = i + 1
 
-    merge = made(body, 1, 0)
+    merge = gathered(body, 1, 0)
     assert result == [0, 0]
     merge.commit()
     assert result == [1, 2]
@@ -59,7 +49,7 @@ def test_repeated_delivery_is_harmless() -> None:
     def body(i: int) -> None:
         result[i] = array[i] = i + 1
 
-    made(body, 1, 0, 1, 1).commit()
+    gathered(body, 1, 0, 1, 1).commit()
     assert (result, array.tolist()) == ([1, 2], [1.0, 2.0])
 
 
@@ -85,7 +75,7 @@ def test_a_list_that_the_caller_has_resized_meanwhile_is_refused() -> None:
     def body(i: int) -> None:
         first[i] = second[i] = 1
 
-    merge = made(body, 0)
+    merge = gathered(body, 0)
     second.append(9)
     with pytest.raises(SideEffectError, match="`second` was changed by the caller"):
         merge.commit()
@@ -110,7 +100,7 @@ def test_an_interrupted_commit_is_undone(arrays_first: bool) -> None:
         # Targets are written in the order of their names, and the one that raises must come last.
         (first if arrays_first else zone)[Key("new")] = 1
 
-    merge = made(body, 0)
+    merge = gathered(body, 0)
     if arrays_first:
         merge._targets = dict(reversed(merge._targets.items()))
     Key.refuses = True
@@ -134,6 +124,6 @@ def test_a_side_effect_error_survives_pickling() -> None:
         result.append(i)
 
     with pytest.raises(SideEffectError) as caught:
-        made(body, 7)
+        gathered(body, 7)
     copied = pickle.loads(pickle.dumps(caught.value))
     assert (str(copied), copied.variable, copied.index) == (str(caught.value), "result", 7)

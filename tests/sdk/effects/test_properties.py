@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudpar.effects import SideEffectError, capture
+from cloudpar.effects import SideEffectError
+from sdk.effects.loop import gathered, parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from sdk.effects.conftest import ParallelFor
 
 
 @dataclass
@@ -130,7 +129,7 @@ def shape(root: Any) -> Any:
     seed=st.integers(0, 9),
 )
 def test_disjoint_writes_end_as_in_a_plain_loop(
-    parallel_for: ParallelFor, *, root: list[Any], owners: list[int], twice: bool, executors: int, seed: int
+    *, root: list[Any], owners: list[int], twice: bool, executors: int, seed: int
 ) -> None:
     if twice:
         root.append(root[0])
@@ -155,9 +154,7 @@ def test_disjoint_writes_end_as_in_a_plain_loop(
 
 @settings(max_examples=60, deadline=None)
 @given(root=st.lists(_TREES, min_size=1, max_size=3), choice=st.integers(0, 50), seed=st.integers(0, 9))
-def test_a_place_that_two_tasks_write_is_a_conflict(
-    parallel_for: ParallelFor, *, root: list[Any], choice: int, seed: int
-) -> None:
+def test_a_place_that_two_tasks_write_is_a_conflict(*, root: list[Any], choice: int, seed: int) -> None:
     targets = places(root)
     place = targets[choice % len(targets)]
     before = shape(root)
@@ -191,20 +188,13 @@ def test_views_conflict_by_memory(
         array, place = steps[i]
         array[place] = 1
 
-    captured = capture(body)
-    merge = captured.merge()
-
-    def run() -> None:
-        for index in reversed(range(len(steps))):
-            merge.add(index, captured.code(index))
-        merge.commit()
-
+    indexes = range(len(steps))
     if len(set(addresses)) < len(addresses):
         with pytest.raises(SideEffectError, match="two tasks"):
-            run()
+            gathered(body, *reversed(indexes))
         assert not base.astype("?").any() if dtype != "U1" else "1" not in base
     else:
-        run()
+        gathered(body, *reversed(indexes)).commit()
         assert sum(bool(item) and item != "" for item in base.tolist()) == len(steps)
 
 
@@ -215,9 +205,7 @@ def test_views_conflict_by_memory(
     ),
     seed=st.integers(0, 9),
 )
-def test_a_write_that_cannot_be_copied_back_is_never_lost(
-    parallel_for: ParallelFor, *, changes: list[str], seed: int
-) -> None:
+def test_a_write_that_cannot_be_copied_back_is_never_lost(*, changes: list[str], seed: int) -> None:
     items, members, found = [0, 0, 0, 0], {1}, {"a": 1}
     total = 0
 

@@ -13,20 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudpar.effects import SideEffectError, capture
+from sdk.effects.loop import alone, failure, parallel_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sdk.effects.conftest import ParallelFor
-
 _counter = 0
 _registry: dict[str, list[int]] = {"values": [0, 0]}
-
-
-def failure(parallel_for: ParallelFor, body: Callable[[int], object], stop: int = 2) -> SideEffectError:
-    with pytest.raises(SideEffectError) as caught:
-        parallel_for(0, stop, body)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -40,14 +33,14 @@ def failure(parallel_for: ParallelFor, body: Callable[[int], object], stop: int 
         lambda items: items.pop(),
     ],
 )
-def test_a_list_of_another_length_is_refused(parallel_for: ParallelFor, change: Callable[[list[int]], None]) -> None:
+def test_a_list_of_another_length_is_refused(change: Callable[[list[int]], None]) -> None:
     items = [3, 2, 1]
     grid = [items]
 
     def body(i: int) -> None:
         change(grid[0])
 
-    error = failure(parallel_for, body)
+    error = failure(body)
     assert error.variable == "grid[0]"
     assert "task" in str(error)
     assert "changed its length" in str(error)
@@ -62,26 +55,24 @@ def test_a_list_of_another_length_is_refused(parallel_for: ParallelFor, change: 
         (lambda found: found.move_to_end("b"), "found['b']"),
     ],
 )
-def test_a_dict_with_a_deleted_or_moved_key_is_refused(
-    parallel_for: ParallelFor, change: Callable[[dict[str, int]], object], name: str
-) -> None:
+def test_a_dict_with_a_deleted_or_moved_key_is_refused(change: Callable[[dict[str, int]], object], name: str) -> None:
     found = OrderedDict(a=1, b=2, c=3)
-    assert failure(parallel_for, lambda i: change(found)).variable == name
+    assert failure(lambda i: change(found)).variable == name
     assert list(found.items()) == [("a", 1), ("b", 2), ("c", 3)]
 
 
-def test_a_changed_set_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_changed_set_is_refused() -> None:
     members = {1}
 
     def body(i: int) -> None:
         members.add(i)
 
-    error = failure(parallel_for, body)
+    error = failure(body)
     assert (error.variable, error.index, members) == ("members", 0, {1})
     assert "d[key] = True" in str(error)
 
 
-def test_a_deleted_attribute_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_deleted_attribute_is_refused() -> None:
     class Thing:
         def __init__(self) -> None:
             self.total = 0
@@ -91,11 +82,11 @@ def test_a_deleted_attribute_is_refused(parallel_for: ParallelFor) -> None:
     def body(i: int) -> None:
         del obj.total
 
-    assert failure(parallel_for, body).variable == "obj.total"
+    assert failure(body).variable == "obj.total"
     assert obj.total == 0
 
 
-def test_a_changed_class_or_default_factory_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_changed_class_or_default_factory_is_refused() -> None:
     class Left: ...
 
     class Right: ...
@@ -109,11 +100,11 @@ def test_a_changed_class_or_default_factory_is_refused(parallel_for: ParallelFor
     def refit(i: int) -> None:
         found.default_factory = None
 
-    assert failure(parallel_for, turn).variable == "obj.__class__"
-    assert failure(parallel_for, refit).variable == "found.default_factory"
+    assert failure(turn).variable == "obj.__class__"
+    assert failure(refit).variable == "found.default_factory"
 
 
-def test_a_rebound_global_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_rebound_global_is_refused() -> None:
     def body(i: int) -> None:
         global _counter  # noqa: PLW0603 - what is tested
         _counter += 1
@@ -121,20 +112,20 @@ def test_a_rebound_global_is_refused(parallel_for: ParallelFor) -> None:
     exec_globals: dict[str, Any] = {"__name__": "__main__", "_counter": 0}
     exec("def body(i):\n    global _counter, _new\n    _counter += 1\n    _new = 1\n", exec_globals)
     for each in (body, exec_globals["body"]):
-        error = failure(parallel_for, each)
+        error = failure(each)
         assert error.variable == "_counter"
         assert "is a global" in str(error)
         assert "use map" in str(error)
     assert (_counter, exec_globals["_counter"]) == (0, 0)
 
 
-def test_a_new_global_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_new_global_is_refused() -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     exec("def body(i):\n    global fresh\n    fresh = i\n", names)
-    assert failure(parallel_for, names["body"]).variable == "fresh"
+    assert failure(names["body"]).variable == "fresh"
 
 
-def test_writes_to_a_global_container_are_copied_back(parallel_for: ParallelFor) -> None:
+def test_writes_to_a_global_container_are_copied_back() -> None:
     before = copy.deepcopy(_registry)
 
     def body(i: int) -> None:
@@ -145,19 +136,19 @@ def test_writes_to_a_global_container_are_copied_back(parallel_for: ParallelFor)
     _registry.update(before)
 
 
-def test_a_rebound_nonlocal_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_rebound_nonlocal_is_refused() -> None:
     total = 0
 
     def body(i: int) -> None:
         nonlocal total
         total += i
 
-    error = failure(parallel_for, body)
+    error = failure(body)
     assert (error.variable, error.index, total) == ("total", 1, 0)
     assert "is a nonlocal" in str(error)
 
 
-def test_a_rebound_nonlocal_of_a_helper_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_rebound_nonlocal_of_a_helper_is_refused() -> None:
     total = 0
 
     def add(i: int) -> None:
@@ -167,12 +158,10 @@ def test_a_rebound_nonlocal_of_a_helper_is_refused(parallel_for: ParallelFor) ->
     def body(i: int) -> None:
         add(i)
 
-    assert failure(parallel_for, body).variable == "total"
+    assert failure(body).variable == "total"
 
 
-def test_a_nonlocal_that_was_unbound_before_is_refused_and_unbound_again(
-    alone: Callable[[Callable[[int], object]], Callable[[int], bytes | None]],
-) -> None:
+def test_a_nonlocal_that_was_unbound_before_is_refused_and_unbound_again() -> None:
     def make() -> Callable[[int], object]:
         later = 0
 
@@ -192,19 +181,19 @@ def test_a_nonlocal_that_was_unbound_before_is_refused_and_unbound_again(
         task(1)
 
 
-def test_an_opaque_object_that_can_no_longer_be_pickled_is_refused(parallel_for: ParallelFor) -> None:
+def test_an_opaque_object_that_can_no_longer_be_pickled_is_refused() -> None:
     thing: deque[Any] = deque()
-    assert failure(parallel_for, lambda i: thing.append(threading.Lock())).variable == "thing"
+    assert failure(lambda i: thing.append(threading.Lock())).variable == "thing"
 
 
-def test_replaced_defaults_are_refused(parallel_for: ParallelFor) -> None:
+def test_replaced_defaults_are_refused() -> None:
     def helper(a: int = 0) -> int:
         return a
 
     def body(i: int) -> None:
         helper.__defaults__ = (i,)
 
-    assert failure(parallel_for, body).variable == "helper"
+    assert failure(body).variable == "helper"
 
 
 @pytest.mark.parametrize(
@@ -217,22 +206,20 @@ def test_replaced_defaults_are_refused(parallel_for: ParallelFor) -> None:
         (iter([1, 2, 3]), next),
     ],
 )
-def test_changed_opaque_objects_are_refused(
-    parallel_for: ParallelFor, thing: Any, change: Callable[[Any], object]
-) -> None:
+def test_changed_opaque_objects_are_refused(thing: Any, change: Callable[[Any], object]) -> None:
     before = pickle.dumps(thing)
 
     def body(i: int) -> None:
         if i == 1:
             change(thing)
 
-    error = failure(parallel_for, body, 5)
+    error = failure(body, 5)
     assert error.variable == "thing"
     assert "cannot be copied back" in str(error)
     assert pickle.dumps(thing) == before
 
 
-def test_opaque_objects_may_be_read(parallel_for: ParallelFor) -> None:
+def test_opaque_objects_may_be_read() -> None:
     queue, raw = deque([1, 2, 3]), bytearray(b"abc")
     result = [0] * 3
 
@@ -243,7 +230,7 @@ def test_opaque_objects_may_be_read(parallel_for: ParallelFor) -> None:
     assert result == [98, 100, 102]
 
 
-def test_a_changed_object_with_its_own_pickling_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_changed_object_with_its_own_pickling_is_refused() -> None:
     class Custom:
         def __init__(self) -> None:
             self.items = [0, 0]
@@ -256,11 +243,11 @@ def test_a_changed_object_with_its_own_pickling_is_refused(parallel_for: Paralle
     def body(i: int) -> None:
         custom.items[i] = 1
 
-    assert failure(parallel_for, body).variable == "custom"
+    assert failure(body).variable == "custom"
     assert custom.items == [0, 0]
 
 
-def test_a_write_to_an_attribute_that_the_pickle_leaves_out_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_write_to_an_attribute_that_the_pickle_leaves_out_is_refused() -> None:
     class Forgetful:
         def __init__(self) -> None:
             self.items = [0, 0]
@@ -278,13 +265,13 @@ def test_a_write_to_an_attribute_that_the_pickle_leaves_out_is_refused(parallel_
     def reading(i: int) -> None:
         result[i] = kept.items[i] + 5
 
-    assert failure(parallel_for, body).variable == "kept.items"
+    assert failure(body).variable == "kept.items"
     assert kept.items == [0, 0]
     parallel_for(0, 2, reading)
     assert result == [5, 5]
 
 
-def test_a_write_to_a_captured_namespace_dict_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_write_to_a_captured_namespace_dict_is_refused() -> None:
     class Thing:
         pass
 
@@ -295,11 +282,11 @@ def test_a_write_to_a_captured_namespace_dict_is_refused(parallel_for: ParallelF
         obj.a = i  # type: ignore[attr-defined]
         names["b"] = i
 
-    assert failure(parallel_for, body).variable in {"names", "obj.a"}
+    assert failure(body).variable in {"names", "obj.a"}
     assert names == {}
 
 
-def test_conflicts_name_the_element(parallel_for: ParallelFor) -> None:
+def test_conflicts_name_the_element() -> None:
     result, grid, found = [0] * 5, [[0] * 9 for _ in range(3)], {"k": 0}
 
     class Thing:
@@ -320,13 +307,13 @@ def test_conflicts_name_the_element(parallel_for: ParallelFor) -> None:
         obj.total = i + 1
 
     bodies = (on_list, on_grid, on_dict, on_attribute)
-    errors = [failure(parallel_for, body) for body in bodies]
+    errors = [failure(body) for body in bodies]
     assert [error.variable for error in errors] == ["result[3]", "grid[2][5]", "found['new']", "obj.total"]
     assert all("tasks 0 and 1" in str(error) and "two tasks" in str(error) for error in errors)
     assert (result, grid, found, vars(obj)) == ([0] * 5, [[0] * 9 for _ in range(3)], {"k": 0}, {})
 
 
-def test_a_written_value_that_cannot_be_pickled_is_refused(parallel_for: ParallelFor) -> None:
+def test_a_written_value_that_cannot_be_pickled_is_refused() -> None:
     result: list[Any] = [0, 0, 0]
     found: dict[str, Any] = {}
 
@@ -345,7 +332,7 @@ def test_a_written_value_that_cannot_be_pickled_is_refused(parallel_for: Paralle
     def in_attribute(i: int) -> None:
         obj.lock = threading.Lock()
 
-    named = [failure(parallel_for, body, 1).variable for body in (in_list, in_dict, in_attribute)]
+    named = [failure(body, 1).variable for body in (in_list, in_dict, in_attribute)]
     assert named == ["result[2]", "found['lock']", "obj.lock"]
     assert result == [0, 0, 0]
 
@@ -361,9 +348,7 @@ def test_a_written_value_that_cannot_be_unpickled_here_is_refused() -> None:
         merge.add(0, b"\x80\x05cno_such_module\nThing\n.")
 
 
-def test_body_that_raises_reports_no_writes_and_restores(
-    alone: Callable[[Callable[[int], object]], Callable[[int], bytes | None]],
-) -> None:
+def test_body_that_raises_reports_no_writes_and_restores() -> None:
     result, found, members = [0, 0], {"a": 1}, {1}
     total = 0
 
@@ -384,9 +369,7 @@ def test_body_that_raises_reports_no_writes_and_restores(
     assert task(1) is None
 
 
-def test_state_is_restored_after_trouble(
-    alone: Callable[[Callable[[int], object]], Callable[[int], bytes | None]],
-) -> None:
+def test_state_is_restored_after_trouble() -> None:
     items, thing = [1, 2], deque([1])
 
     def resize(i: int) -> None:
@@ -407,9 +390,7 @@ def test_state_is_restored_after_trouble(
     assert task(0) == task(1) is not None
 
 
-def test_body_that_raises_on_something_opaque_leaves_no_trace(
-    alone: Callable[[Callable[[int], object]], Callable[[int], bytes | None]],
-) -> None:
+def test_body_that_raises_on_something_opaque_leaves_no_trace() -> None:
     thing = deque([1])
 
     def body(i: int) -> None:

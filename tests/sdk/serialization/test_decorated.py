@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cloudpar._serialization.pickling import dumps
-from cloudpar.effects import capture
 from protocol.decorated_script import definitions
+from sdk.effects.loop import gathered
 
 
 @pytest.fixture
@@ -53,11 +53,7 @@ def test_a_loop_may_use_all_of_them(script: dict[str, Any]) -> None:
     def body(i: int) -> None:
         found[i] = uses_all(i)
 
-    captured = capture(body)
-    merge = captured.merge()
-    for index in range(3):
-        merge.add(index, captured.code(index))
-    merge.commit()
+    gathered(body, *range(3)).commit()
     assert found == [uses_all(i) for i in range(3)]
 
 

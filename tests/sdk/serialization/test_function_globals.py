@@ -8,10 +8,10 @@ import pytest
 
 from cloudpar._serialization.footprint import footprint
 from cloudpar._serialization.pickling import dumps
-from cloudpar.effects import capture
 from cloudpar.errors import SideEffectError
 from cloudpar_protocol.function_globals import global_names
 from protocol.nested_script import NAMES, definitions, run_elsewhere
+from sdk.effects.loop import gathered
 
 
 @pytest.fixture
@@ -32,17 +32,13 @@ def test_a_body_of_a_loop_arrives_with_all_of_it(script: dict[str, Any], name: s
     def body(i: int) -> None:
         found[i] = function(1)
 
-    captured = capture(body)
-    merge = captured.merge()
-    merge.add(0, captured.code(0))
-    merge.commit()
+    gathered(body, 0).commit()
     assert found == [function(1)]
 
 
 def test_a_global_that_a_class_in_a_body_assigns_is_noticed(script: dict[str, Any]) -> None:
-    captured = capture(script["global_that_a_class_assigns"])
     with pytest.raises(SideEffectError, match="`NEW` is a global and was bound to another value"):
-        captured.merge().add(0, captured.code(0))
+        gathered(script["global_that_a_class_assigns"], 0)
 
 
 @pytest.mark.parametrize("name", NAMES)
