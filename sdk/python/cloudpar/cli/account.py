@@ -5,7 +5,6 @@ import secrets
 from typing import Unpack
 
 import click
-import msgspec
 
 from cloudpar.deployment.administration import Administration
 from cloudpar.deployment.prices import SECRET_USD
@@ -69,14 +68,7 @@ def create(
         raise click.BadParameter("a new account's quota cannot be negative", param_hint="--quota")
     if secret is not None and operator["stack"] is None:
         raise click.UsageError("--secret keeps the token with AWS: give the --stack whose account it is")
-    # Made here, and only its hash is sent: the token appears in this output and nowhere else.
-    token = secrets.token_urlsafe(32)
-    request = CreateAccount(
-        idempotency_key=secrets.token_urlsafe(16),
-        name=name,
-        token_hash=hashlib.sha256(token.encode()).hexdigest(),
-        quota_us=quota_us,
-    )
+    request, token = new_account(name, quota_us)
     master = of_operator(operator)
     if secret is not None and isinstance(master, Administration):
         _create_with_secret(master, request, token, secret, as_json=as_json)
@@ -89,6 +81,14 @@ def create(
     out.print(account_table([made]))
     out.print(f"Token of [bold]{words(made.name)}[/], shown this once:\n")
     out.print(f"  export CLOUDPAR_ENDPOINT={master.endpoint}\n  export CLOUDPAR_TOKEN={token}", soft_wrap=True)
+
+
+def new_account(name: str, quota_us: int) -> tuple[CreateAccount, str]:
+    """Make the request for an account, and its token. Only the hash is sent, so no log can contain the token."""
+    token = secrets.token_urlsafe(32)
+    token_hash = hashlib.sha256(token.encode()).hexdigest()
+    key = secrets.token_urlsafe(16)
+    return CreateAccount(idempotency_key=key, name=name, token_hash=token_hash, quota_us=quota_us), token
 
 
 def _create_with_secret(
@@ -160,6 +160,6 @@ def revoke(*, name: str, as_json: bool, **operator: Unpack[Operator]) -> None:
 
 def _show(made: Account, as_json: bool) -> None:
     if as_json:
-        print_json({"account": msgspec.to_builtins(made)})
+        print_json({"account": made})
     else:
         console().print(account_table([made]))

@@ -4,37 +4,18 @@ import tempfile
 from pathlib import Path
 
 import click
-import msgspec
 
 from cloudpar.deployment import checks, plan, prices, stack, template
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.cdk import Cdk
-from cloudpar.deployment.check import Check
 from cloudpar.deployment.project import find_project
-from cloudpar.deployment.settings import Change, Request, parse, read_file
+from cloudpar.deployment.settings import Request, parse, read_file
 from cloudpar.deployment.update import Update
 
 from . import deploy_tables, first_use, spans
 from .access import json_option
 from .presentation import print_json
 from .question import ask
-
-
-class Deployed(msgspec.Struct, frozen=True):
-    """What --json prints. `settings` are those in force that are not defaults, `changes` the changed ones."""
-
-    stack: str
-    region: str
-    account: str
-    endpoint: str
-    checks: list[Check]
-    settings: dict[str, str]
-    changes: list[Change]
-    idle: list[prices.Line]
-    idle_usd_month: float
-    outputs: dict[str, str]
-    profile: str
-    first_map_s: float | None
 
 
 def region_option(command: click.decorators.FC) -> click.decorators.FC:
@@ -108,14 +89,12 @@ def deploy(
     path = first_use.ensure_account(aws, there, name, hours, activate=activate)
     took_s = first_use.first_map(path, show=not as_json) if wants_map else None
     if as_json:
-        print_json(
-            Deployed(
-                stack=update.name, region=aws.region, account=findings.account, endpoint=there.output("Endpoint"),
-                checks=findings.checks, settings=update.settings, changes=update.changes, idle=idle,
-                idle_usd_month=round(prices.total(idle), 2), outputs=there.outputs, profile=str(path),
-                first_map_s=took_s,
-            )
-        )  # fmt: skip
+        print_json({
+            "stack": update.name, "region": aws.region, "account": findings.account,
+            "endpoint": there.output("Endpoint"), "checks": findings.checks, "settings": update.settings,
+            "changes": update.changes, "idle": idle, "idle_usd_month": round(prices.total(idle), 2),
+            "outputs": there.outputs, "profile": str(path), "first_map_s": took_s,
+        })  # fmt: skip
         return
     click.echo(first_use.summary(there, path, took_s, environment))
 

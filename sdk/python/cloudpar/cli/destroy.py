@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-import msgspec
 
 from cloudpar._formatting.quantity import quantity
 from cloudpar.deployment import buckets, fleet, leftovers, prices, profile, stack
@@ -21,17 +20,6 @@ from .question import ask
 
 LOOK_S = 5.0
 ATTEMPTS = 2
-
-
-class Destroyed(msgspec.Struct, frozen=True):
-    """What --json prints. `profiles` are the deleted files with its tokens, and `profile` is the first of them."""
-
-    stack: str
-    region: str
-    left: list[Leftover]
-    left_usd_month: float
-    profile: str | None
-    profiles: list[str]
 
 
 @click.command()
@@ -53,7 +41,10 @@ def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -
     forgotten = [str(path) for path in profile.forget(endpoint)] if endpoint else []
     usd = round(sum(each.usd or 0.0 for each in left), 2)
     if as_json:
-        print_json(Destroyed(there.name, aws.region, left, usd, forgotten[0] if forgotten else None, forgotten))
+        print_json({
+            "stack": there.name, "region": aws.region, "left": left, "left_usd_month": usd,
+            "profile": forgotten[0] if forgotten else None, "profiles": forgotten,
+        })  # fmt: skip
         return
     console().print(f"{there.name} is deleted; what is left costs {usd:.2f} USD a month.")
     for each in forgotten:

@@ -1,8 +1,6 @@
 """The last steps of a deployment: the operator's own account, and a first map."""
 
 import getpass
-import hashlib
-import secrets
 import time
 from pathlib import Path
 
@@ -15,8 +13,9 @@ from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.failures import DeploymentError
 from cloudpar.deployment.profile import Profile
 from cloudpar_protocol import routes
-from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.errors import CloudparError
+
+from .account import new_account
 
 FIRST_MAP_S = 900.0
 """How long the first map may take, in seconds. It starts the first worker, which takes one to three minutes."""
@@ -40,12 +39,7 @@ def ensure_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, 
     takes_place = active is None or activate
     if kept is not None:
         return profile.take_back(kept) if takes_place else kept
-    # The token is made here: AWS and its logs only see its hash.
-    token = secrets.token_urlsafe(32)
-    request = CreateAccount(
-        idempotency_key=secrets.token_urlsafe(16), name=name or _own_name(),
-        token_hash=hashlib.sha256(token.encode()).hexdigest(), quota_us=round(hours * 3.6e9),
-    )  # fmt: skip
+    request, token = new_account(name or _own_name(), round(hours * 3.6e9))
     administration.call(routes.CREATE_ACCOUNT, request)
     fresh = Profile(endpoint, token)
     return profile.write(fresh) if takes_place else profile.write_beside(fresh, made.name)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar
+from typing import ParamSpec, Protocol, TypedDict, TypeVar
 
 import click
 
+from cloudpar._client.package_search import Caller
 from cloudpar.deployment import administration
-from cloudpar_protocol.routes import Route
 
 from .access import admin_options, connect_admin, connect_user, user_options
 
@@ -15,14 +15,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Master(Protocol):
+class Master(Caller, Protocol):
     """What commands need of a master, whether it is at an address or a stack."""
 
     endpoint: str
-
-    def call(self, route: Route[Any, Any], message: Any, /) -> Any:
-        """Send a request and return the answer."""
-        ...
 
 
 class Place(TypedDict):

@@ -54,12 +54,15 @@ def account_table(accounts: list[Account]) -> Table:
     for heading in ("granted", "spent", "reserved", "left"):
         table.add_column(heading, justify="right")
     for each in accounts:
-        table.add_row(
-            each.account_id, words(each.name), state(each.state),
-            spans.show(each.granted_us), spans.show(each.spent_us), spans.show(each.reserved_us),
-            spans.show(max(0, each.granted_us - each.spent_us - each.reserved_us)),
-        )  # fmt: skip
+        table.add_row(each.account_id, *account_cells(each))
     return table
+
+
+def account_cells(account: Account) -> tuple[str, ...]:
+    """The cells of an account's row, behind its id: name, state, granted, spent, reserved and remaining quota."""
+    granted_us, spent_us, reserved_us = account.granted_us, account.spent_us, account.reserved_us
+    quota_us = granted_us, spent_us, reserved_us, max(0, granted_us - spent_us - reserved_us)
+    return words(account.name), state(account.state), *map(spans.show, quota_us)
 
 
 def age(then: float, now: float) -> str:

@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
+from cloudpar._client.pacing import remaining_s
 from cloudpar._formatting.quantity import quantity
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
@@ -101,13 +102,13 @@ def _left_s(now: Snapshot, before: Snapshot | None) -> dict[str, float]:
     left: dict[str, float] = {}
     for each in now.packages:
         progress = each.progress
-        rest, done = progress.tasks - progress.done, progress.done - done_before.get(each.package_id, progress.done)
+        done = progress.done - done_before.get(each.package_id, progress.done)
         if each.state != "running":
             continue
         if before is not None and done > 0:
-            left[each.package_id] = rest * (now.at - before.at) / done
-        elif progress.executors and progress.mean_us:
-            left[each.package_id] = rest * progress.mean_us / progress.executors / 1e6
+            left[each.package_id] = (progress.tasks - progress.done) * (now.at - before.at) / done
+        elif (left_s := remaining_s(progress)) is not None:
+            left[each.package_id] = left_s
     return left
 
 

@@ -8,7 +8,7 @@ from cloudpar_protocol.account_messages import Account
 from cloudpar_protocol.client_messages import PackageSummary
 
 from . import spans
-from .presentation import frameless, state, words
+from .presentation import account_cells, frameless, state, words
 from .set_aside import ID_CHARS
 
 NAME_CHARS = 12
@@ -52,9 +52,5 @@ def accounts(listed: Sequence[Account]) -> Table:
     for heading in ("granted", "spent", "reserved", "left"):
         table.add_column(heading, justify="right", no_wrap=True)
     for each in listed:
-        table.add_row(
-            each.account_id[:ID_CHARS], words(each.name), state(each.state), spans.show(each.granted_us),
-            spans.show(each.spent_us), spans.show(each.reserved_us),
-            spans.show(max(0, each.granted_us - each.spent_us - each.reserved_us)),
-        )  # fmt: skip
+        table.add_row(each.account_id[:ID_CHARS], *account_cells(each))
     return table

@@ -68,7 +68,7 @@ class Aws:
         """
         try:
             for page in self._client(service).get_paginator(operation).paginate(**parameters):
-                yield from page[key]
+                yield from page.get(key, ())  # S3 leaves the list out of a page without objects
         except self._failures as error:
             raise refusal(*told(error), service, operation, self.region) from None
 

@@ -1,6 +1,5 @@
 """Empties buckets before their stack is deleted: CloudFormation cannot delete a bucket that holds objects."""
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -24,7 +23,7 @@ def empty(aws: Aws, bucket: str) -> int:
     Raises:
         DeploymentError: Some objects could not be deleted.
     """
-    keys = _keys(aws, bucket)
+    keys = (each["Key"] for each in aws.pages("s3", "list_objects_v2", "Contents", Bucket=bucket))
     count = 0
     try:
         while batch := list(islice(keys, BATCH)):
@@ -40,14 +39,3 @@ def empty(aws: Aws, bucket: str) -> int:
     except AwsMissing:
         return count
     return count
-
-
-def _keys(aws: Aws, bucket: str) -> Iterator[str]:
-    """Yield the keys page by page. S3 leaves the list out of a page without objects."""
-    more: dict[str, str] = {}
-    while True:
-        page = aws.call("s3", "list_objects_v2", Bucket=bucket, **more)
-        yield from (each["Key"] for each in page.get("Contents", ()))
-        if not page.get("IsTruncated"):
-            return
-        more = {"ContinuationToken": page["NextContinuationToken"]}

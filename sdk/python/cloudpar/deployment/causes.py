@@ -5,18 +5,10 @@ from typing import Any
 
 from .aws import Aws
 from .failures import AwsRefused
+from .stack import events_since
 
 MOST = 3
 """How many failed resources an error names at most."""
-
-
-def newest_event(aws: Aws, stack: str) -> str | None:
-    """The id of a stack's last event; None if no stack of this name has events."""
-    try:
-        event = next(aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack), None)
-    except AwsRefused:
-        return None
-    return None if event is None else str(event["EventId"])
 
 
 def failed_resources(aws: Aws, stack: str, after: str | None) -> str | None:
@@ -25,18 +17,15 @@ def failed_resources(aws: Aws, stack: str, after: str | None) -> str | None:
     When a resource fails, CloudFormation cancels the others. These cancellations, and the line about the whole stack,
     are no causes.
     """
-    found: list[str] = []
     try:
-        for event in aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack):
-            if event["EventId"] == after:
-                break
-            if _is_cause(event):
-                kind, reason = event.get("ResourceType"), event["ResourceStatusReason"]
-                found.append(f"{event['LogicalResourceId']} ({kind}): {reason}")
+        causes = filter(_is_cause, events_since(aws, stack, after))
     except AwsRefused:
         return None
-    oldest_first = list(dict.fromkeys(reversed(found)))
-    return "; ".join(oldest_first[:MOST]) or None
+    found = [
+        f"{event['LogicalResourceId']} ({event.get('ResourceType')}): {event['ResourceStatusReason']}"
+        for event in causes
+    ]
+    return "; ".join(list(dict.fromkeys(found))[:MOST]) or None
 
 
 def _is_cause(event: Mapping[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """Checks of what a deployment needs, before anything is created; each finding names its fix."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -62,9 +63,22 @@ def check(aws: Aws, project: Project, plan: Plan) -> Findings:
         Check("region", "ok", f"{aws.region}, account {account}"),
     ]
     types, settings = _types(aws, plan)
-    quotas = [*_instances(aws, plan), _concurrency(aws)]
-    checks = [*first, *tools.check(project, plan), _bootstrap(aws), _zones(aws, plan), types, *quotas]
+    zones = _unless_refused("zones", lambda: _zones(aws, plan))
+    quotas = [*_instances(aws, plan), _unless_refused("Lambda quota", lambda: _concurrency(aws))]
+    checks = [*first, *tools.check(project, plan), _bootstrap(aws), zones, types, *quotas]
     return Findings(account, aws.region, checks, settings)
+
+
+def _unless_refused(name: str, check: Callable[[], Check]) -> Check:
+    """Run a check. What these credentials may not look up is no obstacle."""
+    try:
+        return check()
+    except AwsRefused as error:
+        return _not_looked_up(name, error)
+
+
+def _not_looked_up(name: str, error: AwsRefused) -> Check:
+    return Check(name, "warning", "could not be looked up", str(error))
 
 
 def _bootstrap(aws: Aws) -> Check:
@@ -85,10 +99,7 @@ def _zones(aws: Aws, plan: Plan) -> Check:
     name = "zones"
     wanted = {"zone-type": "availability-zone", "opt-in-status": "opt-in-not-required", "state": "available"}
     filters = [{"Name": key, "Values": [value]} for key, value in wanted.items()]
-    try:
-        found = aws.call("ec2", "describe_availability_zones", Filters=filters)["AvailabilityZones"]
-    except AwsRefused as error:
-        return Check(name, "warning", "could not be looked up", str(error))
+    found = aws.call("ec2", "describe_availability_zones", Filters=filters)["AvailabilityZones"]
     count, text = len(found), f"{quantity(len(found), 'availability zone')} in {aws.region}"
     if count >= plan.zones:
         return Check(name, "ok", text)
@@ -102,7 +113,7 @@ def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:
     try:
         offered = set(_offered(aws, types))
     except AwsRefused as error:
-        return Check(name, "warning", "could not be looked up", str(error)), []
+        return _not_looked_up(name, error), []
     left = [family for family in plan.drawn if family in offered]
     lacking = [each for each in types if each.partition(".")[0] not in offered]
     if not lacking:
@@ -127,44 +138,30 @@ def _offered(aws: Aws, types: list[str]) -> Iterator[str]:
 
 
 def _instances(aws: Aws, plan: Plan) -> Iterator[Check]:
-    if plan.spot:
-        yield _vcpus(aws, plan, "spot", SPOT_QUOTA, plan.spot)
-    if plan.on_demand:
-        yield _vcpus(aws, plan, "on-demand", ON_DEMAND_QUOTA, plan.on_demand)
+    for kind, quota, count in (("spot", SPOT_QUOTA, plan.spot), ("on-demand", ON_DEMAND_QUOTA, plan.on_demand)):
+        if count:
+            yield _unless_refused(f"{kind} quota", partial(_vcpus, aws, plan, kind, quota, count))
 
 
 def _vcpus(aws: Aws, plan: Plan, kind: str, quota: tuple[str, str], count: int) -> Check:
-    name, wanted = f"{kind} quota", count * plan.instance_vcpus
-
-    def judge(limit: float) -> Check:
-        text = f"{limit:g} {kind} vCPUs"
-        if limit >= wanted:
-            return Check(name, "ok", text)
-        fix = f"raise it: `{raise_command(quota, wanted, aws.region)}`"
-        if limit >= plan.instance_vcpus:
-            fit = int(limit // plan.instance_vcpus)
-            return Check(name, "warning", f"{text}: room for {fit} of {count} instances", fix)
-        return Check(name, "failed", f"{text}: no instance of size {plan.instance_size} can start", fix)
-
-    return _quota(aws, name, quota, judge)
+    name, wanted, limit = f"{kind} quota", count * plan.instance_vcpus, _limit(aws, quota)
+    text = f"{limit:g} {kind} vCPUs"
+    if limit >= wanted:
+        return Check(name, "ok", text)
+    fix = f"raise it: `{raise_command(quota, wanted, aws.region)}`"
+    if limit >= plan.instance_vcpus:
+        fit = int(limit // plan.instance_vcpus)
+        return Check(name, "warning", f"{text}: room for {fit} of {count} instances", fix)
+    return Check(name, "failed", f"{text}: no instance of size {plan.instance_size} can start", fix)
 
 
 def _concurrency(aws: Aws) -> Check:
-    def judge(limit: float) -> Check:
-        text = f"{limit:g} concurrent calls"
-        if limit >= CONCURRENCY:
-            return Check("Lambda quota", "ok", text)
-        fix = f"raise it: `{raise_command(CONCURRENCY_QUOTA, 1000, aws.region)}`"
-        return Check("Lambda quota", "warning", f"{text}: works, but slower with many workers", fix)
-
-    return _quota(aws, "Lambda quota", CONCURRENCY_QUOTA, judge)
-
-
-def _quota(aws: Aws, name: str, quota: tuple[str, str], judge: Callable[[float], Check]) -> Check:
-    try:
-        return judge(_limit(aws, quota))
-    except AwsRefused as error:
-        return Check(name, "warning", "could not be looked up", str(error))
+    limit = _limit(aws, CONCURRENCY_QUOTA)
+    text = f"{limit:g} concurrent calls"
+    if limit >= CONCURRENCY:
+        return Check("Lambda quota", "ok", text)
+    fix = f"raise it: `{raise_command(CONCURRENCY_QUOTA, 1000, aws.region)}`"
+    return Check("Lambda quota", "warning", f"{text}: works, but slower with many workers", fix)
 
 
 def _limit(aws: Aws, quota: tuple[str, str]) -> float:

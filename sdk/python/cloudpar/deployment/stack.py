@@ -1,5 +1,6 @@
 import json
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -11,11 +12,6 @@ from .failures import AwsMissing, DeploymentError
 
 PREFIX = "Cloudpar-"
 ENVIRONMENTS = ("dev", "staging", "prod")
-
-SERVES = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "UPDATE_IN_PROGRESS"} | {
-    "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "IMPORT_COMPLETE",
-}  # fmt: skip
-"""The states in which a stack's endpoint answers; also during an update, which replaces parts one by one."""
 
 
 def stack_name(environment: str) -> str:
@@ -45,11 +41,6 @@ class Stack(msgspec.Struct, frozen=True):
     reason: str
     protected: bool
     outputs: dict[str, str]
-
-    @property
-    def serves(self) -> bool:
-        """Whether its endpoint should answer."""
-        return self.state in SERVES
 
     @property
     def failed(self) -> bool:
@@ -156,25 +147,27 @@ class Events:
     def __init__(self, aws: Aws, stack_id: str) -> None:
         self._aws = aws
         self._stack_id = stack_id
-        self._last: str | None = None
-        self.skip()
-
-    def skip(self) -> None:
-        """Skip the events until now."""
-        for _ in self.new():
-            pass
+        self._last = newest_event(aws, stack_id)
 
     def new(self) -> Iterator[str]:
         """Yield a line for each new event."""
-        fresh: list[Mapping[str, Any]] = []
-        for event in self._aws.pages(
-            "cloudformation", "describe_stack_events", "StackEvents", StackName=self._stack_id
-        ):
-            if event["EventId"] == self._last:
-                break
-            fresh.append(event)
-        if fresh:
-            self._last = fresh[0]["EventId"]
-        for event in reversed(fresh):
+        for event in events_since(self._aws, self._stack_id, self._last):
+            self._last = event["EventId"]
             reason = event.get("ResourceStatusReason")
             yield f"{event['ResourceStatus']:22} {event['LogicalResourceId']}" + (f": {reason}" if reason else "")
+
+
+def newest_event(aws: Aws, stack: str) -> str | None:
+    """The id of a stack's last event; None if it has none yet."""
+    event = next(_events(aws, stack), None)
+    return None if event is None else str(event["EventId"])
+
+
+def events_since(aws: Aws, stack: str, after: str | None) -> list[Mapping[str, Any]]:
+    """The events of a stack after one of its events, oldest first; all of them for None."""
+    fresh = list(takewhile(lambda event: event["EventId"] != after, _events(aws, stack)))
+    return fresh[::-1]
+
+
+def _events(aws: Aws, stack: str) -> Iterator[Mapping[str, Any]]:
+    return aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack)

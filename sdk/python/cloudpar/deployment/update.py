@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ from . import causes, change_set, settings, stack
 from .aws import Aws
 from .cdk import Cdk
 from .change_set import Doomed
-from .failures import CdkFailed, DeploymentError
+from .failures import AwsRefused, CdkFailed, DeploymentError
 from .settings import Change, Request, Settings
 
 
@@ -77,7 +78,10 @@ class Update(msgspec.Struct, frozen=True):
         Raises:
             DeploymentError: It failed (the text names the resource and AWS's reason), or data would be lost.
         """
-        last = None if self.template is None else causes.newest_event(aws, self.name)
+        last = None
+        if self.template is not None:
+            with suppress(AwsRefused):  # without this permission the error has no reason, but the deployment works
+                last = stack.newest_event(aws, self.name)
         try:
             if self.template is None:
                 cdk.deploy(self.name, assembly)
