@@ -130,7 +130,7 @@ class Pool(FamiliarNames, MapMethods):
             _warn_of_ignored(options, configuration.source)
         self._lifetime = Lifetime(configuration, options)
         self._client = self._lifetime.client
-        self._end = weakref.finalize(self, self._lifetime.finish_later)
+        self._end = weakref.finalize(self, self._lifetime.finish, wait=False)
         self._end.atexit = False  # Lifetime shuts the pool down at exit, and waits
         if self._lifetime.cluster is None:
             first_contact(self._lifetime)
@@ -206,7 +206,8 @@ class Pool(FamiliarNames, MapMethods):
     @property
     def last_report(self) -> "Report | None":
         """The measurements of the package that ended last, at six points; None before the first package ends."""
-        return self._client.last_report()
+        last = self._client.session.last
+        return None if last is None else last.report()
 
     @property
     def _max_workers(self) -> int:

@@ -55,7 +55,7 @@ def test_a_package_goes_from_starting_to_running_to_ended() -> None:
     assert phase(package) == "running"
     news = package.take(status([ok(0), ok(1)], "completed", 2))
     assert list(news.results) == [ok(0), ok(1)]
-    assert (phase(package), package.failure, package.cursor, package.page) == ("ended", None, 2, 1)
+    assert (phase(package), package.failure, package.cursor) == ("ended", None, 2)
 
 
 def test_tasks_that_were_cancelled_one_by_one_end_too() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from cloudpar._client.package import Package
 from cloudpar._client.package_handle import PackageHandle
-from cloudpar._client.result_buffer import ResultBuffer
+from cloudpar._client.result_buffer import MapPart, ResultBuffer
 from cloudpar._display.progress import Bars
 from cloudpar.errors import CloudparError
 from cloudpar.future import FutureReceiver
@@ -26,7 +26,7 @@ def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def package(bars: Bars, waited_s: float = 0.0) -> PackageHandle:
     """A map's package that has run this many seconds."""
-    part = ResultBuffer(lambda _: None).add_part(0, 4)
+    part = MapPart(ResultBuffer(lambda _: None), 0, 4)
     handle = PackageHandle(Package(4), part, on_news=bars.update, name="main.<locals>.simulate")
     handle.package.started("p")
     handle.started_at -= waited_s

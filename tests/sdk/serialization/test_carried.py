@@ -19,6 +19,6 @@ def test_threads_that_send_for_the_first_time_at_once_do_not_disturb_each_other(
         return type(found).__name__
 
     for _ in range(10):
-        carried._pickled.cache_clear()
+        carried._deflated.cache_clear()
         with ThreadPoolExecutor(THREADS) as threads:
             assert len(list(threads.map(send, range(THREADS)))) == THREADS

@@ -1,6 +1,6 @@
 """Downloads of large results: results that lie side by side in one request, several requests at a time."""
 
-import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from queue import SimpleQueue
@@ -73,9 +73,8 @@ class Downloads:
             self._threads.append(thread)
 
     def _run(self) -> None:
-        with contextlib.suppress(_End):
-            while True:
-                self._jobs.get()()
+        while True:
+            self._jobs.get()()
 
     def _fetch(self, handle: PackageHandle, span: list[TaskResult], links: dict[str, Link], page: int) -> None:
         try:
@@ -109,15 +108,7 @@ class Downloads:
     def close(self) -> None:
         """End the threads after their current downloads."""
         for _ in range(THREADS):
-            self._jobs.put(_end)
-
-
-class _End(Exception):
-    """Tells a thread to end."""
-
-
-def _end() -> None:
-    raise _End
+            self._jobs.put(sys.exit)  # which ends only the thread that calls it
 
 
 def _cut(span: list[TaskResult], data: bytes) -> Iterator[TaskResult]:

@@ -35,7 +35,6 @@ class Package:
     Attributes:
         tasks: The number of tasks; 0 while it is not known (attached packages).
         cursor: The position up to which its results have been read.
-        page: The cursor before the last page. Asking again from there returns fresh links.
         seen: One byte per task: 1 once its result was passed on or its download began.
         codec: How its results are serialized, according to its statuses.
         failure: Why its tasks without a result will never have one.
@@ -46,12 +45,10 @@ class Package:
     phase: Literal["starting", "running", "ended"] = "starting"
     state: PackageState = "running"
     cursor: int = 0
-    page: int = 0
     seen: bytearray = field(default_factory=bytearray, repr=False)
     received: int = 0
     fetching: int = 0
     more: bool = False
-    settled: bool = False
     codec: Codec = "pickle"
     progress: Progress = field(default_factory=lambda: Progress(tasks=0))
     failure: CloudparError | None = None
@@ -79,8 +76,7 @@ class Package:
         results += self._cancelled_one_by_one(status)
         self.received += len(results)
         self.fetching += len(fetches)
-        self.page, self.cursor = self.cursor, status.cursor
-        self.state, self.more, self.settled = status.state, status.more, status.settled
+        self.state, self.cursor, self.more = status.state, status.cursor, status.more
         self.progress, self.codec = status.progress, status.codec
         if self.state not in {"running", "completed", "error"} and self.failure is None:
             self.failure = package_error(self.state, status.reason, status.message)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cloudpar._arguments.map_options import MapOptions
-from cloudpar._arguments.pool_options import PoolOptions
 from cloudpar._serialization.packing import pack
 from cloudpar._serialization.project.shipment import Shipper
 from cloudpar._serialization.task_code import Code
@@ -24,14 +23,11 @@ class PackageFeed:
     Args:
         session: Starts the packages.
         shipper: Adds the modules that task code needs.
-        code_of: Serializes the function.
-        function: Runs on each value.
+        code_of: Serializes the function; returns task code as it is.
+        function: Runs on each value; or its task code.
         values: One for each task.
         call: How the function is called with a value.
-        options: The options of this map.
-        defaults: The pool's options, used where the map's options leave something open.
-        name: The function's name in lists of packages; by default the name that the code has.
-        modules: Further modules that the tasks need.
+        options: The options of this map, completed by those of its pool.
         keep: Kept alive as long as the feed.
 
     Attributes:
@@ -54,14 +50,10 @@ class PackageFeed:
         values: Iterable[Any],
         call: CallStyle,
         options: MapOptions,
-        defaults: PoolOptions,
-        name: str | None = None,
-        modules: frozenset[str] = frozenset(),
         keep: object = None,
     ) -> None:
         self.session = session
         self.options = options
-        self._defaults = defaults
         self.buffer = ResultBuffer(session.read)
         self.parts: list[MapPart] = []
         self.package_ids: list[str] = []
@@ -74,18 +66,14 @@ class PackageFeed:
         self._values = values
         self._iterator = values if options.buffersize is None else iter(values)
         self._call = call
-        self._name = name
-        self._modules = modules
         self._keep = keep
-        self._code: Code | None = None  # serialized once for all packages
         self.given = 0
 
     def refill(self) -> None:
         """Start the next package once a part of the buffer is free.
 
         The part is a quarter, so that executors have tasks while the reader works. It is half if the tasks are known to
-        be
-        short: then starting a package costs more than its tasks, and fewer packages are better.
+        be short: then starting a package costs more than its tasks, and fewer packages are better.
 
         Raises:
             Exception: The first package cannot start. The error of a later one waits until the earlier results are
@@ -128,25 +116,24 @@ class PackageFeed:
                 "out buffersize"
             )
         began = time.perf_counter()
-        code = self._code = self._code or self._code_of(self._function)
+        code = self._function = self._code_of(self._function)  # serialized once for all packages
         key = self.session.package_key()
         packed = pack(self._iterator, limit, code.codec, key.seals, key.folder, first=self.given, call=self._call)
         if packed is None:
             return None
-        packed.needs.modules.update(self._modules)
         shipped = self._shipper.ship(code, packed.needs)
         if limit is None:
-            self._code = None  # free it, since it may be large and no package follows
+            self._function = None  # free it, since it may be large and no package follows
         order = Order(
-            code=shipped if self._name is None else shipped._replace(name=self._name),
+            code=shipped,
             packed=packed,
             call=self._call,
-            options=self.options.completed(self._defaults),
+            options=self.options,
             serialize_s=time.perf_counter() - began,
             package_key=key,
             places=self._places(packed.n, limit),
         )
-        part = self.buffer.add_part(self.given, packed.n)
+        part = MapPart(self.buffer, self.given, packed.n)
         try:
             self.session.start(order, part)
         except KeyboardInterrupt:

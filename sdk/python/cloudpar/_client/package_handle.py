@@ -141,9 +141,7 @@ class PackageHandle:
 
     def lost(self, error: CloudparError) -> None:
         """End the package: no more news will come."""
-        with self._lock:
-            self.package.lost(error)
-            self._hand_on(())
+        self.left(error)
         self._on_news(self)
 
     def left(self, error: CloudparError) -> None:

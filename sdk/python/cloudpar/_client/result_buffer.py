@@ -68,10 +68,6 @@ class ResultBuffer:
         self._condition = threading.Condition()
         self._arrived: dict[int, tuple[MapPart, TaskResult]] = {}
 
-    def add_part(self, base: int, n: int) -> MapPart:
-        """Add the part of one more package."""
-        return MapPart(self, base, n)
-
     def put(self, part: MapPart, results: Sequence[TaskResult]) -> None:
         """Store results and wake the reader."""
         base = part.base

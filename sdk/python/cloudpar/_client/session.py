@@ -67,9 +67,9 @@ class Order:
     packed: Packed
     call: CallStyle
     options: MapOptions
-    serialize_s: float = 0.0
-    package_key: PackageKey | None = None
-    places: Places | None = None
+    serialize_s: float
+    package_key: PackageKey
+    places: Places
 
 
 class Session:
@@ -81,16 +81,14 @@ class Session:
         show: Callable[[TaskResult], None] | None = None,
         watch: Callable[[PackageHandle], None] = lambda _: None,
         threads_per_task: int | None = None,
-        *,
-        own_master: bool = False,
     ) -> None:
+        own_master = connection.folder is not None
         self.id = secrets.token_hex(8)
         self.connection = connection
         self.failure: CloudparError | None = None
         self.closed = False
         self.last: PackageHandle | None = None
         self.on_read: Callable[[], None] = lambda: None
-        self._own_master = own_master
         self._lengths = TaskLengths(own_master=own_master)
         self._show = show
         self._watch = watch
@@ -121,7 +119,7 @@ class Session:
         Raises:
             CloudparError: This is the first request to the master, and it fails.
         """
-        if self._own_master:
+        if self.connection.folder is not None:
             return PackageKey(secrets.token_hex(16), None, self.connection.folder)  # see docs/adr/0026
         return new_package_key(self._who or self.hello())
 
@@ -139,20 +137,21 @@ class Session:
     def _start(self, order: Order, receiver: Receiver) -> PackageHandle:
         self._awaiter.get_ready()
         code, data = self._code(order.code), self._data(order.packed.data)
-        key, seals, _ = order.package_key or PackageKey(secrets.token_hex(16), None)
-        options, retry = order.options, order.options.retry or ONCE
+        key, seals, _ = order.package_key
+        options, retry, tasks = order.options, order.options.retry or ONCE, order.packed.n
+        # A package that is known to be short goes to a worker as one chunk; otherwise the master decides.
+        chunksize = options.chunksize or (tasks if self._lengths.are_short(order.code.hash, tasks) else None)
         message = StartTasks(
-            idempotency_key=key, session=self.id, name=order.code.name, n=order.packed.n,
+            idempotency_key=key, session=self.id, name=order.code.name, n=tasks,
             code=code, data=data, call=order.call, codec=order.code.codec, python=PYTHON,
-            chunksize=options.chunksize or self._lengths.chunksize(order.code.hash, order.packed.n),
-            task_timeout_s=options.task_timeout_s,
+            chunksize=chunksize, task_timeout_s=options.task_timeout_s,
             retries=retry.retries, retry_on=list(retry.names), threads_per_task=self._threads_per_task,
             depth=self._nesting.depth(),
             seal=None if seals is None else seals.code(
-                code, data, call=order.call, codec=order.code.codec, python=PYTHON, tasks=order.packed.n
+                code, data, call=order.call, codec=order.code.codec, python=PYTHON, tasks=tasks
             ),
         )  # fmt: skip
-        package = Package(order.packed.n)
+        package = Package(tasks)
         handle = PackageHandle(
             package,
             receiver,

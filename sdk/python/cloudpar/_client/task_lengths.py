@@ -36,10 +36,6 @@ class TaskLengths:
             if len(self._mean_us) > REMEMBERED:
                 self._mean_us.popitem(last=False)
 
-    def chunksize(self, code_hash: str, tasks: int) -> int | None:
-        """The package's number of tasks if they are likely to fit one chunk; None: the master decides."""
-        return tasks if self.are_short(code_hash, tasks) else None
-
     def are_short(self, code_hash: str, tasks: int) -> bool:
         """Whether this many tasks of a function are known to be as little work as one chunk."""
         mean_us = self._mean_us.get(code_hash)

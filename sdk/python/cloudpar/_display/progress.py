@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from cloudpar._client.pacing import remaining_s
 from cloudpar._client.package_handle import PackageHandle
 from cloudpar._client.result_buffer import MapPart
 from cloudpar._formatting import notices
@@ -155,11 +156,9 @@ def remaining(progress: "Progress", elapsed_s: float) -> str:
     """
     if not progress.done or progress.done >= progress.tasks:
         return ""
-    rest = progress.tasks - progress.done
-    if progress.mean_us and progress.executors:
-        left_s = rest * progress.mean_us / 1e6 / progress.executors
-    else:
-        left_s = elapsed_s * rest / progress.done
+    left_s = remaining_s(progress)
+    if left_s is None:
+        left_s = elapsed_s * (progress.tasks - progress.done) / progress.done
     return f"{span(left_s)} left"
 
 

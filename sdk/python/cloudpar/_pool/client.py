@@ -24,13 +24,12 @@ from cloudpar._serialization.diagnosis import Call
 from cloudpar._serialization.local_modules import LOCAL_MODULES
 from cloudpar._serialization.pickling import pickled, refusal
 from cloudpar._serialization.project.shipment import Shipper
-from cloudpar._serialization.task_code import Code, CodeCache, check_function, function_name
+from cloudpar._serialization.task_code import Code, CodeCache, check_function, function_name, serialize
 from cloudpar.attachment import Attachment
 from cloudpar.effects import Capture, capture
 from cloudpar.errors import CloudparError
 from cloudpar.future import FutureReceiver, TaskFuture
 from cloudpar.map_results import MapResults, UnorderedResults
-from cloudpar.report import Report
 from cloudpar.snapshots import Repetitions, Snapshot
 from cloudpar_protocol.payloads import CallStyle
 from cloudpar_protocol.transport.retries import Stopped
@@ -44,13 +43,10 @@ class Client:
     """One user of one master. Safe for use by any thread."""
 
     def __init__(self, connection: Connection, options: PoolOptions) -> None:
-        own_master = connection.folder is not None
         bars = Bars(options.progress, connection.endpoint)
-        self.session = Session(
-            connection, shower(options.output), bars.update, options.threads_per_task, own_master=own_master
-        )
+        self.session = Session(connection, shower(options.output), bars.update, options.threads_per_task)
         self._options = options
-        self._shipper = Shipper(here=own_master)
+        self._shipper = Shipper(here=connection.folder is not None)
         self._batcher = SubmitBatcher(self.session, self._shipper, options, self._interrupt_futures)
         self._codes = CodeCache()
         self._parts = PartCache()
@@ -76,20 +72,14 @@ class Client:
     def _code(self, function: Any) -> Code:
         if isinstance(function, Snapshot):
             return function.code
+        if isinstance(function, Code):
+            return function
         code = self._codes.get(function)
         self._repetitions.of_code(code)
         return code
 
     def feed(
-        self,
-        function: Any,
-        values: Iterable[Any],
-        call: CallStyle,
-        options: MapOptions,
-        *,
-        name: str | None = None,
-        modules: frozenset[str] = frozenset(),
-        keep: object = None,
+        self, function: Any, values: Iterable[Any], call: CallStyle, options: MapOptions, *, keep: object = None
     ) -> PackageFeed:
         """Make the object that starts the packages of a map: one, or with `buffersize` several, one after the other.
 
@@ -97,11 +87,11 @@ class Client:
         """
         return PackageFeed(
             self.session, self._shipper, code_of=self._code, function=function, values=values, call=call,
-            options=options, defaults=self._options, name=name, modules=modules, keep=keep,
+            options=options.completed(self._options), keep=keep,
         )  # fmt: skip
 
     def results(self, feed: PackageFeed, *, ordered: bool) -> MapResults[Any]:
-        """Return the results of a map, and start its first package."""
+        """Return the results of a map whose first package has started."""
         results: MapResults[Any] = (MapResults if ordered else UnorderedResults)(feed)
         self._maps.add(results)
         return results
@@ -114,8 +104,7 @@ class Client:
             return
         captured = _captured(body)
         options = MapOptions(task_timeout_s=task_timeout_s, retry=ONCE)
-        name, modules = function_name(body), captured.code.modules
-        feed = self.feed(captured.code, range(start, stop), "value", options, name=name, modules=modules)
+        feed = self.feed(_loop_code(captured, function_name(body)), range(start, stop), "value", options)
         feed.refill()
         results = UnorderedResults[bytes | None](feed)
         merge = captured.merge()
@@ -132,10 +121,6 @@ class Client:
         if len(package_id) < COMPLETE:
             package_id = find(self.session.connection, package_id).package_id
         return Attachment(self.session, package_id, keep=keep)
-
-    def last_report(self) -> Report | None:
-        """The report of the package that ended last."""
-        return self.session.last.report() if self.session.last else None
 
     def _interrupt_futures(self) -> None:
         self._batcher.cancel_waiting()
@@ -216,6 +201,11 @@ def _captured(body: Callable[[int], object]) -> Capture:
             "travel by name; all other writes are copied back: %s", error,
         )  # fmt: skip
         return captured
+
+
+def _loop_code(captured: Capture, name: str) -> Code:
+    code = serialize(captured.code)
+    return code._replace(name=name, modules=code.modules | captured.code.modules)
 
 
 def _leave(handle: PackageHandle) -> None:

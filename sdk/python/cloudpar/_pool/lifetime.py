@@ -65,7 +65,7 @@ class Lifetime:
         self.client.fail(error)
 
     def finish(self, *, wait: bool) -> None:
-        """Stop everything; with `wait`, after all tasks have finished."""
+        """Stop everything after all tasks have finished. Without `wait`, that happens in the background."""
         if wait:
             self.client.wait()
             self._close()
@@ -90,10 +90,6 @@ class Lifetime:
         except KeyboardInterrupt:  # a second Ctrl-C: exit at once; the processes that we started end with us
             interrupted = True
         return interrupted
-
-    def finish_later(self) -> None:
-        """Finish in the background: the pool was garbage-collected without a shutdown."""
-        self.finish(wait=False)
 
     def _close(self) -> None:
         with self._lock:

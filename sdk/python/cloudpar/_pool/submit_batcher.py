@@ -13,6 +13,7 @@ from cloudpar._arguments.pool_options import PoolOptions
 from cloudpar._client.package_key import PackageKey
 from cloudpar._client.places import Places
 from cloudpar._client.session import Order, Session
+from cloudpar._serialization.carried import PickledCall
 from cloudpar._serialization.packing import Packed, Packer
 from cloudpar._serialization.pickling import PROTOCOL, Needs
 from cloudpar._serialization.project.shipment import Shipper
@@ -44,13 +45,7 @@ class Submission(NamedTuple):
 class SubmitBatcher:
     """One thread that starts packages for submitted tasks, and acknowledges packages that have been read."""
 
-    def __init__(
-        self,
-        session: Session,
-        shipper: Shipper,
-        options: PoolOptions,
-        interrupt: Callable[[], None],
-    ) -> None:
+    def __init__(self, session: Session, shipper: Shipper, options: PoolOptions, interrupt: Callable[[], None]) -> None:
         self._session = session
         self._shipper = shipper
         self._options = options
@@ -174,16 +169,11 @@ def groups(batch: list[Submission]) -> list[list[Submission]]:
     return list(found.values())
 
 
-def order_for(
-    batch: list[Submission],
-    shipper: Shipper,
-    options: PoolOptions,
-    package_key: PackageKey | None = None,
-) -> Order:
+def order_for(batch: list[Submission], shipper: Shipper, options: PoolOptions, package_key: PackageKey) -> Order:
     """Make one package of submitted tasks, whether their functions are the same or not."""
     code = batch[0].code
     same = all(submission.code.hash == code.hash for submission in batch)
-    packer = Packer(package_key and package_key.seals)
+    packer = Packer(package_key.seals)
     for submission in batch:
         packer.needs.modules |= submission.needs.modules
         packer.needs.parts |= submission.needs.parts
@@ -199,18 +189,9 @@ def order_for(
     )
 
 
-class _Serialized:
-    """Bytes that were serialized before. Unpickling this object gives the object that they hold."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
-        return pickle.loads, (self._data,)
-
-
 def _pair(submission: Submission) -> bytes:
-    return pickle.dumps((_Serialized(submission.code.data), _Serialized(submission.data)), PROTOCOL)
+    pair = PickledCall(pickle.loads, submission.code.data), PickledCall(pickle.loads, submission.data)
+    return pickle.dumps(pair, PROTOCOL)
 
 
 @cache

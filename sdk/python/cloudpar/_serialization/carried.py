@@ -18,24 +18,24 @@ def reduced(function: Callable[..., Any], module: ModuleType) -> tuple[Any, ...]
         function: A function of `module`, or of a module in that package.
         module: The module or package whose functions and classes all travel by value.
     """
-    return pickle.loads, (_Inflated(_pickled(function, module)),)
+    return pickle.loads, (PickledCall(zlib.decompress, _deflated(function, module)),)
 
 
 _registering = threading.Lock()
 
 
-class _Inflated:
-    """Compressed bytes, which pickle as a call that decompresses them at the worker."""
+class PickledCall:
+    """Pickles as a call of a function: unpickling this object gives what the function returns."""
 
-    def __init__(self, deflated: bytes) -> None:
-        self._deflated = deflated
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self._call = function, arguments
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return zlib.decompress, (self._deflated,)
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self._call
 
 
 @cache
-def _pickled(function: Callable[..., Any], module: ModuleType) -> bytes:
+def _deflated(function: Callable[..., Any], module: ModuleType) -> bytes:
     """Pickled once per process, not once per task code: a pickle may cost 17 ms and 43 KB (20 KB compressed)."""
     with _registering:  # the registry belongs to the process: otherwise one thread removes what another still needs
         cloudpickle.register_pickle_by_value(module)

@@ -17,14 +17,14 @@ from types import (
     NoneType,
     UnionType,
 )
-from typing import Any, NamedTuple
+from typing import Any
 
 import cloudpickle
 
 from cloudpar_protocol.function_globals import submodules
 
 from .local_modules import LOCAL_MODULES
-from .pickling import SCALARS
+from .pickling import SCALARS, Part
 
 PARTS = 2_000
 """The largest footprint, in objects: comparing more would take longer than serializing the function again."""
@@ -32,14 +32,9 @@ PARTS = 2_000
 _MISSING = object()
 
 
-class _Pair(NamedTuple):
-    one: int
-    other: int
-
-
 _NEVER_CHANGE = SCALARS | {
     *(GetSetDescriptorType, MemberDescriptorType, CodeType, type(Ellipsis), object),
-    type(vars(_Pair)["one"]),  # the descriptor of a named tuple's field
+    type(vars(Part)["key"]),  # the descriptor of a named tuple's field
 }
 _TYPE_PARTS = (
     "__origin__",

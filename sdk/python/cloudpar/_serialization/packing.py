@@ -3,6 +3,7 @@
 import io
 import itertools
 import logging
+import sys
 import tempfile
 import threading
 from array import array
@@ -11,7 +12,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from cloudpar.errors import SerializationError, TooLarge
+from cloudpar.errors import TooLarge
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.parts import checksums
 from cloudpar_protocol.payloads import CallStyle, Codec, InlineData, RangeData
@@ -103,8 +104,10 @@ class Packer:
         folder: PayloadFolder | None = None,
         first: int = 0,
         call: CallStyle = "value",
+        codec: Codec = "pickle",
     ) -> None:
         self._seals = seals
+        self._codec = codec
         self._folder = folder
         self._in_memory_bytes = IN_MEMORY_BYTES if folder is None else DRAFT_BYTES
         self._first = first
@@ -133,7 +136,8 @@ class Packer:
                 raise  # the disk is full: the value is not at fault
             task = f"task {self._first + len(self._starts) - 1}"
             named = Call(task, tuple(value), {}) if self._call == "args" and isinstance(value, tuple) else value
-            raise self._refusal(error, named, f"the data of {task}") from error
+            refused = refusal if self._codec == "pickle" else msgpack_data.refusal
+            raise refused(error, named, f"the data of {task}") from error
         self._position = self._file.tell()
         if self._seals is not None:
             self._made += self._seal_last(self._seals)
@@ -141,9 +145,6 @@ class Packer:
             self._spill()
         if self._position > BLOB_BYTES:
             self.check()
-
-    def _refusal(self, error: Exception, value: object, what: str) -> SerializationError:
-        return refusal(error, value, what)
 
     def append_serialized(self, data: bytes) -> None:
         """Add data that is already serialized."""
@@ -170,6 +171,8 @@ class Packer:
         self._writer = self._new_writer()
 
     def _new_writer(self) -> Pickler | msgpack_data.Writer:
+        if self._codec == "msgpack":
+            return msgpack_data.Writer(self._file)
         return Pickler(self._file, self.needs.modules, self.needs)
 
     def check(self) -> None:
@@ -203,7 +206,7 @@ class Packer:
             items = [whole[start:end] for start, end in zip(self._starts, ends, strict=True)]
             return InlineData(items=items, seals=bytes(self._made))
         self._starts.append(self._position)
-        if not _LITTLE:
+        if sys.byteorder == "big":
             self._starts.byteswap()
         self._file.write(self._made)
         self._file.write(self._starts.tobytes())
@@ -213,19 +216,6 @@ class Packer:
         """Drop everything that was added."""
         with suppress(OSError):  # flushing may fail on a full disk, and the bytes are not needed
             self._file.close()
-
-
-class MsgpackPacker(Packer):
-    """Packs the data of task code by reference, as MessagePack."""
-
-    def _new_writer(self) -> msgpack_data.Writer:
-        return msgpack_data.Writer(self._file)
-
-    def _refusal(self, error: Exception, value: object, what: str) -> SerializationError:
-        return msgpack_data.refusal(error, value, what)
-
-
-_LITTLE = array("H", [1]).tobytes() == b"\x01\x00"
 
 
 def pack(
@@ -259,7 +249,7 @@ def pack(
         data = range_data(values)
         if data is not None:
             return Packed(len(values), data)
-    packer = (Packer if codec == "pickle" else MsgpackPacker)(seals, folder, first, call)
+    packer = Packer(seals, folder, first, call, codec)
     try:
         with LOCAL_MODULES.by_value(), _Notice() if limit is None and not isinstance(values, Sized) else nullcontext():
             for value in values if limit is None else itertools.islice(values, limit):

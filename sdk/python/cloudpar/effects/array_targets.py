@@ -67,7 +67,6 @@ class _ArrayTarget(Target):
             raise self.moved()
 
     def apply(self) -> None:
-
         for positions, values in self._writes.values():
             places = coordinates(positions, self.thing.shape) or ...
             memory = self._memory()

@@ -7,7 +7,7 @@ import pickle
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cloudpar._serialization.carried import reduced
+from cloudpar._serialization.carried import PickledCall, reduced
 from cloudpar._serialization.pickling import Pickler
 
 from . import remote
@@ -105,19 +105,11 @@ def capture(body: Callable[[int], object]) -> Capture:
             rebuilders |= region.rebuilders()
     file = io.BytesIO()
     modules = set[str]()
-    _Packer(file, modules, rebuilders).dump(_Start(body, facets))
+    kinds, things = [facet.kind for facet in facets], [facet.thing for facet in facets]
+    fixed = [number for number, array in arrays.items() if not array.flags.writeable and kinds[number] == "array"]
+    # All is in one pickle, so that the watched objects are those that the body holds.
+    _Packer(file, modules, rebuilders).dump(PickledCall(start, body, kinds, things, fixed))
     return Capture(TaskCode(file.getvalue(), frozenset(modules)), tuple(facets), tuple(regions))
-
-
-class _Start:
-    """Pickles as a call of `start`. All is in one pickle, so that the watched objects are those that the body holds."""
-
-    def __init__(self, body: Callable[[int], object], facets: list[Facet]) -> None:
-        fixed = [n for n, facet in enumerate(facets) if facet.kind == "array" and not facet.thing.flags.writeable]
-        self._call = (body, [facet.kind for facet in facets], [facet.thing for facet in facets], fixed)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return start, self._call
 
 
 class _Packer(Pickler):

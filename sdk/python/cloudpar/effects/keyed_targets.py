@@ -62,8 +62,11 @@ class _KeyedTarget(Target):
             elif self.read(key) is not _ABSENT:
                 self.delete(key)
 
-    @abstractmethod
-    def name(self, key: Any) -> Trail: ...
+    def check(self) -> None:
+        """Accept the object as it is: dicts and attributes take any key."""
+
+    def name(self, key: Any) -> Trail:
+        return self.trail.item(key)
 
     @abstractmethod
     def read(self, key: Any) -> Any: ...
@@ -86,9 +89,6 @@ class _ListTarget(_KeyedTarget):
         if list.__len__(self.thing) != self._length:
             raise self.moved()
 
-    def name(self, key: Any) -> Trail:
-        return self.trail.item(key)
-
     def read(self, key: Any) -> Any:
         return list.__getitem__(self.thing, key)
 
@@ -106,12 +106,6 @@ class _DictTarget(_KeyedTarget):
         super().__init__(thing, trail)
         self._base: Any = OrderedDict if isinstance(thing, OrderedDict) else dict
 
-    def check(self) -> None:
-        """Do nothing: a dict takes any key."""
-
-    def name(self, key: Any) -> Trail:
-        return self.trail.item(key)
-
     def read(self, key: Any) -> Any:
         return dict.get(self.thing, key, _ABSENT)
 
@@ -128,9 +122,6 @@ class _AttributesTarget(_KeyedTarget):
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)
         self._slots = slots(type(thing))
-
-    def check(self) -> None:
-        """Do nothing: the object's class still has these attributes."""
 
     def name(self, key: Any) -> Trail:
         return self.trail.attribute(key)

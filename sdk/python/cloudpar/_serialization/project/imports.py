@@ -39,20 +39,16 @@ def of_code(code: CodeType, module: str | None) -> set[str]:
     return found
 
 
+@lru_cache(maxsize=4096)
 def of_file(file: File, package: str) -> frozenset[str]:
-    """The modules that a source file may import.
+    """The modules that a source file may import. A changed file is another key of the cache, by its times.
 
     Args:
         file: The source file.
         package: The package of the file, to which relative imports refer; "" if it has none.
     """
-    return _of_version(file.path, package, file.changed)
-
-
-@lru_cache(maxsize=4096)
-def _of_version(path: str, package: str, _changed: tuple[int, int]) -> frozenset[str]:
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        text = Path(file.path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return frozenset()
     found = set[str]()

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cloudpar._serialization.carried import reduced
+from cloudpar._serialization.carried import PickledCall, reduced
 from cloudpar._serialization.installed import project_path
 from cloudpar._serialization.pickling import Needs
 from cloudpar._serialization.task_code import Code
@@ -65,7 +65,7 @@ class Shipper:
             return last[1]._replace(name=code.name)
         packed = b"" if self._here or not units else self._archive(digests, units)
         file = io.BytesIO()
-        _Pickler(file, 5).dump(_Load(CLIENT, (digests, folders, packed), needs.parts, code.data))
+        _Pickler(file, 5).dump(PickledCall(remote.load, CLIENT, (digests, folders, packed), needs.parts, code.data))
         shipped = code.holding(file.getvalue())
         self._last = made_of, shipped
         return shipped
@@ -91,16 +91,6 @@ def _folders(units: Iterable[Unit]) -> list[str]:
     """
     folders = project_path()
     return list(dict.fromkeys([*folders, *(unit.folder for unit in units if unit.folder is not None)]))
-
-
-class _Load:
-    """Arguments that pickle as a call of `remote.load`."""
-
-    def __init__(self, *arguments: Any) -> None:
-        self._arguments = arguments
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return remote.load, self._arguments
 
 
 class _Pickler(pickle.Pickler):

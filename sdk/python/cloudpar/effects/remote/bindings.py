@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FunctionType, ModuleType
+    from types import FunctionType
 
     from .containers import Look
 
@@ -56,15 +56,9 @@ def watch_names(
     return look, restore
 
 
-def watch_globals(namespace: dict[str, Any]) -> Look:
-    """Watch the globals that travel with the functions of one module."""
-    return watch_names(lambda: namespace, "global", namespace.__setitem__, namespace.__delitem__)[0]
-
-
-def watch_module(module: ModuleType) -> Look:
-    """Watch the names of a module that travels by value."""
-    namespace = vars(module)
-    return watch_names(lambda: namespace, "module", namespace.__setitem__, namespace.__delitem__)[0]
+def watch_namespace(namespace: dict[str, Any], trouble: str) -> Look:
+    """Watch the globals of functions, or the names of a module; both travel by value."""
+    return watch_names(lambda: namespace, trouble, namespace.__setitem__, namespace.__delitem__)[0]
 
 
 def watch_class(kind: type) -> tuple[Look, Callable[[], None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .arrays import watch_array
-from .bindings import watch_class, watch_function, watch_globals, watch_module
+from .bindings import watch_class, watch_function, watch_namespace
 from .containers import watch_attributes, watch_dict, watch_list, watch_set
 from .identity import comparison
 from .opaque import watch_hidden, watch_opaque
@@ -33,7 +33,7 @@ def watch(
         # Functions of one module share their globals, so these are watched once.
         known = id(function.__globals__) in namespaces
         namespaces.add(id(function.__globals__))
-        return [watch_function(function)] + ([] if known else [watch_globals(function.__globals__)])
+        return [watch_function(function)] + ([] if known else [watch_namespace(function.__globals__, "global")])
 
     watches: dict[str, Callable[[Any], list[Look]]] = {
         "array": lambda thing: [watch_array(thing)],
@@ -43,7 +43,7 @@ def watch(
         "function": watch_code,
         "hidden": lambda thing: [watch_opaque(thing, dump), watch_hidden(thing, dump)],
         "list": lambda thing: [watch_list(thing, differing)],
-        "module": lambda thing: [watch_module(thing)],
+        "module": lambda thing: [watch_namespace(vars(thing), "module")],
         "opaque": lambda thing: [watch_opaque(thing, dump)],
         "set": lambda thing: [watch_set(thing)],
     }
