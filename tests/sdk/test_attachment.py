@@ -145,14 +145,6 @@ def test_attach_takes_the_first_characters_of_an_id(master: FakeMaster) -> None:
             pool.attach("")
 
 
-def test_attach_to_an_embedded_master_by_the_first_characters(embedded: Pool) -> None:
-    results = embedded.map(abs, [-1])
-    assert results.package_id is not None
-    attached = embedded.attach(results.package_id[:12])
-    assert attached.package_id == results.package_id
-    assert attached.results() == [1]
-
-
 def test_an_unknown_id_is_not_found_and_a_deleted_package_is_gone(embedded: Pool) -> None:
     with pytest.raises(NotFound, match=f"package {'0' * 32}: no such package"):
         embedded.attach("0" * 32).results()

@@ -312,28 +312,6 @@ def test_a_script_without_a_main_guard_and_with_a_module_of_its_own(tmp_path: Pa
     assert (done.returncode, done.stdout, done.stderr) == (0, "[10, 20]\nTrue 2 10\n", "")
 
 
-def test_ctrl_c_in_a_script_cancels_and_prints_the_charge(tmp_path: Path) -> None:
-    script = f"""
-import time
-from cloudpar import Pool
-with Pool(workers=1) as pool:
-    def wait(_):
-        open({str(tmp_path / "up")!r}, "w").close()
-        time.sleep(600)
-    list(pool.map(wait, range(3)))
-"""
-    client = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
-    with client:
-        until(tmp_path / "up")
-        client.send_signal(signal.SIGINT)
-        assert client.stderr is not None
-        errors = client.stderr.read()
-    assert "cloudpar: cancelled package" in errors
-    assert "s of execution time were charged" in errors
-    assert "KeyboardInterrupt" in errors
-    assert client.returncode != 0
-
-
 def test_a_pool_works_beside_a_process_pool_executor(embedded: Pool) -> None:
     """ProcessPoolExecutor forks this process while it has a pool; neither disturbs the other."""
     with cf.ProcessPoolExecutor(1) as other:
@@ -359,9 +337,11 @@ future = pool.submit(wait, sys.argv[1])
         "concurrent.futures.wait([future])",
         "threading.Event().wait()",
         "results = pool.map(wait, sys.argv[1:]); threading.Event().wait()",
+        "list(pool.map(wait, sys.argv[1:]))",
+        "with pool: list(pool.map(wait, sys.argv[1:]))",
     ],
 )
-def test_ctrl_c_outside_of_the_pools_calls_cancels_and_prints_the_charge(tmp_path: Path, line: str) -> None:
+def test_ctrl_c_in_a_script_cancels_and_prints_the_charge(tmp_path: Path, line: str) -> None:
     code, errors = interrupted(tmp_path / "up", WAITING_SCRIPT + line)
     assert "cloudpar: cancelled" in errors
     assert "s of execution time were charged" in errors

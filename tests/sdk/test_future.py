@@ -12,8 +12,6 @@ from cloudpar.errors import (
     ExecutorCrashed,
     ExecutorOutOfMemory,
     NotFound,
-    PackageFailed,
-    PythonMismatch,
     QuotaExhausted,
     SerializationError,
     TaskError,
@@ -151,18 +149,6 @@ def test_an_exception_that_cannot_be_rebuilt_is_a_task_error(
 def test_a_value_that_cannot_be_rebuilt_is_a_task_error(running: cf.Future[int], master: FakeMaster) -> None:
     master.publish("p0", [TaskResult(0, "ok", 5, data=b"\x80\x05cno_such_module\nX\n.")])
     with pytest.raises(TaskError, match=r"no_such_module.*install it on this side too"):
-        running.result(60)
-
-
-def test_a_failed_package_fails_its_futures(running: cf.Future[int], master: FakeMaster) -> None:
-    master.fail("p0", "failed", "quota", "the quota is used up: ask for more")
-    with pytest.raises(PackageFailed, match="ask for more"):
-        running.result(60)
-
-
-def test_a_package_for_another_python_fails_its_futures(running: cf.Future[int], master: FakeMaster) -> None:
-    master.fail("p0", "failed", "python", "the client runs 3.11 and the executors 3.12: use the same")
-    with pytest.raises(PythonMismatch, match="use the same"):
         running.result(60)
 
 

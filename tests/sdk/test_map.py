@@ -3,13 +3,12 @@
 import gc
 import threading
 import tracemalloc
-from collections import deque
+from collections.abc import Callable
 
 import pytest
 
-from cloudpar import MapResults, Pool
-from cloudpar.errors import Gone, NotFound, PackageFailed, TaskCancelled, TooLarge
-from cloudpar_protocol.client_messages import StartTasks
+from cloudpar import Attachment, MapResults, Pool
+from cloudpar.errors import NotFound, PackageFailed, TaskCancelled, TooLarge
 from cloudpar_protocol.limits import INLINE_CODE_BYTES
 from cloudpar_protocol.payloads import InlineData, RangeData
 from sdk.fake_master import TOKEN, FakeMaster
@@ -54,16 +53,6 @@ def test_results_are_read_while_tasks_run(waiting: MapResults[int], master: Fake
     acknowledged(master, "p0")
 
 
-def test_the_timeout_of_a_map_counts_from_the_call(pool: Pool, master: FakeMaster) -> None:
-    master.automatic = False
-    results = pool.map(abs, [-1, -2], timeout=0)
-    with pytest.raises(TimeoutError):
-        next(results)
-    master.run("p0")
-    master.wait_for(lambda: master.seen["await_tasks"])
-    results.close()
-
-
 def test_a_map_that_is_dropped_half_read_is_cancelled(waiting: MapResults[int], master: FakeMaster) -> None:
     master.run("p0", range(1))
     assert next(waiting) == 1
@@ -97,33 +86,6 @@ def test_a_pool_does_not_wait_for_a_map_after_its_error(master: FakeMaster) -> N
         for _ in results:
             pass
     assert "p0" in master.acknowledged
-
-
-def test_a_failed_package_fails_its_tasks_without_results(waiting: MapResults[int], master: FakeMaster) -> None:
-    master.run("p0", range(1))
-    master.fail("p0", "failed", "quota", "the quota is used up: ask for more")
-    assert next(waiting) == 1
-    left_out = [caught_by_next(waiting) for _ in range(2)]
-    assert [str(error) for error in left_out] == ["the quota is used up: ask for more"] * 2
-    assert left_out[0] is not left_out[1], "each task has its own exception"
-    assert list(waiting) == []
-
-
-def caught_by_next(results: MapResults[int]) -> Exception:
-    with pytest.raises(PackageFailed) as caught:
-        next(results)
-    return caught.value
-
-
-def test_a_failed_package_fails_each_task_of_an_unordered_map(pool: Pool, master: FakeMaster) -> None:
-    master.automatic = False
-    results = pool.map_unordered(abs, [-1, -2])
-    master.run("p0", range(1, 2))
-    master.fail("p0", "expired", "expired", "no worker ran it in time")
-    assert next(results) == 2
-    with pytest.raises(Gone, match="no worker ran it"):
-        next(results)
-    assert list(results) == []
 
 
 def test_a_map_whose_package_was_deleted_raises_not_found(waiting: MapResults[int], master: FakeMaster) -> None:
@@ -198,27 +160,19 @@ def test_maps_of_many_threads_get_all_their_results(pool: Pool, master: FakeMast
     assert not failures
 
 
-def test_a_detached_map_is_read_by_another_pool(master: FakeMaster) -> None:
+def test_a_detached_map_is_read_by_other_pools_until_it_is_acknowledged(master: FakeMaster) -> None:
     master.automatic = False
     with Pool(master.endpoint, TOKEN) as pool:
         package_id = pool.map(abs, [-1, -2, -3]).detach()
-    assert not master.acknowledged
-    with Pool(master.endpoint, TOKEN) as other:
-        attached = other.attach(package_id)
-        master.run(package_id)
-        assert list(attached) == attached.results() == [1, 2, 3]
-        assert not master.acknowledged
-        attached.acknowledge()
-    assert master.acknowledged == {package_id}
-
-
-def test_an_attached_package_stays_readable_for_the_next_pool(master: FakeMaster) -> None:
-    with Pool(master.endpoint, TOKEN) as pool:
-        package_id = pool.map(abs, [-1, -2, -3]).detach()
+    master.run(package_id)
     for _ in range(2):
+        assert not master.acknowledged
         with Pool(master.endpoint, TOKEN) as other:
-            assert other.attach(package_id).results() == [1, 2, 3]
-    assert not master.acknowledged
+            attached = other.attach(package_id)
+            assert list(attached) == attached.results() == [1, 2, 3]
+    with Pool(master.endpoint, TOKEN) as last:
+        last.attach(package_id).acknowledge()
+    assert master.acknowledged == {package_id}
 
 
 def test_a_detached_map_cannot_be_read(waiting: MapResults[int]) -> None:
@@ -291,14 +245,6 @@ def test_an_attachment_waits_and_can_cancel(pool: Pool, master: FakeMaster) -> N
         attached.results()
 
 
-def test_a_start_that_is_repeated_after_a_lost_answer_makes_one_package(pool: Pool, master: FakeMaster) -> None:
-    master.faults["start_tasks"] = deque(["drop"])
-    assert list(pool.map(abs, [-1])) == [1]
-    starts = [message for message in master.messages if isinstance(message, StartTasks)]
-    assert len({message.idempotency_key for message in starts}) == 1
-    assert len(starts) == 2
-
-
 def test_data_over_the_limit_is_refused(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudpar._serialization.packing.BLOB_BYTES", 10_000)
     with pytest.raises(TooLarge, match="buffersize="):
@@ -324,31 +270,27 @@ def stop(number: int) -> int:
     return number
 
 
-def test_stop_iteration_in_a_task_does_not_end_the_map(any_pool: Pool) -> None:
-    results = any_pool.map(stop, range(3))
-    assert next(results) == 0
-    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration\b") as caught:
-        next(results)
-    assert isinstance(caught.value.__cause__, StopIteration)
-    assert list(results) == [2]
-
-
-def test_stop_iteration_in_a_task_does_not_end_an_unordered_map(any_pool: Pool) -> None:
-    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration\b"):
-        list(any_pool.map_unordered(stop, range(3)))
-    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration\b"):
-        any_pool.parallel_for(0, 3, stop)
-
-
-def test_stop_iteration_in_a_task_does_not_end_an_attachment(any_pool: Pool) -> None:
-    results = any_pool.map(stop, range(3))
+def attached(pool: Pool) -> Attachment[int]:
+    results = pool.map(stop, range(3))
     assert results.package_id is not None
-    attached = any_pool.attach(results.package_id)
-    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration\b"):
-        list(attached)
-    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration\b"):
-        attached.results()
-    attached.acknowledge()
+    return pool.attach(results.package_id)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda pool: list(pool.map(stop, range(3))),
+        lambda pool: list(pool.map_unordered(stop, range(3))),
+        lambda pool: pool.parallel_for(0, 3, stop),
+        lambda pool: list(attached(pool)),
+        lambda pool: attached(pool).results(),
+    ],
+    ids=["map", "map_unordered", "parallel_for", "attachment", "results"],
+)
+def test_stop_iteration_in_a_task_ends_no_iteration(any_pool: Pool, read: Callable[[Pool], object]) -> None:
+    with pytest.raises(RuntimeError, match=r"^task 1 raised StopIteration\b") as caught:
+        read(any_pool)
+    assert isinstance(caught.value.__cause__, StopIteration)
 
 
 def memory_of_unread_results(pool: Pool, buffersize: int | None) -> int:

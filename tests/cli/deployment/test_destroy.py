@@ -64,17 +64,6 @@ def test_nothing_happens_without_a_yes(
     assert "DeleteStack" not in deployed.calls
 
 
-def test_without_a_terminal_it_needs_a_yes(
-    deployed: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    assert run(["destroy"]) == 2
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("cloudpar: error: there is no terminal to answer 'Delete Cloudpar-dev in us-east-1 ")
-    assert "add --yes" in last
-    assert "DeleteStack" not in deployed.calls
-
-
 def test_without_retained_resources_no_resource_remains(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.template = {"Resources": {"Tasks": {"Type": "AWS::SQS::Queue"}}}
     assert run(["destroy", "--yes"]) == 0

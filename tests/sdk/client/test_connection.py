@@ -5,6 +5,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any, Literal
 
 import pytest
@@ -20,18 +21,27 @@ from cloudpar_protocol.transport.retries import Stopped
 from sdk import fake_master
 from sdk.fake_master import TOKEN, FakeMaster
 
+Connect = Callable[..., Connection]
 
-def connect(master: FakeMaster, patience: RetryPolicy | None = None) -> Connection:
-    return Connection(master.endpoint, TOKEN, patience or RetryPolicy(30.0))
+
+@pytest.fixture
+def connect(master: FakeMaster) -> Iterator[Connect]:
+    """Make connections with some patience or token. They are closed after the test."""
+    with ExitStack() as stack:
+
+        def connect(patience_s: float = 30.0, *, met: bool = False, token: str = TOKEN) -> Connection:
+            made = Connection(master.endpoint, token, RetryPolicy(patience_s, met=met))
+            stack.callback(made.close)
+            return made
+
+        yield connect
 
 
 @pytest.mark.parametrize("fault", [429, 500, 503, "drop", "refuse", b'{"message":"Too Many Requests"}'])
-def test_requests_are_repeated_after_faults(master: FakeMaster, fault: int | str | bytes) -> None:
+def test_requests_are_repeated_after_faults(master: FakeMaster, connect: Connect, fault: int | str | bytes) -> None:
     master.faults["hello"] = deque([fault, fault])
-    known = connect(master)
-    assert known.call(routes.HELLO, Hello()).role == "user"
+    assert connect().call(routes.HELLO, Hello()).role == "user"
     assert master.seen["hello"] == 3
-    known.close()
 
 
 def test_a_package_is_started_once_however_often_it_is_asked_for(master: FakeMaster) -> None:
@@ -66,12 +76,10 @@ def test_repeated_results_are_taken_once(master: FakeMaster) -> None:
         assert sorted(pool.map_unordered(abs, range(100))) == list(range(100))
 
 
-def test_a_refusal_is_not_repeated(master: FakeMaster) -> None:
-    stranger = Connection(master.endpoint, "another token", RetryPolicy(30.0))
+def test_a_refusal_is_not_repeated(master: FakeMaster, connect: Connect) -> None:
     with pytest.raises(InvalidToken):
-        stranger.call(routes.HELLO, Hello())
+        connect(token="another token").call(routes.HELLO, Hello())
     assert master.seen["hello"] == 1
-    stranger.close()
 
 
 def test_an_expired_link_is_renewed(master: FakeMaster) -> None:
@@ -87,52 +95,35 @@ def test_a_payload_that_is_gone_fails_its_package(master: FakeMaster) -> None:
         list(pool.map(bytes, [5000]))
 
 
-def test_a_short_download_is_tried_again(master: FakeMaster) -> None:
-    known = connect(master)
+def test_a_short_download_is_tried_again(master: FakeMaster, connect: Connect) -> None:
     master.blobs["k"] = b"abc"
     link = Link(method="GET", url=f"{master.endpoint}/blobs/k")
-    assert known.get(link, 1, 3) == b"bc"
-    hasty = connect(master, RetryPolicy(0.0, met=True))
+    assert connect().get(link, 1, 3) == b"bc"
     with pytest.raises(RequestError, match="of 5 bytes brought 3"):
-        hasty.get(link, 0, 5)
-    hasty.close()
-    known.close()
+        connect(0.0, met=True).get(link, 0, 5)
 
 
-def test_what_a_store_refuses_is_named(master: FakeMaster) -> None:
-    hasty = connect(master, RetryPolicy(0.0, met=True))
+def test_what_a_store_refuses_is_named(master: FakeMaster, connect: Connect) -> None:
+    hasty = connect(0.0, met=True)
     master.faults["put"] = deque([403, 503])
     link = Link("PUT", f"{master.endpoint}/blobs/k")
     for status, kind in ((403, RequestError), (503, Unavailable)):
         with pytest.raises(kind, match=f"^the upload of a payload was refused: HTTP status {status}: not now$"):
             hasty.put(link, [b"payload"])
-    hasty.close()
 
 
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port on which no process listens, and none can start to."""
+@pytest.mark.parametrize("server", ["closed", "silent", "unknown"])
+def test_a_server_that_does_not_answer_at_first_contact_is_unreachable(
+    monkeypatch: pytest.MonkeyPatch, server: str
+) -> None:
+    monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
     with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        yield sock.getsockname()[1]
-
-
-def test_a_closed_port_at_first_contact_is_unreachable(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
-    with pytest.raises(MasterUnreachable, match=r"no master answers at .*check the endpoint"):
-        Pool(f"http://127.0.0.1:{closed_port}", "x")
-
-
-def test_an_unknown_host_at_first_contact_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
-    with pytest.raises(MasterUnreachable, match="check the endpoint"):
-        Pool("http://no-such-host.invalid", "x")
-
-
-def test_a_silent_server_at_first_contact_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar._client.retry_policy.FIRST_CONTACT_S", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(MasterUnreachable, match="check the endpoint"):
-        Pool(f"http://127.0.0.1:{silent.getsockname()[1]}", "x")
+        sock.bind(("127.0.0.1", 0))  # no other process can listen there
+        if server == "silent":
+            sock.listen()
+        place = "no-such-host.invalid" if server == "unknown" else f"127.0.0.1:{sock.getsockname()[1]}"
+        with pytest.raises(MasterUnreachable, match=rf"no master answers at http://{place}.*check the endpoint"):
+            Pool(f"http://{place}", "x")
 
 
 def test_a_master_that_asks_to_wait_at_first_contact_is_waited_for(
@@ -174,10 +165,10 @@ def test_an_endpoint_with_a_wrong_path_is_unreachable(embedded: Pool) -> None:
 
 
 def test_an_absence_of_the_master_is_waited_for_and_logged(
-    master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    master: FakeMaster, connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "cloudpar")
-    known = connect(master)
+    known = connect()
     known.call(routes.HELLO, Hello())
     clock = iter(range(0, 10**6, 2))  # each reading is two seconds later
     monkeypatch.setattr("cloudpar._client.waiting.time.monotonic", lambda: float(next(clock)))
@@ -186,14 +177,13 @@ def test_an_absence_of_the_master_is_waited_for_and_logged(
     away, back = (record.getMessage() for record in caplog.records)
     assert "cannot serve requests now (later)" in away
     assert "is back after" in back
-    known.close()
 
 
 def test_a_client_that_is_asked_to_wait_waits_and_logs_it(
-    master: FakeMaster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    master: FakeMaster, connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "cloudpar")
-    impatient = connect(master, RetryPolicy(0.0))
+    impatient = connect(0.0)
     impatient.call(routes.HELLO, Hello())
     clock = iter(range(0, 10**6, 2))
     monkeypatch.setattr("cloudpar._client.waiting.time.monotonic", lambda: float(next(clock)))
@@ -204,32 +194,29 @@ def test_a_client_that_is_asked_to_wait_waits_and_logs_it(
     texts = [record.getMessage() for record in caplog.records]
     assert len(texts) == 2  # in 72 s of its own clock
     assert "has delayed a request for" in texts[0]
-    impatient.close()
 
 
-def test_an_allowance_ends_the_repetitions_of_a_request(master: FakeMaster) -> None:
-    known = connect(master)
+def test_an_allowance_ends_the_repetitions_of_a_request(master: FakeMaster, connect: Connect) -> None:
+    known = connect()
     known.call(routes.HELLO, Hello())
     master.faults["hello"] = deque([429] * 100)
     with pytest.raises(RateLimited):
         known.call(routes.HELLO, Hello(), allowance_s=0.1)
-    known.close()
 
 
-def test_a_master_that_is_away_longer_than_the_patience_is_unreachable(master: FakeMaster) -> None:
-    impatient = connect(master, RetryPolicy(0.0))
+def test_a_master_that_is_away_longer_than_the_patience_is_unreachable(master: FakeMaster, connect: Connect) -> None:
+    impatient = connect(0.0)
     impatient.call(routes.HELLO, Hello())
     master.faults["hello"] = deque(["refuse"])
     with pytest.raises(MasterUnreachable, match=r"patience_s=0"):
         impatient.call(routes.HELLO, Hello())
-    impatient.close()
 
 
-def test_a_held_request_ends_with_the_connection(master: FakeMaster) -> None:
+def test_a_held_request_ends_with_the_connection(master: FakeMaster, connect: Connect) -> None:
     master.automatic = False
     with Pool(master.endpoint, TOKEN) as pool:
         package_id = pool.map(abs, [1]).detach()
-    known = connect(master)
+    known = connect()
     ended: list[BaseException] = []
 
     def ask() -> None:

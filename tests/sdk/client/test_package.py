@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudpar._client.package import Package
-from cloudpar.errors import PackageFailed, PythonMismatch
+from cloudpar.errors import Gone, PackageFailed, PythonMismatch
 from cloudpar_protocol.client_messages import PackageState, PackageStatus, Progress
 from cloudpar_protocol.payloads import BlobRef, TaskResult
 
@@ -140,6 +140,7 @@ def test_every_bad_end_has_a_reason(state: PackageState) -> None:
     package = running()
     package.take(status([], state))
     assert state in str(package.failure)
+    assert isinstance(package.failure, Gone) == (state == "expired")
 
 
 @given(

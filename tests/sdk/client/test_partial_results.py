@@ -74,6 +74,8 @@ def test_each_task_of_a_failed_package_keeps_its_place(pool: Pool, master: FakeM
     assert 0.25 in found
     errors = [each for each in found if isinstance(each, PackageFailed)]
     assert len(set(map(id, errors))) == 3
+    assert {str(each) for each in errors} == {"ask for more"}
+    assert list(results) == []
 
 
 def test_a_cancelled_map_keeps_its_places(pool: Pool, master: FakeMaster) -> None:

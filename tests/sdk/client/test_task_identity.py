@@ -154,6 +154,7 @@ def test_futures_of_a_failed_package_have_errors_of_their_own(pool: Pool, master
         master.fail(package_id, "failed", "quota", "ask for more")
     errors = [future.exception() for future in futures]
     assert len(set(map(id, errors))) == 3
+    assert {str(error) for error in errors} == {"ask for more"}
     assert {error.package_id for error in errors if isinstance(error, PackageFailed)} == ids
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from queue import SimpleQueue
@@ -195,27 +194,3 @@ def test_a_child_that_ignores_the_signal_is_killed(
     started.child.stop()
     started.child.join()
     assert not process.is_running()
-
-
-def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:
-    """However this process is killed, the child's standard input closes."""
-    script = f"""
-import os, sys
-sys.path[:0] = {[entry for entry in sys.path if entry]!r}
-from pathlib import Path
-from sdk.local.test_child import RestartPolicy, Started
-started = Started(Path({str(tmp_path)!r}), "good", RestartPolicy())
-started.wait()
-print(started.child.pid, flush=True)
-os.kill(os.getpid(), 9)
-"""
-    reader, writer = os.pipe()
-    pid = os.posix_spawn(
-        sys.executable, [sys.executable, "-c", script], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1)]
-    )
-    os.close(writer)
-    with os.fdopen(reader) as output:
-        child = psutil.Process(int(output.readline()))
-        os.waitpid(pid, 0)
-        psutil.wait_procs([child], timeout=30)
-    assert not child.is_running()
