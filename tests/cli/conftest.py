@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.here import Here
 from cli.operation import Up
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.cli import access
@@ -21,6 +22,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
+
+
+@pytest.fixture
+def here(capsys: pytest.CaptureFixture[str]) -> Here:
+    return Here(capsys)
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar.cli.application import application, run
+from cli.here import Here
+from cloudpar.cli.application import application
 from cloudpar.cli.version import TEXT
 
 UNUSED = "http://127.0.0.1:1"
@@ -64,10 +65,9 @@ def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_arguments_end_with_a_line_and_an_exit_code(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+    here: Here, arguments: list[str], code: int, words: str
 ) -> None:
-    assert run(arguments) == code
-    out, err = capsys.readouterr()
+    out, err = here(*arguments, code=code)
     assert out == ""
     assert err.startswith("cloudpar: error: ")
     assert err.count("\n") == 1
@@ -79,34 +79,26 @@ def test_bad_arguments_end_with_a_line_and_an_exit_code(
     [["account", "list", "--admin-token", "t"], ["packages", "list", "--token", "t"], ["worker", "--token", "t"]],
     ids=lambda arguments: arguments[0],
 )
-def test_an_endpoint_that_does_not_answer_is_one_line(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], impatient: None
-) -> None:
-    assert run([*arguments, "--endpoint", UNUSED]) == 4
-    err = capsys.readouterr().err
+def test_an_endpoint_that_does_not_answer_is_one_line(here: Here, arguments: list[str], impatient: None) -> None:
+    err = here(*arguments, "--endpoint", UNUSED, code=4).err
     assert UNUSED in err
     assert "cloudpar up" in err
     assert err.count("\n") == 1
 
 
-def test_the_version_option_prints_the_release(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["version"]) == 0
-    assert capsys.readouterr().out.startswith("cloudpar 0.")
-    assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"{TEXT}\n"
-    assert run(["version", "--json"]) == 0
-    assert '"protocol":1' in capsys.readouterr().out
+def test_the_version_option_prints_the_release(here: Here) -> None:
+    assert here("version").out.startswith("cloudpar 0.")
+    assert here("--version").out == f"{TEXT}\n"
+    assert '"protocol":1' in here("version", "--json").out
 
 
-def test_a_command_alone_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([]) == 2
-    assert "Commands:" in "".join(capsys.readouterr())
+def test_a_command_alone_is_a_question_for_help(here: Here) -> None:
+    assert "Commands:" in "".join(here(code=2))
 
 
 @pytest.mark.parametrize("name", sorted(application.commands))
-def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    assert run([name, "--help"]) == 0
-    assert f"Usage: cloudpar {name}" in capsys.readouterr().out
+def test_every_command_has_help(here: Here, name: str) -> None:
+    assert f"Usage: cloudpar {name}" in here(name, "--help").out
 
 
 def test_a_reader_that_closes_the_pipe_is_no_error() -> None:

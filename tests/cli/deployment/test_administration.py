@@ -1,6 +1,5 @@
 """`cloudpar account ... --stack`: administration with IAM's permissions."""
 
-import json
 import re
 from hashlib import sha256
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 
 from cli.deployment.conftest import outputs
 from cli.deployment.stand_in import NAME, StandIn, package
-from cloudpar.cli.application import run
+from cli.here import Here
 from cloudpar.deployment import leftovers
 from cloudpar.deployment.aws import Aws
 
@@ -21,21 +20,18 @@ def deployed(aws: StandIn) -> StandIn:
     return aws
 
 
-def test_create_prints_the_token_of_the_new_account(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_create_prints_the_token_of_the_new_account(deployed: StandIn, here: Here) -> None:
     """The stack's output CreateFirstAccount names this command."""
-    assert run(["account", "create", "ada", "--hours", "10", "--stack", NAME]) == 0
-    out = capsys.readouterr().out
+    out = here("account", "create", "ada", "--hours", "10", "--stack", NAME).out
     assert "export CLOUDPAR_ENDPOINT=https://pool.example" in out
     token = out.partition("CLOUDPAR_TOKEN=")[2].strip()
     assert deployed.token_hashes == [sha256(token.encode()).hexdigest()]
     assert deployed.accounts[0].granted_us == 36_000_000_000
 
 
-def test_list_prints_all_accounts(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["account", "create", "ada", "--quota", "1h", "--stack", NAME]) == 0
-    capsys.readouterr()
-    assert run(["account", "list", "--stack", NAME, "--json"]) == 0
-    assert [each["name"] for each in json.loads(capsys.readouterr().out)["accounts"]] == ["ada"]
+def test_list_prints_all_accounts(deployed: StandIn, here: Here) -> None:
+    here("account", "create", "ada", "--quota", "1h", "--stack", NAME)
+    assert [each["name"] for each in here.json("account", "list", "--stack", NAME)["accounts"]] == ["ada"]
 
 
 def secret(name: str) -> dict[str, Any]:
@@ -46,10 +42,9 @@ def secret(name: str) -> dict[str, Any]:
 CREATE = ["account", "create", "ada", "--hours", "10", "--stack", NAME, "--secret", "ada-token"]
 
 
-def test_a_token_can_be_stored_in_a_secret(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_can_be_stored_in_a_secret(deployed: StandIn, here: Here) -> None:
     """The JavaScript SDK's tokenSecret and CLOUDPAR_TOKEN_SECRET expect this text in the secret; it is not printed."""
-    assert run(CREATE) == 0
-    out = capsys.readouterr().out
+    out = here(*CREATE).out
     token = secret("ada-token")["SecretString"]
     assert deployed.token_hashes == [sha256(token.encode()).hexdigest()]
     assert token not in out
@@ -60,33 +55,29 @@ def test_a_token_can_be_stored_in_a_secret(deployed: StandIn, capsys: pytest.Cap
     assert leftovers.tokens(Aws(), "Cloudpar") == []
 
 
-def test_a_token_in_a_secret_is_not_in_the_json_output(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*CREATE, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_a_token_in_a_secret_is_not_in_the_json_output(deployed: StandIn, here: Here) -> None:
+    found = here.json(*CREATE)
     assert (found["account"]["name"], found["secret"]) == ("ada", secret("ada-token")["ARN"])
     assert "token" not in found
 
 
-def test_a_secret_that_is_there_is_not_overwritten(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_that_is_there_is_not_overwritten(deployed: StandIn, here: Here) -> None:
     boto3.client("secretsmanager", "us-east-1").create_secret(Name="ada-token", SecretString="precious")
-    assert run(CREATE) == 8
-    assert "there is a secret ada-token in us-east-1 already: give another name" in capsys.readouterr().err
+    assert "there is a secret ada-token in us-east-1 already: give another name" in here(*CREATE, code=8).err
     assert deployed.accounts == []
     assert secret("ada-token")["SecretString"] == "precious"
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "InvalidRequestException"])
-def test_a_secret_that_may_not_be_made(deployed: StandIn, capsys: pytest.CaptureFixture[str], code: str) -> None:
+def test_a_secret_that_may_not_be_made(deployed: StandIn, here: Here, code: str) -> None:
     deployed.refusals["CreateSecret"] = (code, "not like this")
-    assert run(CREATE) == 8
-    assert "not like this" in capsys.readouterr().err
+    assert "not like this" in here(*CREATE, code=8).err
     assert deployed.accounts == []
 
 
-def test_without_an_account_there_is_no_secret(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_an_account_there_is_no_secret(deployed: StandIn, here: Here) -> None:
     deployed.account_function = lambda _: RuntimeError("no table")
-    assert run(CREATE) == 8
-    assert "no table" in capsys.readouterr().err
+    assert "no table" in here(*CREATE, code=8).err
     assert boto3.client("secretsmanager", "us-east-1").list_secrets()["SecretList"] == []
 
 
@@ -95,64 +86,53 @@ def test_secrets_that_may_not_be_listed(deployed: StandIn) -> None:
     assert leftovers.tokens(Aws(), NAME) == []
 
 
-def test_packages_of_all_accounts_are_listed(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_packages_of_all_accounts_are_listed(deployed: StandIn, here: Here) -> None:
     deployed.packages = [package("p1", "ada"), package("q1", "bob", "completed")]
-    assert run(["packages", "--help"]) == 0
-    assert run(["packages", "list", "--stack", NAME]) == 0
-    out = capsys.readouterr().out
+    here("packages", "--help")
+    out = here("packages", "list", "--stack", NAME).out
     assert all(word in out for word in ("account", "ada", "bob", "p1", "q1", "square"))
-    assert run(["packages", "show", "q", "--stack", NAME]) == 0
-    assert "account bob" in capsys.readouterr().out
-    assert run(["top", "--once", "--json", "--stack", NAME]) == 0
-    assert len(json.loads(capsys.readouterr().out)["packages"]) == 2
+    assert "account bob" in here("packages", "show", "q", "--stack", NAME).out
+    assert len(here.json("top", "--once", "--stack", NAME)["packages"]) == 2
 
 
-def test_a_package_is_cancelled(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_package_is_cancelled(deployed: StandIn, here: Here) -> None:
     deployed.packages = [package("p1", "ada")]
-    assert run(["packages", "cancel", "p1", "--stack", NAME]) == 0
-    assert capsys.readouterr().out == "p1: cancelled, 3 tasks without a result; 1s charged\n"
-    assert run(["packages", "cancel", "p1", "--stack", NAME, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    out = here("packages", "cancel", "p1", "--stack", NAME).out
+    assert out == "p1: cancelled, 3 tasks without a result; 1s charged\n"
+    found = here.json("packages", "cancel", "p1", "--stack", NAME)
     assert (found["state"], found["had_ended"], found["cancelled"]) == ("cancelled", True, 0)
 
 
-def test_a_package_that_has_ended_is_not_cancelled(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_package_that_has_ended_is_not_cancelled(deployed: StandIn, here: Here) -> None:
     deployed.packages = [package("p1", "ada", "completed")]
-    assert run(["packages", "cancel", "p1", "--stack", NAME]) == 0
-    out = capsys.readouterr().out
+    out = here("packages", "cancel", "p1", "--stack", NAME).out
     assert re.fullmatch(r"p1: had ended 1m \d+s ago \(completed\), so there was nothing to cancel; 2s charged\n", out)
 
 
-def test_an_unknown_package_is_an_error(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["packages", "list", "--stack", NAME]) == 0
-    assert capsys.readouterr().out == "No packages yet.\n"
-    assert run(["packages", "cancel", "p", "--stack", NAME]) == 5
-    assert "no package 'p' among the newest 1000 that you may see" in capsys.readouterr().err
+def test_an_unknown_package_is_an_error(deployed: StandIn, here: Here) -> None:
+    assert here("packages", "list", "--stack", NAME).out == "No packages yet.\n"
+    err = here("packages", "cancel", "p", "--stack", NAME, code=5).err
+    assert "no package 'p' among the newest 1000 that you may see" in err
 
 
 @pytest.mark.parametrize("arguments", [["grant", "a9", "10h"], ["revoke", "a9"]])
-def test_an_unknown_account_is_an_error(
-    deployed: StandIn, capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
-    assert run(["account", *arguments, "--stack", NAME]) == 5
-    assert "error: no account 'a9', by name or id" in capsys.readouterr().err
+def test_an_unknown_account_is_an_error(deployed: StandIn, here: Here, arguments: list[str]) -> None:
+    assert "error: no account 'a9', by name or id" in here("account", *arguments, "--stack", NAME, code=5).err
 
 
-def test_a_missing_permission_is_an_error(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_permission_is_an_error(deployed: StandIn, here: Here) -> None:
     deployed.refusals["Invoke"] = ("AccessDeniedException", "no")
-    assert run(["account", "list", "--stack", NAME]) == 8
-    assert "may not call lambda:Invoke" in capsys.readouterr().err
+    assert "may not call lambda:Invoke" in here("account", "list", "--stack", NAME, code=8).err
 
 
-def test_an_unknown_stack_is_an_error(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["account", "list", "--stack", "Cloudpar-absent", "--region", "eu-west-1"]) == 5
-    assert "no stack Cloudpar-absent in eu-west-1" in capsys.readouterr().err
+def test_an_unknown_stack_is_an_error(aws: StandIn, here: Here) -> None:
+    err = here("account", "list", "--stack", "Cloudpar-absent", "--region", "eu-west-1", code=5).err
+    assert "no stack Cloudpar-absent in eu-west-1" in err
 
 
-def test_a_stack_without_the_account_function_is_an_error(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_without_the_account_function_is_an_error(aws: StandIn, here: Here) -> None:
     aws.deploy({}, "ROLLBACK_COMPLETE")
-    assert run(["account", "list", "--stack", NAME]) == 5
-    assert "has no output AccountFunction" in capsys.readouterr().err
+    assert "has no output AccountFunction" in here("account", "list", "--stack", NAME, code=5).err
 
 
 @pytest.mark.parametrize(
@@ -165,8 +145,5 @@ def test_a_stack_without_the_account_function_is_an_error(aws: StandIn, capsys: 
         (["account", "create", "x", "--hours", "-1", "--stack", NAME], "--hours"),
     ],
 )
-def test_contradictory_options_are_refused(
-    aws: StandIn, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
-) -> None:
-    assert run(arguments) == 2
-    assert words in capsys.readouterr().err
+def test_contradictory_options_are_refused(aws: StandIn, here: Here, arguments: list[str], words: str) -> None:
+    assert words in here(*arguments, code=2).err

@@ -9,7 +9,7 @@ import pytest
 
 from cli.deployment.conftest import docker, script
 from cli.deployment.stand_in import StandIn
-from cloudpar.cli.application import run
+from cli.here import Here
 from cloudpar.deployment import checks
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.check import Check
@@ -265,10 +265,9 @@ def test_the_checkout_is_found_from_below(project: Path, monkeypatch: pytest.Mon
     assert find_project(None).root == project
 
 
-def test_a_missing_checkout_is_an_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_checkout_is_an_error(home: Path, here: Here) -> None:
     (home / "cdk.json").write_text(json.dumps({"app": "another"}))
-    assert run(["deploy", "--project", str(home)]) == 2
-    assert "clone the repository" in capsys.readouterr().err
+    assert "clone the repository" in here("deploy", "--project", str(home), code=2).err
 
 
 def test_a_search_for_a_checkout_that_ends_without_one_says_where_it_looked(

@@ -13,7 +13,7 @@ import pytest
 
 from cli.deployment.conftest import script
 from cli.deployment.stand_in import NAME, StandIn
-from cloudpar.cli.application import run
+from cli.here import Here
 from cloudpar.deployment import checks, profile
 from cloudpar.deployment.profile import Profile
 from sdk.fake_master import TOKEN, FakeMaster
@@ -24,11 +24,8 @@ def cdk_calls(aws: StandIn) -> list[list[str]]:
     return [json.loads(line)["arguments"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_deploy_goes_from_nothing_to_a_first_map(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["deploy", "--yes", "--account", "ada", "--set", "maxInstances=2"]) == 0
-    out, err = capsys.readouterr()
+def test_deploy_goes_from_nothing_to_a_first_map(master: FakeMaster, aws: StandIn, here: Here) -> None:
+    out, err = here("deploy", "--yes", "--account", "ada", "--set", "maxInstances=2")
     assert "The first map took" in out
     assert f"{NAME} is at {master.endpoint}" in out
     for words in (
@@ -46,15 +43,15 @@ def test_deploy_goes_from_nothing_to_a_first_map(
     assert master.seen["start_tasks"] == 1
 
 
-def test_instance_families_that_the_region_lacks_are_not_deployed(master: FakeMaster, aws: StandIn) -> None:
+def test_instance_families_that_the_region_lacks_are_not_deployed(master: FakeMaster, aws: StandIn, here: Here) -> None:
     aws.lacking = {"c8g", "m8g", "m7i"}
-    assert run(["deploy", "--yes", "--no-first-map", "--set", "architectures=x86_64"]) == 0
+    here("deploy", "--yes", "--no-first-map", "--set", "architectures=x86_64")
     synth, _ = cdk_calls(aws)
     assert synth[-4:] == ["-c", "architectures=x86_64", "-c", "unavailableFamilies=m7i"]
 
 
-def test_the_profile_file_is_its_owners_alone(master: FakeMaster, aws: StandIn, home: Path) -> None:
-    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+def test_the_profile_file_is_its_owners_alone(master: FakeMaster, aws: StandIn, home: Path, here: Here) -> None:
+    here("deploy", "--yes", "--no-first-map")
     path = home / ".config/cloudpar/profile.toml"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert profile.read() == Profile(master.endpoint, TOKEN)
@@ -62,9 +59,8 @@ def test_the_profile_file_is_its_owners_alone(master: FakeMaster, aws: StandIn, 
     assert master.seen["start_tasks"] == 0
 
 
-def test_json(master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["deploy", "--yes", "--json"]) == 0
-    out = capsys.readouterr().out
+def test_json(master: FakeMaster, aws: StandIn, here: Here) -> None:
+    out = here("deploy", "--yes", "--json").out
     assert out.count("\n") == 1
     found = json.loads(out)
     assert found["endpoint"] == master.endpoint
@@ -74,33 +70,26 @@ def test_json(master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[st
     assert TOKEN not in out
 
 
-def test_deploying_again_keeps_account_and_profile(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["deploy", "--yes"]) == 0
-    capsys.readouterr()
-    assert run(["deploy", "--yes"]) == 0
-    assert "update (CREATE_COMPLETE now)" in " ".join(capsys.readouterr().err.split())
+def test_deploying_again_keeps_account_and_profile(master: FakeMaster, aws: StandIn, here: Here) -> None:
+    here("deploy", "--yes")
+    assert "update (CREATE_COMPLETE now)" in " ".join(here("deploy", "--yes").err.split())
     assert len(aws.accounts) == 1
 
 
 def test_the_stack_of_a_failed_deployment_is_made_again(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    master: FakeMaster, aws: StandIn, here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aws.deploy({}, "ROLLBACK_COMPLETE")
     _answer(monkeypatch, "y\n")
-    assert run(["deploy", "--no-first-map"]) == 0
-    err = " ".join(capsys.readouterr().err.split())
+    err = " ".join(here("deploy", "--no-first-map").err.split())
     assert "new (ROLLBACK_COMPLETE now)" in err
     assert f"Create {NAME}?" in err
 
 
-def test_a_protected_stack_of_a_failed_deployment_is_an_error(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_protected_stack_of_a_failed_deployment_is_an_error(master: FakeMaster, aws: StandIn, here: Here) -> None:
     aws.deploy({}, "ROLLBACK_COMPLETE")
     aws.protected = True
-    error = failed(capsys, ["deploy", "--yes"])
+    error = here.error("deploy", "--yes")
     assert "--no-enable-termination-protection --stack-name Cloudpar-dev --region us-east-1" in error
     assert cdk_calls(aws) == []
 
@@ -109,48 +98,49 @@ OTHER = Profile("https://other.example", "other")
 
 
 def test_another_pools_profile_stays_the_one_that_programs_use(
-    master: FakeMaster, aws: StandIn, home: Path, capsys: pytest.CaptureFixture[str]
+    master: FakeMaster, aws: StandIn, home: Path, here: Here
 ) -> None:
     active = profile.write(OTHER)
-    assert run(["deploy", "--yes"]) == 0
+    out = here("deploy", "--yes").out
     beside = home / f".config/cloudpar/profile-{NAME}.toml"
     assert (profile.read(), profile.read(beside)) == (OTHER, Profile(master.endpoint, TOKEN))
     assert stat.S_IMODE(beside.stat().st_mode) == 0o600
-    out = capsys.readouterr().out
     assert "The first map took" in out
     assert f"{active} stays as it is" in out
     assert f"export CLOUDPAR_PROFILE={beside}" in out
     assert "cloudpar deploy --env dev --activate" in out
-    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    here("deploy", "--yes", "--no-first-map")
     assert (profile.read(), len(aws.accounts)) == (OTHER, 1)
 
 
 def test_activate_has_programs_use_the_new_pool_and_keeps_the_others_profile(
-    master: FakeMaster, aws: StandIn, home: Path
+    master: FakeMaster, aws: StandIn, home: Path, here: Here
 ) -> None:
     profile.write(OTHER)
-    assert run(["deploy", "--yes", "--no-first-map", "--activate"]) == 0
+    here("deploy", "--yes", "--no-first-map", "--activate")
     assert profile.read() == Profile(master.endpoint, TOKEN)
     assert profile.read(home / ".config/cloudpar/profile.toml.old") == OTHER
 
 
 def test_activate_takes_the_token_that_a_deployment_left_and_its_file_stays(
-    master: FakeMaster, aws: StandIn, home: Path
+    master: FakeMaster, aws: StandIn, home: Path, here: Here
 ) -> None:
     profile.write(OTHER)
-    assert run(["deploy", "--yes", "--no-first-map"]) == 0
-    assert run(["deploy", "--yes", "--no-first-map", "--activate"]) == 0
+    here("deploy", "--yes", "--no-first-map")
+    here("deploy", "--yes", "--no-first-map", "--activate")
     mine = Profile(master.endpoint, TOKEN)
     assert (profile.read(), profile.read(home / f".config/cloudpar/profile-{NAME}.toml")) == (mine, mine)
     assert len(aws.accounts) == 1
 
 
-def test_an_account_whose_profile_was_kept_is_used_again(master: FakeMaster, aws: StandIn, home: Path) -> None:
+def test_an_account_whose_profile_was_kept_is_used_again(
+    master: FakeMaster, aws: StandIn, home: Path, here: Here
+) -> None:
     """This happens when dev and prod are activated in turn."""
-    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    here("deploy", "--yes", "--no-first-map")
     mine = profile.read()
     profile.write(Profile("https://prod.example", "other"))
-    assert run(["deploy", "--yes", "--no-first-map", "--activate"]) == 0
+    here("deploy", "--yes", "--no-first-map", "--activate")
     assert profile.read() == mine
     assert len(aws.accounts) == 1
     folder = home / ".config/cloudpar"
@@ -165,9 +155,11 @@ def test_a_second_stack_of_the_same_name_costs_no_token(home: Path) -> None:
     assert [profile.kept(f"https://{number}.example") is not None for number in range(2)] == [True, True]
 
 
-def test_a_kept_profile_is_used_again_where_there_is_none(master: FakeMaster, aws: StandIn, home: Path) -> None:
+def test_a_kept_profile_is_used_again_where_there_is_none(
+    master: FakeMaster, aws: StandIn, home: Path, here: Here
+) -> None:
     profile.write(Profile(master.endpoint, "mine")).rename(home / ".config/cloudpar/profile.toml.old")
-    assert run(["deploy", "--yes", "--no-first-map"]) == 0
+    here("deploy", "--yes", "--no-first-map")
     assert (profile.read(), aws.accounts) == (Profile(master.endpoint, "mine"), [])
 
 
@@ -188,9 +180,9 @@ def test_all_pools_profiles_are_kept(home: Path) -> None:
     assert [f"{number}.example" in text for number, text in enumerate(kept)] == [True] * 3
 
 
-def test_a_no_changes_nothing(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_no_changes_nothing(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, here: Here) -> None:
     _answer(monkeypatch, "n\n")
-    assert run(["deploy"]) == 130
+    here("deploy", code=130)
     assert [call[0] for call in cdk_calls(aws)] == ["synth"]
     assert aws.accounts == []
 
@@ -200,111 +192,85 @@ def test_without_a_terminal_it_needs_a_yes(
     master: FakeMaster,
     aws: StandIn,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    here: Here,
     stdin: io.StringIO | None,
 ) -> None:
     monkeypatch.setattr("sys.stdin", stdin)
-    assert f"no terminal to answer 'Create {NAME}?': add --yes" in failed(capsys, ["deploy"], 2)
+    assert f"no terminal to answer 'Create {NAME}?': add --yes" in here.error("deploy", code=2)
     assert [call[0] for call in cdk_calls(aws)] == ["synth"]
     assert aws.accounts == []
 
 
-def test_ctrl_d_at_a_terminal_is_a_no(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_d_at_a_terminal_is_a_no(master: FakeMaster, monkeypatch: pytest.MonkeyPatch, here: Here) -> None:
     _answer(monkeypatch, "")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    assert run(["deploy"]) == 130
+    here("deploy", code=130)
 
 
-def test_a_yes_deploys(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_yes_deploys(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, here: Here) -> None:
     _answer(monkeypatch, "y\n")
-    assert run(["deploy", "--no-first-map"]) == 0
+    here("deploy", "--no-first-map")
     assert len(aws.accounts) == 1
 
 
-def test_bootstrap_comes_first(master: FakeMaster, aws: StandIn) -> None:
+def test_bootstrap_comes_first(master: FakeMaster, aws: StandIn, here: Here) -> None:
     boto3.client("ssm", "us-east-1").delete_parameter(Name=checks.BOOTSTRAP_PARAMETER)
-    assert run(["deploy", "--yes", "--no-first-map", "--region", "eu-west-1"]) == 0
+    here("deploy", "--yes", "--no-first-map", "--region", "eu-west-1")
     assert [call[0] for call in cdk_calls(aws)] == ["synth", "bootstrap", "deploy"]
     assert cdk_calls(aws)[1] == ["bootstrap", "aws://123456789012/eu-west-1", "--app", ""]
     regions = [json.loads(line)["region"] for line in (aws.folder / "calls").read_text().splitlines()]
     assert set(regions) == {"eu-west-1"}
 
 
-def failed(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int = 8) -> str:
-    """Return the line of the error, the last one on standard error."""
-    assert run(arguments) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Traceback" not in err
-    last = err.splitlines()[-1]
-    assert last.startswith("cloudpar: error: ")
-    return last
-
-
 @pytest.mark.parametrize("command", ["synth", "deploy"])
-def test_a_failure_of_the_cdk_is_one_line(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_a_failure_of_the_cdk_is_one_line(master: FakeMaster, aws: StandIn, here: Here, command: str) -> None:
     (aws.folder / f"fail-{command}").write_text("cloudpar: drainMinutes=1 must be a whole number from 2 to 360\n")
-    error = failed(capsys, ["deploy", "--yes"])
+    error = here.error("deploy", "--yes")
     assert f"cdk {command} failed (exit status 1)" in error
     assert "drainMinutes=1 must be" in error
     assert aws.accounts == []
 
 
-def test_functions_that_cannot_be_built_are_an_error(
-    master: FakeMaster, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_functions_that_cannot_be_built_are_an_error(master: FakeMaster, project: Path, here: Here) -> None:
     script(project / "functions/bundle.sh", "#!/bin/sh\necho no wheel for msgspec; exit 3\n")
-    assert "building the functions failed (exit status 3): no wheel" in failed(capsys, ["deploy", "--yes"])
+    assert "building the functions failed (exit status 3): no wheel" in here.error("deploy", "--yes")
 
 
 def test_the_functions_are_built_with_the_uv_that_was_found(
-    master: FakeMaster, project: Path, home: Path, capsys: pytest.CaptureFixture[str]
+    master: FakeMaster, project: Path, home: Path, here: Here
 ) -> None:
     script(project / "functions/bundle.sh", '#!/bin/sh\necho "with $UV"\n')
-    assert run(["deploy", "--yes", "--no-first-map"]) == 0
-    assert f"with {home}/bin/uv" in capsys.readouterr().err
+    assert f"with {home}/bin/uv" in here("deploy", "--yes", "--no-first-map").err
 
 
-def test_a_failed_check_stops_before_anything(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_check_stops_before_anything(master: FakeMaster, aws: StandIn, here: Here) -> None:
     aws.quotas["L-34B43A08"] = 0.0
-    assert "aws service-quotas request-service-quota-increase" in failed(capsys, ["deploy", "--yes"])
+    assert "aws service-quotas request-service-quota-increase" in here.error("deploy", "--yes")
     assert cdk_calls(aws) == []
 
 
 @pytest.mark.parametrize("setting", ["nonsense", "=1", "env=prod"])
-def test_settings_that_cannot_be_read_are_an_error(
-    master: FakeMaster, capsys: pytest.CaptureFixture[str], setting: str
-) -> None:
-    assert "--set" in failed(capsys, ["deploy", "--set", setting], 2)
+def test_settings_that_cannot_be_read_are_an_error(master: FakeMaster, here: Here, setting: str) -> None:
+    assert "--set" in here.error("deploy", "--set", setting, code=2)
 
 
-def test_a_failing_account_function_is_an_error(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failing_account_function_is_an_error(master: FakeMaster, aws: StandIn, here: Here) -> None:
     aws.account_function = lambda _: RuntimeError("no table")
-    error = failed(capsys, ["deploy", "--yes"])
+    error = here.error("deploy", "--yes")
     assert "account-function failed: no table" in error
     assert profile.read() is None
 
 
 @pytest.mark.parametrize("answer", [None, [], {"status": 200}, "text"])
-def test_an_account_function_of_another_release(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], answer: Any
-) -> None:
+def test_an_account_function_of_another_release(master: FakeMaster, aws: StandIn, here: Here, answer: Any) -> None:
     aws.account_function = lambda _: answer
-    assert "run `cloudpar deploy` again" in failed(capsys, ["deploy", "--yes"], 1)
+    assert "run `cloudpar deploy` again" in here.error("deploy", "--yes", code=1)
 
 
-def test_no_worker_comes_for_the_first_map(
-    master: FakeMaster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_worker_comes_for_the_first_map(master: FakeMaster, here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     master.automatic = False
     monkeypatch.setattr("cloudpar.cli.first_use.FIRST_MAP_S", 0.0)
-    assert "cloudpar status" in failed(capsys, ["deploy", "--yes"])
+    assert "cloudpar status" in here.error("deploy", "--yes")
 
 
 def _answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:

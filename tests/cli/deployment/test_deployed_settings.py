@@ -12,7 +12,8 @@ import pytest
 
 from cli.deployment.conftest import TEMPLATE, outputs
 from cli.deployment.stand_in import NAME, StandIn
-from cli.deployment.test_deploy import cdk_calls, failed
+from cli.deployment.test_deploy import cdk_calls
+from cli.here import Here
 from cloudpar.cli.application import run
 from sdk.fake_master import FakeMaster
 
@@ -21,11 +22,6 @@ QUIETLY = ["deploy", "--yes", "--no-first-map"]
 
 def deploy(*options: str) -> None:
     assert run([*QUIETLY, *options]) == 0
-
-
-def refused(capsys: pytest.CaptureFixture[str], *options: str, code: int = 8) -> str:
-    capsys.readouterr()
-    return failed(capsys, [*QUIETLY, *options], code)
 
 
 def context(aws: StandIn) -> set[str]:
@@ -59,11 +55,9 @@ def test_restored_tables_stay_in_use(master: FakeMaster, aws: StandIn) -> None:
     }  # fmt: skip
 
 
-def test_each_difference_is_shown(master: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_difference_is_shown(master: FakeMaster, here: Here) -> None:
     deploy("--set", "maxInstances=5", "--set", "dashboard=true", "--set", "zones=2")
-    capsys.readouterr()
-    assert run([*QUIETLY, "--json", "--set", "maxInstances=8", "--set", "volumeGib=30", "--unset", "dashboard"]) == 0
-    out, err = capsys.readouterr()
+    out, err = here(*QUIETLY, "--json", "--set", "maxInstances=8", "--set", "volumeGib=30", "--unset", "dashboard")
     assert json.loads(out)["changes"] == [
         {"name": "dashboard", "before": "true", "after": None},
         {"name": "maxInstances", "before": "5", "after": "8"},
@@ -83,12 +77,12 @@ def test_a_file_holds_all_settings(master: FakeMaster, aws: StandIn, file: Path)
 
 
 def test_what_a_file_does_not_name_any_more_is_refused_until_it_is_unset(
-    master: FakeMaster, aws: StandIn, file: Path, capsys: pytest.CaptureFixture[str]
+    master: FakeMaster, aws: StandIn, file: Path, here: Here
 ) -> None:
     deploy("--set", "alarmEmail=ops@example.com", "--set", "maxInstances=5")
     file.write_text("maxInstances = 6\n")
     calls = len(cdk_calls(aws))
-    error = refused(capsys, "--config", str(file))
+    error = here.error(*QUIETLY, "--config", str(file))
     assert f"{NAME} has alarmEmail=ops@example.com, which the file does not name" in error
     assert "--unset alarmEmail" in error
     assert len(cdk_calls(aws)) == calls
@@ -100,11 +94,11 @@ def test_what_a_file_does_not_name_any_more_is_refused_until_it_is_unset(
 
 @pytest.mark.parametrize("options", [("--set", "zones=2"), ("--config", "FILE")])
 def test_one_setting_cannot_be_set_and_unset(
-    master: FakeMaster, file: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, str]
+    master: FakeMaster, file: Path, here: Here, options: tuple[str, str]
 ) -> None:
     file.write_text("zones = 2\n")
     named = [str(file) if each == "FILE" else each for each in options]
-    assert "zones: set and unset at once" in refused(capsys, *named, "--unset", "zones", code=2)
+    assert "zones: set and unset at once" in here.error(*QUIETLY, *named, "--unset", "zones", code=2)
 
 
 @pytest.mark.parametrize(
@@ -118,14 +112,14 @@ def test_one_setting_cannot_be_set_and_unset(
     ],
 )
 def test_a_file_that_holds_something_else_is_refused(
-    master: FakeMaster, file: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+    master: FakeMaster, file: Path, here: Here, text: str, words: str
 ) -> None:
     file.write_text(text)
-    assert words in refused(capsys, "--config", str(file), code=2)
+    assert words in here.error(*QUIETLY, "--config", str(file), code=2)
 
 
-def test_a_file_that_is_not_there_is_named(master: FakeMaster, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"{file} cannot be read: No such file" in refused(capsys, "--config", str(file), code=2)
+def test_a_file_that_is_not_there_is_named(master: FakeMaster, file: Path, here: Here) -> None:
+    assert f"{file} cannot be read: No such file" in here.error(*QUIETLY, "--config", str(file), code=2)
 
 
 def of_0_2_0(**resources: Any) -> dict[str, Any]:
@@ -135,7 +129,7 @@ def of_0_2_0(**resources: Any) -> dict[str, Any]:
 
 
 def test_the_settings_of_an_earlier_releases_stack_are_asked_for_once(
-    master: FakeMaster, aws: StandIn, file: Path, capsys: pytest.CaptureFixture[str]
+    master: FakeMaster, aws: StandIn, file: Path, here: Here
 ) -> None:
     aws.deploy(outputs(master.endpoint))
     mail = {"Type": "AWS::SNS::Subscription", "Properties": {"Endpoint": "ops@example.com"}}
@@ -143,27 +137,25 @@ def test_the_settings_of_an_earlier_releases_stack_are_asked_for_once(
     there["Outputs"]["PackageTable"]["Value"] = "restored-packages"
     there["Outputs"]["AccountTable"]["Value"] = "restored-accounts"
     aws.deployed = there
-    error = refused(capsys, "--set", "maxInstances=5")
+    error = here.error(*QUIETLY, "--set", "maxInstances=5")
     assert "by a release that did not keep its settings" in error
     known = "accountTable=restored-accounts, alarmEmail=ops@example.com, dashboard=true, packageTable=restored-packages"
     assert known in error
     file.write_text("maxInstances = 5\n")
-    assert f"{NAME} has {known}" in refused(capsys, "--config", str(file))
+    assert f"{NAME} has {known}" in here.error(*QUIETLY, "--config", str(file))
     file.write_text('packageTable = "restored-packages"\naccountTable = "restored-accounts"\ndashboard = true\n')
     deploy("--config", str(file), "--unset", "alarmEmail")
     deploy("--set", "maxInstances=5")
     assert kept(aws).keys() == {"packageTable", "accountTable", "dashboard", "maxInstances"}
 
 
-def test_other_tables_are_refused_unless_they_are_named(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_tables_are_refused_unless_they_are_named(master: FakeMaster, aws: StandIn, here: Here) -> None:
     """This happens when a release gives the stack's own table another name."""
     deploy()
     there = aws.deployed
     there["Outputs"]["AccountTable"] = {"Value": {"Ref": "OldAccounts"}}
     aws.deployed = there
-    error = refused(capsys)
+    error = here.error(*QUIETLY)
     assert "another table for its output AccountTable (its own OldAccounts now, its own Accounts then)" in error
     assert "--set accountTable=NAME" in error
     assert [call for call in cdk_calls(aws) if "prepare-change-set" in call] == []
@@ -191,11 +183,11 @@ def change(action: str, name: str, kind: str, **more: str) -> dict[str, Any]:
     ],
 )
 def test_a_deployment_that_would_take_data_is_refused_and_changes_nothing(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str], found: dict[str, Any], fate: str
+    master: FakeMaster, aws: StandIn, here: Here, found: dict[str, Any], fate: str
 ) -> None:
     deploy()
     aws.changes = [found]
-    error = refused(capsys, "--set", "zones=2")
+    error = here.error(*QUIETLY, "--set", "zones=2")
     assert "nothing was changed" in error
     assert f"T ({found['ResourceType']}: " in error
     assert fate in error
@@ -204,9 +196,7 @@ def test_a_deployment_that_would_take_data_is_refused_and_changes_nothing(
     assert kept(aws) == {}
 
 
-def test_resources_that_are_deleted_are_shown_first(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_resources_that_are_deleted_are_shown_first(master: FakeMaster, aws: StandIn, here: Here) -> None:
     deploy("--set", "dashboard=true")
     aws.changes = [
         change("Remove", "Board", "AWS::CloudWatch::Dashboard"),
@@ -214,9 +204,8 @@ def test_resources_that_are_deleted_are_shown_first(
         change("Add", "New", "AWS::SNS::Topic"),
         change("Modify", "Host", "AWS::EC2::LaunchTemplate", Replacement="True"),
     ]
-    capsys.readouterr()
-    deploy("--unset", "dashboard")
-    shown = [line for line in capsys.readouterr().err.splitlines() if "Board" in line or "Host" in line]
+    _, err = here(*QUIETLY, "--unset", "dashboard")
+    shown = [line for line in err.splitlines() if "Board" in line or "Host" in line]
     assert [line.split("│")[3].strip() for line in shown] == ["deleted", "replaced by a new one"]
 
 
@@ -227,7 +216,7 @@ def test_a_deployment_without_changes_executes_nothing(master: FakeMaster, aws: 
 
 
 def test_a_failed_deployment_ends_with_the_reason_of_the_resource_that_failed_first(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
+    master: FakeMaster, aws: StandIn, here: Here
 ) -> None:
     deploy()
     aws.happen(("Old", "AWS::SQS::Queue", "UPDATE_FAILED", "of an earlier deployment"))
@@ -235,21 +224,19 @@ def test_a_failed_deployment_ends_with_the_reason_of_the_resource_that_failed_fi
         "Cloudpar-dev failed\n    at new Fleet (fleet.ts:1)\n  ...node internals...\n"
     )
     alarm = "AWS::CloudWatch::Alarm"
-    error = refused(capsys, "--set", "zones=2")
+    error = here.error(*QUIETLY, "--set", "zones=2")
     assert error.endswith("cdk deploy failed (exit status 1): Cloudpar-dev failed")
     aws.happen_in_failure(
         ("Grow", alarm, "CREATE_FAILED", "metric math is not supported"),
         ("Tasks", "AWS::SQS::Queue", "CREATE_FAILED", "Resource creation cancelled"),
         (NAME, "AWS::CloudFormation::Stack", "UPDATE_ROLLBACK_FAILED", "failed to create: [Grow]"),
     )
-    error = refused(capsys, "--set", "zones=2")
+    error = here.error(*QUIETLY, "--set", "zones=2")
     assert error.endswith(f"{NAME} is as it was before: Grow ({alarm}): metric math is not supported")
 
 
-def test_a_failed_first_deployment_ends_with_the_reason_too(
-    master: FakeMaster, aws: StandIn, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_first_deployment_ends_with_the_reason_too(master: FakeMaster, aws: StandIn, here: Here) -> None:
     (aws.folder / "fail-deploy").write_text("Cloudpar-dev failed\n")
     aws.happen_in_failure(("Group", "AWS::AutoScaling::AutoScalingGroup", "CREATE_FAILED", "no such role"))
-    error = refused(capsys)
+    error = here.error(*QUIETLY)
     assert error.endswith(f"{NAME} was not made: Group (AWS::AutoScaling::AutoScalingGroup): no such role")

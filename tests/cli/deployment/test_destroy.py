@@ -1,14 +1,13 @@
 """`cloudpar destroy` prints what remains before it deletes the stack."""
 
 import io
-import json
 
 import boto3
 import pytest
 
 from cli.deployment.conftest import outputs
 from cli.deployment.stand_in import StandIn
-from cloudpar.cli.application import run
+from cli.here import Here
 from cloudpar.deployment import buckets, profile
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.profile import Profile
@@ -27,11 +26,10 @@ def deployed(aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return aws
 
 
-def test_it_prints_what_remains_and_deletes_the_stack(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_what_remains_and_deletes_the_stack(deployed: StandIn, here: Here) -> None:
     profile.write(Profile("https://pool.example", "token"))
     deployed.deletion = ["DELETE_IN_PROGRESS", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]
-    assert run(["destroy", "--yes"]) == 0
-    out, err = capsys.readouterr()
+    out, err = here("destroy", "--yes")
     for words in ("packages", "blobs", "arn:token", "aws s3 rb --force s3://blobs", "USD a month", "DELETE_COMPLETE"):
         assert words in err
     assert "what is left costs 0.40 USD a month" in out
@@ -39,9 +37,8 @@ def test_it_prints_what_remains_and_deletes_the_stack(deployed: StandIn, capsys:
     assert deployed.calls.count("DeleteStack") == 1
 
 
-def test_json(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["destroy", "--yes", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_json(deployed: StandIn, here: Here) -> None:
+    found = here.json("destroy", "--yes")
     assert [(each["name"], each["size_bytes"]) for each in found["left"]] == [
         ("blobs", None), ("packages", 0), ("arn:token", None)
     ]  # fmt: skip
@@ -49,75 +46,66 @@ def test_json(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["profile"] is None
 
 
-def test_another_pools_profile_stays(deployed: StandIn) -> None:
+def test_another_pools_profile_stays(deployed: StandIn, here: Here) -> None:
     profile.write(Profile("https://other.example", "token"))
-    assert run(["destroy", "--yes"]) == 0
+    here("destroy", "--yes")
     assert profile.read() == Profile("https://other.example", "token")
 
 
-def test_nothing_happens_without_a_yes(
-    deployed: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_happens_without_a_yes(deployed: StandIn, monkeypatch: pytest.MonkeyPatch, here: Here) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    assert run(["destroy"]) == 130
-    assert "What outlives the stack" in capsys.readouterr().err
+    assert "What outlives the stack" in here("destroy", code=130).err
     assert "DeleteStack" not in deployed.calls
 
 
-def test_without_retained_resources_no_resource_remains(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_retained_resources_no_resource_remains(deployed: StandIn, here: Here) -> None:
     deployed.template = {"Resources": {"Tasks": {"Type": "AWS::SQS::Queue"}}}
-    assert run(["destroy", "--yes"]) == 0
-    assert "Nothing stays" in capsys.readouterr().err
+    assert "Nothing stays" in here("destroy", "--yes").err
 
 
-def test_the_key_of_accounts_keys_stays(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_key_of_accounts_keys_stays(deployed: StandIn, here: Here) -> None:
     """The functions made it, so it is in no template."""
     name = "/cloudpar/dev/accounts-key"
     boto3.client("ssm", "us-east-1").put_parameter(Name=name, Value="x", Type="SecureString")
-    assert run(["destroy", "--yes", "--json"]) == 0
-    left = json.loads(capsys.readouterr().out)["left"][-1]
+    left = here.json("destroy", "--yes")["left"][-1]
     assert (left["name"], left["usd"]) == (name, 0.0)
     assert left["delete"] == f"aws ssm delete-parameter --name {name} --region us-east-1"
 
 
-def test_secrets_with_users_tokens_stay(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_secrets_with_users_tokens_stay(deployed: StandIn, here: Here) -> None:
     secrets = boto3.client("secretsmanager", "us-east-1")
     for name, stack in {"ada": "Cloudpar-dev", "bob": "Cloudpar-dev-2"}.items():
         secrets.create_secret(Name=name, SecretString="x", Tags=[{"Key": "cloudpar:stack", "Value": stack}])
-    assert run(["destroy", "--yes", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = here.json("destroy", "--yes")
     assert [each["name"] for each in found["left"]][-2:] == ["arn:token", "ada"]
     assert found["left_usd_month"] == 0.8
 
 
-def test_images_of_the_worker_stay(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_of_the_worker_stay(deployed: StandIn, here: Here) -> None:
     deployed.images = [400_000_000, 350_000_000]
-    assert run(["destroy", "--yes", "--json"]) == 0
-    left = json.loads(capsys.readouterr().out)["left"][-1]
+    left = here.json("destroy", "--yes")["left"][-1]
     assert (left["type"], left["size_bytes"]) == ("AWS::ECR::Repository", 750_000_000)
     assert left["usd"] == pytest.approx(0.075)
 
 
 @pytest.mark.parametrize("template", [{}, {"TemplateBody": ""}])
-def test_a_stack_of_which_nothing_was_made_yet(deployed: StandIn, template: dict[str, str]) -> None:
+def test_a_stack_of_which_nothing_was_made_yet(deployed: StandIn, template: dict[str, str], here: Here) -> None:
     deployed.deploy({}, "REVIEW_IN_PROGRESS")
     deployed.retained = {}
     deployed.answer("GetTemplate", template)
-    assert run(["destroy", "--yes"]) == 0
+    here("destroy", "--yes")
     assert deployed.calls.count("DeleteStack") == 1
 
 
-def test_a_protected_stack_is_an_error(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_protected_stack_is_an_error(deployed: StandIn, here: Here) -> None:
     deployed.protected = True
-    assert run(["destroy", "--yes"]) == 8
-    assert "--no-enable-termination-protection --stack-name Cloudpar-dev" in capsys.readouterr().err
+    assert "--no-enable-termination-protection --stack-name Cloudpar-dev" in here("destroy", "--yes", code=8).err
     assert "DeleteStack" not in deployed.calls
 
 
-def test_a_stack_that_cannot_be_deleted_is_an_error(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_that_cannot_be_deleted_is_an_error(deployed: StandIn, here: Here) -> None:
     deployed.deletion = ["DELETE_FAILED", "DELETE_FAILED"]
-    assert run(["destroy", "--yes"]) == 8
-    assert "could not be deleted" in capsys.readouterr().err.splitlines()[-1]
+    assert "could not be deleted" in here("destroy", "--yes", code=8).err.splitlines()[-1]
 
 
 @pytest.fixture
@@ -140,30 +128,28 @@ def objects(name: str) -> int:
 
 
 def test_a_bucket_that_goes_is_emptied_first(
-    deployed: StandIn, bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    deployed: StandIn, bucket: str, monkeypatch: pytest.MonkeyPatch, here: Here
 ) -> None:
     monkeypatch.setattr("cloudpar.deployment.buckets.BATCH", 2)
-    assert run(["destroy", "--yes"]) == 0
-    assert "3 objects of blobs deleted" in capsys.readouterr().err
+    assert "3 objects of blobs deleted" in here("destroy", "--yes").err
     assert objects(bucket) == 0
 
 
-def test_a_bucket_that_was_written_meanwhile_is_emptied_again(deployed: StandIn, bucket: str) -> None:
+def test_a_bucket_that_was_written_meanwhile_is_emptied_again(deployed: StandIn, bucket: str, here: Here) -> None:
     deployed.deletion = ["DELETE_FAILED", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]
-    assert run(["destroy", "--yes"]) == 0
+    here("destroy", "--yes")
     assert deployed.calls.count("DeleteStack") == 2
 
 
-def test_a_bucket_that_stays_keeps_its_objects(deployed: StandIn) -> None:
+def test_a_bucket_that_stays_keeps_its_objects(deployed: StandIn, here: Here) -> None:
     fill("blobs", 1)
-    assert run(["destroy", "--yes"]) == 0
+    here("destroy", "--yes")
     assert objects("blobs") == 1
 
 
-def test_objects_that_may_not_be_deleted(deployed: StandIn, bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_objects_that_may_not_be_deleted(deployed: StandIn, bucket: str, here: Here) -> None:
     deployed.undeletable = "data/1"
-    assert run(["destroy", "--yes"]) == 8
-    assert "data/1: Access Denied" in capsys.readouterr().err.splitlines()[-1]
+    assert "data/1: Access Denied" in here("destroy", "--yes", code=8).err.splitlines()[-1]
     assert "DeleteStack" not in deployed.calls
 
 
@@ -178,5 +164,5 @@ def test_a_bucket_that_is_gone(aws: StandIn) -> None:
     assert buckets.empty(Aws(), "gone") == 0
 
 
-def test_an_unknown_stack_is_an_error(aws: StandIn) -> None:
-    assert run(["destroy", "--yes"]) == 5
+def test_an_unknown_stack_is_an_error(aws: StandIn, here: Here) -> None:
+    here("destroy", "--yes", code=5)

@@ -9,7 +9,7 @@ import pytest
 from cli.deployment.conftest import outputs
 from cli.deployment.stand_in import NAME, StandIn
 from cli.deployment.test_status import deployed
-from cloudpar.cli.application import run
+from cli.here import Here
 from cloudpar.deployment import profile
 from cloudpar.deployment.profile import Profile
 from sdk.fake_master import TOKEN, FakeMaster
@@ -28,15 +28,13 @@ def well(deployed: StandIn) -> Iterator[FakeMaster]:
         yield running
 
 
-def examine(capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, dict[str, Any]]:
-    capsys.readouterr()
-    assert run(["doctor", "--stack", NAME, "--json"]) == code
-    return {each["what"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
+def examine(here: Here, code: int = 0) -> dict[str, dict[str, Any]]:
+    return {each["what"]: each for each in here.json("doctor", "--stack", NAME, code=code)["findings"]}
 
 
-def test_a_healthy_deployment_is_ok(well: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_healthy_deployment_is_ok(well: FakeMaster, here: Here) -> None:
     profile.write(Profile(well.endpoint, TOKEN))
-    found = examine(capsys)
+    found = examine(here)
     names = ("Python", "stack", "settings", "master", "endpoint", "clock", "profile", "workers")
     assert {name: found[name]["verdict"] for name in names} == dict.fromkeys(names, "ok")
     assert found["settings"]["detail"] == "maxInstances=5"
@@ -44,67 +42,54 @@ def test_a_healthy_deployment_is_ok(well: FakeMaster, capsys: pytest.CaptureFixt
     assert well.seen["start_tasks"] == 0
 
 
-def test_the_pool_that_programs_use_instead_is_named(well: FakeMaster, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "programs here start pools on this machine" in examine(capsys)["profile"]["detail"]
+def test_the_pool_that_programs_use_instead_is_named(well: FakeMaster, here: Here) -> None:
+    assert "programs here start pools on this machine" in examine(here)["profile"]["detail"]
     profile.write(Profile("https://other.example", TOKEN))
-    found = examine(capsys)["profile"]
+    found = examine(here)["profile"]
     assert found["verdict"] == "missing"
     assert "use https://other.example: `cloudpar deploy --activate`" in found["detail"]
 
 
-def test_an_endpoint_that_does_not_answer_is_bad(
-    deployed: StandIn, well: FakeMaster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_endpoint_that_does_not_answer_is_bad(deployed: StandIn, well: FakeMaster, here: Here) -> None:
     deployed.deploy(outputs("http://127.0.0.1:9"))
-    found = examine(capsys, 1)
+    found = examine(here, 1)
     assert found["endpoint"]["verdict"] == "bad"
     assert "http://127.0.0.1:9 does not answer this machine" in found["endpoint"]["detail"]
     assert found["master"]["verdict"] == "ok"
 
 
-def test_a_failed_launch_has_awss_reason(
-    deployed: StandIn, well: FakeMaster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_launch_has_awss_reason(deployed: StandIn, well: FakeMaster, here: Here) -> None:
     deployed.group = {"MaxSize": 4, "DesiredCapacity": 1, "Instances": []}
     deployed.activities = [
         {"Description": "Launching a new EC2 instance.", "StatusCode": "Failed", "StatusMessage": "No spot capacity."}
     ]
-    found = examine(capsys, 1)["workers"]
+    found = examine(here, 1)["workers"]
     assert (found["verdict"], "AWS says: No spot capacity." in found["detail"]) == ("bad", True)
 
 
-def test_an_account_function_that_fails_is_bad(
-    deployed: StandIn, well: FakeMaster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_account_function_that_fails_is_bad(deployed: StandIn, well: FakeMaster, here: Here) -> None:
     deployed.account_function = lambda _: RuntimeError("no table")
-    found = examine(capsys, 1)["master"]
+    found = examine(here, 1)["master"]
     assert (found["verdict"], "failed: no table" in found["detail"]) == ("bad", True)
 
 
-def test_a_stack_of_an_earlier_release_keeps_no_settings(
-    deployed: StandIn, well: FakeMaster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stack_of_an_earlier_release_keeps_no_settings(deployed: StandIn, well: FakeMaster, here: Here) -> None:
     deployed.deployed = deployed.template
-    found = examine(capsys)["settings"]
+    found = examine(here)["settings"]
     assert (found["verdict"], "cloudpar deploy --config FILE" in found["detail"]) == ("missing", True)
 
 
-def test_a_stack_that_was_never_made_whole_says_what_to_do(
-    deployed: StandIn, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stack_that_was_never_made_whole_says_what_to_do(deployed: StandIn, here: Here) -> None:
     deployed.deploy({}, "ROLLBACK_COMPLETE")
-    found = examine(capsys, 1)
+    found = examine(here, 1)
     assert "run `cloudpar destroy --env dev" in found["stack"]["detail"]
     assert "master" not in found
 
 
-def test_an_unknown_stack_is_reported(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "there is no stack Cloudpar-dev in us-east-1" in examine(capsys, 1)["stack"]["detail"]
+def test_an_unknown_stack_is_reported(aws: StandIn, here: Here) -> None:
+    assert "there is no stack Cloudpar-dev in us-east-1" in examine(here, 1)["stack"]["detail"]
 
 
 @pytest.mark.parametrize("other", [("--token", "t"), ("--endpoint", "http://127.0.0.1:9"), ("--data", "folder")])
-def test_a_stack_beside_another_master_is_refused(
-    aws: StandIn, capsys: pytest.CaptureFixture[str], other: tuple[str, str]
-) -> None:
-    assert run(["doctor", "--stack", NAME, *other]) == 2
-    assert f"leave out {other[0]}, or --stack" in capsys.readouterr().err
+def test_a_stack_beside_another_master_is_refused(aws: StandIn, here: Here, other: tuple[str, str]) -> None:
+    assert f"leave out {other[0]}, or --stack" in here("doctor", "--stack", NAME, *other, code=2).err

@@ -1,6 +1,5 @@
 """`cloudpar status` prints AWS's state of a deployment."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from cli.deployment.conftest import outputs
 from cli.deployment.stand_in import NAME, StandIn
-from cloudpar.cli.application import run
+from cli.here import Here
 from cloudpar.deployment import fleet
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.fleet import Fleet
@@ -35,18 +34,12 @@ def deployed(aws: StandIn) -> StandIn:
     return aws
 
 
-def status(capsys: pytest.CaptureFixture[str]) -> Any:
-    capsys.readouterr()
-    assert run(["status", "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
 def want(instances: int) -> None:
     boto3.client("autoscaling", "us-east-1").set_desired_capacity(AutoScalingGroupName=GROUP, DesiredCapacity=instances)
 
 
-def test_status_of_a_fleet_at_zero_instances(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    found = status(capsys)
+def test_status_of_a_fleet_at_zero_instances(deployed: StandIn, here: Here) -> None:
+    found = here.json("status")
     assert found["fix"] is None
     assert (found["stack"], found["state"], found["region"]) == (NAME, "CREATE_COMPLETE", "us-east-1")
     assert found["fleet"] == {
@@ -58,12 +51,12 @@ def test_status_of_a_fleet_at_zero_instances(deployed: StandIn, capsys: pytest.C
     assert found["usd_hour_total"] == pytest.approx(hour["idle"], abs=1e-4)
 
 
-def test_status_of_a_running_fleet(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_of_a_running_fleet(deployed: StandIn, here: Here) -> None:
     want(2)
     boto3.client("sqs", "us-east-1").send_message(
         QueueUrl=deployed_url("tasks"), MessageBody="x", MessageGroupId="g", MessageDeduplicationId="g"
     )
-    found = status(capsys)
+    found = here.json("status")
     assert (found["fleet"]["running"], found["fleet"]["starting"]) == (2, 0)
     assert found["queue"]["waiting"] == 1
     for instance in found["fleet"]["instances"]:
@@ -71,8 +64,7 @@ def test_status_of_a_running_fleet(deployed: StandIn, capsys: pytest.CaptureFixt
         assert instance["usd"] == 0.0725
     assert found["usd_hour"]["instances"] == pytest.approx(0.145)
     assert found["usd_hour"]["volumes"] == pytest.approx(2 * 30 * 0.08 / 730)  # the template's 30 GiB
-    assert run(["status"]) == 0
-    out = capsys.readouterr().out
+    out = here("status").out
     for words in ("2 instances; wanted 2, at most 4", "chunks: 1 wait", "on demand", "USD an hour"):
         assert words in out
 
@@ -81,14 +73,13 @@ def deployed_url(name: str) -> str:
     return str(boto3.client("sqs", "us-east-1").get_queue_url(QueueName=f"{name}.fifo")["QueueUrl"])
 
 
-def test_the_reason_why_no_instance_starts_is_shown(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reason_why_no_instance_starts_is_shown(deployed: StandIn, here: Here) -> None:
     deployed.group = {"DesiredCapacity": 2, "MaxSize": 4, "Instances": []}
     deployed.activities = [activity("Failed", "We currently do not have sufficient c7g.large capacity.")]
-    found = status(capsys)
+    found = here.json("status")
     assert (found["fleet"]["running"], found["fleet"]["starting"]) == (0, 2)
     assert found["fleet"]["reason"] == "We currently do not have sufficient c7g.large capacity."
-    assert run(["status"]) == 0
-    assert "AWS says: We currently" in capsys.readouterr().out
+    assert "AWS says: We currently" in here("status").out
 
 
 def test_spot_instances_at_their_prices_now(deployed: StandIn) -> None:
@@ -135,46 +126,37 @@ def test_the_newest_launch_counts(activities: list[dict[str, Any]], reason: str 
         ("REVIEW_IN_PROGRESS", "nothing of it was made yet: run `cloudpar deploy --env dev --region us-east-1`"),
     ],
 )
-def test_a_stack_without_a_pool_says_what_to_do(
-    aws: StandIn, capsys: pytest.CaptureFixture[str], state: str, fix: str
-) -> None:
+def test_a_stack_without_a_pool_says_what_to_do(aws: StandIn, here: Here, state: str, fix: str) -> None:
     """The endpoint does not answer, and the template does not list the remaining resources that cost money."""
     gone = "https://sqs.us-east-1.amazonaws.com/123456789012/gone.fifo"
     aws.deploy(outputs() | {"QueueUrl": gone, "DeadLetterQueueUrl": gone, "FleetGroup": GROUP}, state)
-    found = status(capsys)
+    found = here.json("status")
     assert (found["state"], fix in found["fix"]) == (state, True)
     assert {found[each] for each in ("fleet", "queue", "endpoint", "usd_hour", "usd_hour_total")} == {None}
-    assert run(["status"]) == 0
-    out = capsys.readouterr().out
+    out = here("status").out
     assert f"us-east-1: {state}\n" in out
     assert fix in out
     assert "costs   " not in out
 
 
-def test_instances_that_a_failed_deletion_left_are_shown(deployed: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_instances_that_a_failed_deletion_left_are_shown(deployed: StandIn, here: Here) -> None:
     want(1)
     deployed.deploy(outputs() | {"FleetGroup": GROUP}, "DELETE_FAILED")
-    assert run(["status"]) == 0
-    assert "1 instance; wanted 1" in capsys.readouterr().out
+    assert "1 instance; wanted 1" in here("status").out
 
 
-def test_an_unknown_stack_is_an_error(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["status", "--env", "staging"]) == 5
-    assert "there is no stack Cloudpar-staging in us-east-1" in capsys.readouterr().err
+def test_an_unknown_stack_is_an_error(aws: StandIn, here: Here) -> None:
+    assert "there is no stack Cloudpar-staging in us-east-1" in here("status", "--env", "staging", code=5).err
 
 
-def test_a_missing_permission_is_an_error(aws: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_permission_is_an_error(aws: StandIn, here: Here) -> None:
     aws.refusals["DescribeStacks"] = ("AccessDenied", "User is not authorized")
-    assert run(["status"]) == 8
-    err = capsys.readouterr().err
+    err = here("status", code=8).err
     assert "may not call cloudformation:DescribeStacks" in err
     assert err.count("\n") == 1
 
 
-def test_an_aws_that_does_not_answer_is_an_error(
-    home: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_aws_that_does_not_answer_is_an_error(home: Any, monkeypatch: pytest.MonkeyPatch, here: Here) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setattr("cloudpar.deployment.aws.ATTEMPTS", 1)
-    assert run(["status"]) == 8
-    assert "cloudformation does not answer in us-east-1" in capsys.readouterr().err
+    assert "cloudformation does not answer in us-east-1" in here("status", code=8).err
