@@ -1,5 +1,6 @@
 """Clusters that `cloudpar up` starts, as an operator starts them."""
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
+
+
+@pytest.fixture
+def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Make a home in which nothing is configured."""
+    for name in [name for name in os.environ if name.startswith(("CLOUDPAR_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture

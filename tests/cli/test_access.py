@@ -7,15 +7,9 @@ from cloudpar.cli.access import connect_admin, connect_user
 from cloudpar.cli.data_folder import default_folder, read_connection
 from cloudpar.errors import ConfigurationError
 
+pytestmark = pytest.mark.usefixtures("unconfigured")
+
 FILE = {"endpoint": "http://127.0.0.1:1", "token": "user", "worker_token": "worker", "admin_token": "admin"}
-
-
-@pytest.fixture(autouse=True)
-def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Make a home in which nothing is configured."""
-    for name in ("CLOUDPAR_ENDPOINT", "CLOUDPAR_TOKEN", "CLOUDPAR_PROFILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,15 +10,9 @@ from cli.here import Here
 from cloudpar.cli.application import application
 from cloudpar.cli.version import TEXT
 
+pytestmark = pytest.mark.usefixtures("unconfigured")
+
 UNUSED = "http://127.0.0.1:1"
-
-
-@pytest.fixture(autouse=True)
-def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Make a home in which nothing is configured."""
-    for name in ("ENDPOINT", "TOKEN", "ADMIN_TOKEN", "WORKER_TOKEN", "PROFILE"):
-        monkeypatch.delenv(f"CLOUDPAR_{name}", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,6 @@ def test_only_the_admin_token_administers_accounts(cluster: Up, role: str) -> No
     assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
 
 
-def test_an_unknown_account_is_not_found(cluster: Up) -> None:
-    for command in (["grant", "unknown", "1h"], ["revoke", "unknown"]):
-        assert cloudpar("account", *command, *cluster.admin()).returncode == 5
-
-
 def test_a_package_while_it_runs_and_after_its_cancellation(cluster: Up, tmp_path: Path) -> None:
     with cluster.pool() as pool:
         running, never = pipe(tmp_path / "running"), pipe(tmp_path / "never")

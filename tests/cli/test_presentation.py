@@ -1,9 +1,9 @@
 """Names that users choose are shown as they are in an operator's terminal, and have no effect on it."""
 
 import pytest
-from rich.console import Console
 from rich.table import Table
 
+from cli.drawing import drawn
 from cloudpar.cli.package_tables import id_chars
 from cloudpar.cli.package_tables import packages as package_table
 from cloudpar.cli.presentation import account_table, console
@@ -12,13 +12,6 @@ from cloudpar_protocol.client_messages import PackageSummary, Progress
 
 HOSTILE = "[/red]\x1b[31mRED\x1b]0;title\x1b\\\u202e\nrow"
 SHOWN = "[/red]?[31mRED?]0;title?\\??row"
-
-
-def drawn(table: Table) -> str:
-    console = Console(width=200)
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
 
 
 def packages(name: str) -> Table:
@@ -52,10 +45,7 @@ def listed(columns: int, names: dict[str, str] | None) -> list[str]:
         )
         for number in (1, 2)
     ]  # fmt: skip
-    console = Console(width=columns)
-    with console.capture() as capture:
-        console.print(package_table(found, names, columns))
-    return capture.get().splitlines()[1:]
+    return drawn(package_table(found, names, columns), columns).splitlines()[1:]
 
 
 @pytest.mark.parametrize("names", [None, {"a" * 16: "an account with a long name"}])

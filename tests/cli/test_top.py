@@ -3,8 +3,8 @@
 from typing import Any
 
 from msgspec.structs import replace
-from rich.console import Console
 
+from cli.drawing import drawn
 from cloudpar.cli.presentation import age
 from cloudpar.cli.top import ROWS, Snapshot, draw, take
 from cloudpar_protocol.account_messages import Account
@@ -27,17 +27,14 @@ def snapshot(at: float, packages: list[PackageSummary]) -> Snapshot:
 
 
 def text(now: Snapshot, before: Snapshot | None = None, *, width: int = 160) -> str:
-    console = Console(width=width)
-    with console.capture() as capture:
-        console.print(draw(now, before))
-    return capture.get()
+    return drawn(draw(now, before), width)
 
 
 def test_packages_and_quota_are_shown() -> None:
-    drawn = text(snapshot(10.0, [package(1, "running", 250)]))
+    shown = text(snapshot(10.0, [package(1, "running", 250)]))
     for word in ("pack-1", "running", "1,000", "25 %", "1m 30s", "Ada", "1h", "58m", "1 running, 2 executors"):
-        assert word in drawn
-    assert "tasks/s" not in drawn
+        assert word in shown
+    assert "tasks/s" not in shown
 
 
 def test_the_rate_is_that_since_the_last_snapshot() -> None:
@@ -74,10 +71,10 @@ def test_the_largest_figures_fit_80_columns() -> None:
         for number in (1, 2)
     ]  # fmt: skip
     now = Snapshot(at=10.0, endpoint="http://127.0.0.1:8642", executors=999, packages=packages, accounts=accounts)
-    drawn = text(now, width=80)
+    shown = text(now, width=80)
     for word in ("11111111", "somewhat", "10,000,000", "10 %", "99,999", "999", "4d 3h", "a_func", "left"):
-        assert word in drawn
-    rows = [line for line in drawn.splitlines() if line.startswith(("11111111", "22222222"))]
+        assert word in shown
+    rows = [line for line in shown.splitlines() if line.startswith(("11111111", "22222222"))]
     assert len(rows) == 4
     assert all(len(row.rstrip()) <= 80 for row in rows)
     assert all("running" in row and row.count("…") <= 2 for row in rows[:2])
@@ -102,9 +99,9 @@ def test_executors_of_an_older_master_are_counted_once() -> None:
 
 def test_running_packages_come_first_when_not_all_fit() -> None:
     ended = [package(number, "completed") for number in range(ROWS)]
-    drawn = text(snapshot(10.0, [*ended, package(99, "running")]))
-    assert "pack-99" in drawn
-    assert f"pack-{ROWS - 1}" not in drawn
+    shown = text(snapshot(10.0, [*ended, package(99, "running")]))
+    assert "pack-99" in shown
+    assert f"pack-{ROWS - 1}" not in shown
 
 
 def test_a_clock_that_is_behind_shows_no_negative_age() -> None:

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from cli.drawing import drawn
 from cli.operation import Up, cloudpar, cloudpar_json, worker
 from cloudpar.cli import set_aside
 from cloudpar.cli.top import Snapshot, draw
@@ -32,19 +32,12 @@ def package(number: int, *unfit: Unfit) -> PackageSummary:
     )  # fmt: skip
 
 
-def lines(drawn: object) -> list[str]:
-    console = Console(width=80)
-    with console.capture() as capture:
-        console.print(drawn)
-    return capture.get().splitlines()
-
-
 def test_the_widest_worker_fits_80_columns() -> None:
     wide = connected(
         1, host="ip-10-20-30-40.eu-central-1.compute.internal", executors=1_000, seen_at=40.0,
         pythons=["3.11", "3.12", "3.13", "3.14"],
     )  # fmt: skip
-    heading, row = lines(worker_table([wide], now=101.4))
+    heading, row = drawn(worker_table([wide], now=101.4), 80).splitlines()
     assert heading.split() == ["worker", "host", "executors", "Python", "seen"]
     for word in ("00000000", "ip-10-20-30-40.eu-centr", "1000", "3.11, 3.12, 3.13, 3.14", "1m 1s ago"):
         assert word in row
@@ -52,7 +45,7 @@ def test_the_widest_worker_fits_80_columns() -> None:
 
 
 def test_a_worker_that_has_not_described_itself_shows_what_is_unknown() -> None:
-    (_, row) = lines(worker_table([ConnectedWorker(worker_id="w", seen_at=100.0)], now=100.0))
+    _, row = drawn(worker_table([ConnectedWorker(worker_id="w", seen_at=100.0)], now=100.0)).splitlines()
     assert row.split() == ["w", "-", "?", "-", "0s", "ago"]
 
 
@@ -78,7 +71,8 @@ def test_packages_name_the_workers_that_are_set_aside_for_them() -> None:
 
 def test_top_shows_why_workers_are_set_aside() -> None:
     now = Snapshot(at=1.0, endpoint="m", executors=1, packages=[package(1, Unfit("a", LACKS))], accounts=[])
-    assert f"set aside on a: {LACKS} (package 11111111)" in [line.rstrip() for line in lines(draw(now))]
+    lines = [line.rstrip() for line in drawn(draw(now), 80).splitlines()]
+    assert f"set aside on a: {LACKS} (package 11111111)" in lines
 
 
 def test_a_master_of_an_earlier_release_gives_a_clear_error() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import cloudpickle
 from msgspec.structs import replace
@@ -44,6 +44,8 @@ from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.seals import package_id as make_id
 
 TOKEN = "a token"
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -307,6 +309,10 @@ class FakeMaster:
                 if stored.id not in self.acknowledged
             ]  # fmt: skip
         return ListPackagesReply(packages=listed[: message.limit])
+
+    def received(self, kind: type[T]) -> list[T]:
+        """Return the requests of a kind so far."""
+        return [message for message in self.messages if isinstance(message, kind)]
 
     def wait_for(self, condition: Callable[[], object]) -> None:
         """Wait until a condition holds; every change of this master notifies."""

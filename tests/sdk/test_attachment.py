@@ -47,18 +47,13 @@ def test_an_attachment_does_not_wait_for_news_of_the_pools_other_packages(master
     master.automatic, master.holds_longer = False, True
     with Pool(master.endpoint, TOKEN) as pool:
         others = pool.map(abs, [-1])
-        master.wait_for(lambda: any(message.hold_s for message in asked(master)))
+        master.wait_for(lambda: any(message.hold_s for message in master.received(AwaitTasks)))
         attached = pool.attach(package_id)
         assert [outcome.value for outcome in attached.outcomes(0)] == [1, 2, 3]
         master.end_all()
         assert attached.results() == [1, 2, 3]
         with pytest.raises(PackageFailed):
             next(others)
-
-
-def asked(master: FakeMaster) -> list[AwaitTasks]:
-    """The requests for news so far."""
-    return [message for message in master.messages if isinstance(message, AwaitTasks)]
 
 
 def test_a_pool_waits_for_an_attachment_that_is_being_read(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:

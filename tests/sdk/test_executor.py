@@ -17,6 +17,7 @@ import pytest
 from cloudpar import Pool
 from cloudpar._pool import submit_batcher
 from cloudpar.errors import TooLarge
+from cloudpar_protocol.client_messages import CancelTasks
 from sdk.fake_master import TOKEN, FakeMaster
 
 
@@ -270,7 +271,7 @@ def test_shutdown_can_cancel_queued_tasks(master: FakeMaster) -> None:
     futures = [pool.submit(abs, number) for number in range(10)]
     pool.shutdown(wait=True, cancel_futures=True)
     assert all(future.cancelled() for future in futures)
-    assert all(message.only_queued for message in master.messages if type(message).__name__ == "CancelTasks")
+    assert all(message.only_queued for message in master.received(CancelTasks))
 
 
 def test_a_dropped_pool_finishes_its_work(master: FakeMaster) -> None:

@@ -18,16 +18,12 @@ from cloudpar_protocol.payloads import BlobRef, InlineData, RangeData, TaskCode
 from sdk.fake_master import FakeMaster
 
 
-def started(master: FakeMaster) -> list[StartTasks]:
-    return [message for message in master.messages if isinstance(message, StartTasks)]
-
-
 def test_a_reference_travels_as_its_name_and_its_data_as_messagepack(master: FakeMaster, pool: Pool) -> None:
     master.automatic = False
     pool.map(reference("math:sqrt"), [1, 2.5])
     pool.map(reference("math:sqrt"), range(10, 0, -2))
     pool.starmap(reference("math:dist"), [([0], [3])])
-    by_items, by_range, by_args = started(master)
+    by_items, by_range, by_args = master.received(StartTasks)
     text = "math:sqrt"
     code = TaskCode(hashlib.sha256(text.encode()).hexdigest(), reference=text)
     assert (by_items.code, by_items.codec, by_items.call, by_items.name) == (code, "msgpack", "value", text)
@@ -38,7 +34,7 @@ def test_a_reference_travels_as_its_name_and_its_data_as_messagepack(master: Fak
 
 def test_functions_beside_references_travel_as_pickles(master: FakeMaster, pool: Pool) -> None:
     assert list(pool.map(abs, [-1])) == [1]
-    (message,) = started(master)
+    (message,) = master.received(StartTasks)
     assert (message.codec, message.code.reference) == ("pickle", None)
 
 

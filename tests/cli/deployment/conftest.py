@@ -54,11 +54,10 @@ TEMPLATE: dict[str, Any] = {
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(unconfigured: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a home with credentials of no real AWS account, from which no network is reached."""
-    for name in list(os.environ):
-        if name.startswith(("AWS_", "CLOUDPAR_", "XDG_")):
-            monkeypatch.delenv(name)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     for name, value in {
         "AWS_ACCESS_KEY_ID": "test",

@@ -186,15 +186,6 @@ def test_only_zones_that_need_no_opt_in_count(aws: StandIn, project: Path) -> No
     }  # fmt: skip
 
 
-def test_zones_that_may_not_be_read_are_no_obstacle(aws: StandIn, project: Path) -> None:
-    aws.refusals["DescribeAvailabilityZones"] = ("UnauthorizedOperation", "no")
-    found = one("zones")
-    assert found.state == "warning"
-    assert "ec2:DescribeAvailabilityZones" in found.fix
-    bootstrapped()
-    look().require()
-
-
 def test_families_that_the_region_lacks_are_left_out(aws: StandIn, project: Path) -> None:
     assert look().settings == []
     aws.lacking = {"c8g", "m8g", "c7a"}
@@ -219,12 +210,6 @@ def test_an_architecture_that_the_region_lacks(aws: StandIn, project: Path) -> N
     assert "nothing is left for arm64" in found.fix
 
 
-def test_instance_types_that_may_not_be_read_are_no_obstacle(aws: StandIn, project: Path) -> None:
-    aws.refusals["DescribeInstanceTypeOfferings"] = ("UnauthorizedOperation", "no")
-    assert one("instance types").state == "warning"
-    assert look().settings == []
-
-
 def test_a_low_lambda_quota_is_a_warning(aws: StandIn, project: Path) -> None:
     aws.quotas["L-B99A9384"] = 10.0
     found = one("Lambda quota")
@@ -237,11 +222,25 @@ def test_a_quota_that_was_never_changed_has_its_default(aws: StandIn, project: P
     assert one("spot quota").found == "5 spot vCPUs: room for 1 of 4 instances"
 
 
-def test_a_quota_that_may_not_be_read_is_no_obstacle(aws: StandIn, project: Path) -> None:
-    aws.refusals["GetServiceQuota"] = ("AccessDeniedException", "no")
-    found = one("spot quota")
-    assert found.state == "warning"
-    assert "service-quotas:GetServiceQuota" in found.fix
+@pytest.mark.parametrize(
+    ("operation", "check", "action"),
+    [
+        ("DescribeAvailabilityZones", "zones", "ec2:DescribeAvailabilityZones"),
+        ("DescribeInstanceTypeOfferings", "instance types", "ec2:DescribeInstanceTypeOfferings"),
+        ("GetServiceQuota", "spot quota", "service-quotas:GetServiceQuota"),
+        ("GetServiceQuota", "Lambda quota", "service-quotas:GetServiceQuota"),
+    ],
+)
+def test_what_may_not_be_looked_up_is_no_obstacle(
+    aws: StandIn, project: Path, operation: str, check: str, action: str
+) -> None:
+    aws.refusals[operation] = ("UnauthorizedOperation", "no")
+    bootstrapped()
+    found = look()
+    found.require()
+    (refused,) = (each for each in found.checks if each.name == check)
+    assert (refused.state, found.settings) == ("warning", [])
+    assert action in refused.fix
 
 
 @pytest.mark.parametrize(

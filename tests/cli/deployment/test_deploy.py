@@ -189,11 +189,7 @@ def test_a_no_changes_nothing(master: FakeMaster, aws: StandIn, monkeypatch: pyt
 
 @pytest.mark.parametrize("stdin", [io.StringIO(), None])
 def test_without_a_terminal_it_needs_a_yes(
-    master: FakeMaster,
-    aws: StandIn,
-    monkeypatch: pytest.MonkeyPatch,
-    here: Here,
-    stdin: io.StringIO | None,
+    master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, here: Here, stdin: io.StringIO | None
 ) -> None:
     monkeypatch.setattr("sys.stdin", stdin)
     assert f"no terminal to answer 'Create {NAME}?': add --yes" in here.error("deploy", code=2)
@@ -205,12 +201,6 @@ def test_ctrl_d_at_a_terminal_is_a_no(master: FakeMaster, monkeypatch: pytest.Mo
     _answer(monkeypatch, "")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     here("deploy", code=130)
-
-
-def test_a_yes_deploys(master: FakeMaster, aws: StandIn, monkeypatch: pytest.MonkeyPatch, here: Here) -> None:
-    _answer(monkeypatch, "y\n")
-    here("deploy", "--no-first-map")
-    assert len(aws.accounts) == 1
 
 
 def test_bootstrap_comes_first(master: FakeMaster, aws: StandIn, here: Here) -> None:

@@ -14,7 +14,7 @@ class Passing(Exception):
 
 
 def started(master: FakeMaster) -> list[tuple[int, list[str]]]:
-    return [(each.retries, each.retry_on) for each in master.messages if isinstance(each, StartTasks)]
+    return [(each.retries, each.retry_on) for each in master.received(StartTasks)]
 
 
 def test_retries_of_a_map_travel_with_its_package(master: FakeMaster) -> None:

@@ -20,7 +20,7 @@ def test_the_pause_of_an_unheld_answer_does_not_delay_news_of_the_next_package(
     master.wait_for(lambda: master.seen["await_tasks"])
     asker.start_begins()  # a package begins to start, which takes long
     second = pool.map(abs, [-2])
-    master.wait_for(lambda: any(isinstance(each, AwaitTasks) and not each.hold_s for each in master.messages))
+    master.wait_for(lambda: any(not each.hold_s for each in master.received(AwaitTasks)))
     asker.start_ends(None)
     third = pool.map(abs, [-3], timeout=30)
     master.run("p2")

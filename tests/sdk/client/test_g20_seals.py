@@ -34,13 +34,9 @@ def pool(sealing: FakeMaster) -> Iterator[Pool]:
         sealing.end_all()
 
 
-def started(master: FakeMaster) -> StartTasks:
-    return next(message for message in reversed(master.messages) if isinstance(message, StartTasks))
-
-
 def test_code_and_data_of_a_started_package_are_sealed(pool: Pool, sealing: FakeMaster) -> None:
     assert list(pool.map(abs, [-1, -2])) == [1, 2]
-    message = started(sealing)
+    (message,) = sealing.received(StartTasks)
     name = package_id("a", message.idempotency_key, sealed=True)
     seals = Seals(KEY, name)
     assert name in sealing.packages
@@ -57,7 +53,7 @@ def test_seals_of_items_in_a_blob_stand_before_the_table(
     monkeypatch.setattr("cloudpar._serialization.packing.IN_MEMORY_BYTES", memory_bytes)
     values = [bytes([number]) * 100_000 for number in range(4)]
     assert list(pool.map(len, values)) == [100_000] * 4
-    message = started(sealing)
+    (message,) = sealing.received(StartTasks)
     assert isinstance(message.data, BlobData)
     blob = sealing.blobs[message.data.blob.key]
     table = len(blob) - 8 * 5

@@ -12,18 +12,16 @@ from cloudpar._serialization.project.units import Unit
 SECRET = [
     *("service_account.json", "my-service-account-prod.json", "client_secret.json", "client_secret_1234.apps.json"),
     *("aws_credentials.json", "Credentials.JSON", "credentials", "secrets.toml", "secret", "settings.local.toml"),
+    *("config.local.yaml", "_netrc", "server.pem", "server.KEY", "AuthKey_12.p8", "store.jks", "id_rsa"),
+    *("id_ed25519.bak", "prod.env", "prod.env.bak", "token.json", "github_token.txt", "api_key.txt"),
     *(
-        "config.local.yaml",
-        "_netrc",
-        "server.pem",
-        "server.KEY",
-        "AuthKey_12.p8",
-        "store.jks",
-        "id_rsa",
-        "id_ed25519.bak",
+        "passwords.txt",
+        "prod.tfvars",
+        "deep/secrets/database.txt",
+        "deep/credentials/prod.json",
+        "kubeconfig",
+        "backup.gpg",
     ),
-    *("prod.env", "prod.env.bak", "token.json", "github_token.txt", "api_key.txt", "passwords.txt", "prod.tfvars"),
-    *("deep/secrets/database.txt", "deep/credentials/prod.json", "kubeconfig", "backup.gpg"),
 ]
 ORDINARY = [
     *("tokenizer.json", "special_tokens_map.json", "keys.csv", "settings.toml", "local.csv", "environment.yml"),
