@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from threading import Event
-from time import perf_counter
 from typing import Any, TypeVar
 
 from cloudpar_protocol.payloads import Range, TaskResult
@@ -125,7 +124,6 @@ class FutureReceiver:
     """Passes each result of a package to the future of its task."""
 
     def __init__(self, futures: Sequence[TaskFuture[Any]], session: Session, interrupt: Callable[[], None]) -> None:
-        self.deserialize_s = 0.0
         self.interrupt = interrupt
         self._futures: Sequence[TaskFuture[Any]] = futures
         self._session = session
@@ -177,12 +175,9 @@ class FutureReceiver:
             if result.outcome == "cancelled":  # may arrive before the answer to `cancel`
                 future.set_cancelled()
                 continue
-            began = perf_counter()
             if self._handle is None:
                 raise AssertionError("a result before its package")
-            value, error = self._handle.outcome(result)
-            self.deserialize_s += perf_counter() - began
-            resolve(future, value, error)
+            resolve(future, *self._handle.outcome(result))
 
     def end(self, failure: CloudparError | None) -> None:
         """Fail the futures that have no result."""

@@ -27,8 +27,6 @@ SEAL_FIX = (
 class Receiver(Protocol):
     """Takes a package's results. Its methods are called by one thread at a time."""
 
-    deserialize_s: float
-
     def started(self, handle: "PackageHandle") -> None:
         """The package is at the master. Called before the other methods."""
 
@@ -78,6 +76,7 @@ class PackageHandle:
         self.placement: Placement | None = None
         self.set_aside: list[Unfit] = []
         self._execute_us = 0
+        self._deserialize_s = 0.0
         self._seals = seals
         self._show = show
         self._on_news = on_news
@@ -95,7 +94,9 @@ class PackageHandle:
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         """The value and None, or None and the exception, of a task. A sealed result is verified first."""
+        began = time.perf_counter()
         value, error = self._opened(result)
+        self._deserialize_s += time.perf_counter() - began
         if error is not None:
             self._identify(error, result.index, result.input)
         return value, error
@@ -197,6 +198,6 @@ class PackageHandle:
             retrieve_s=progress.retrieve_us / 1e6,
             execute_s=self._execute_us / 1e6,
             publish_s=progress.publish_us / 1e6,
-            deserialize_s=self.receiver.deserialize_s,
+            deserialize_s=self._deserialize_s,
             await_s=(self.ended_at or time.monotonic()) - self.started_at,
         )

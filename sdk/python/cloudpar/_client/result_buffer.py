@@ -21,7 +21,6 @@ class MapPart:
         self.handle: PackageHandle | None = None
         self.failure: CloudparError | None = None
         self.ended = False
-        self.deserialize_s = 0.0
         self._arrived = bytearray(n)
         self._buffer = buffer
 
@@ -124,9 +123,7 @@ class ResultBuffer:
         self._condition.wait(timeout_s)
 
     def _open(self, part: MapPart, result: TaskResult) -> tuple[Any, BaseException | None]:
-        began = time.perf_counter()
         value, error = part.outcome(result)
-        part.deserialize_s += time.perf_counter() - began
         self._count_read(part)
         return value, error
 

@@ -18,7 +18,6 @@ class ResultStore:
     """
 
     def __init__(self) -> None:
-        self.deserialize_s = 0.0
         self.failure: CloudparError | None = None
         self._condition = threading.Condition()
         self._results: dict[int, TaskResult] = {}

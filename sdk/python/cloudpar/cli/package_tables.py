@@ -1,6 +1,7 @@
 """The table of `cloudpar packages`: the main columns fit into 80 characters, wider terminals show more."""
 
 import itertools
+import os
 import time
 from collections.abc import Mapping, Sequence
 
@@ -62,9 +63,5 @@ def id_chars(package_ids: Sequence[str]) -> int:
     >>> id_chars(["1234567890"])
     8
     """
-    alike = [_common(one, other) for one, other in itertools.pairwise(sorted(set(package_ids)))]
-    return max([ID_CHARS, *(common + 1 for common in alike)])
-
-
-def _common(one: str, other: str) -> int:
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    alike = map(os.path.commonprefix, itertools.pairwise(sorted(set(package_ids))))
+    return max([ID_CHARS, *(len(common) + 1 for common in alike)])

@@ -1,6 +1,5 @@
 """`cloudpar top`: shows the pool live."""
 
-import threading
 import time
 from collections import deque
 from typing import Unpack
@@ -139,19 +138,17 @@ def top(*, once: bool, interval_s: float, as_json: bool, **user: Unpack[User]) -
 
 
 def _stream(master: Master, snapshot: Snapshot, interval_s: float) -> None:
-    never = threading.Event()
     while True:
         print_json(snapshot)
-        never.wait(interval_s)
+        time.sleep(interval_s)
         snapshot = take(master)
 
 
 def _watch(master: Master, snapshot: Snapshot, interval_s: float) -> None:
-    never = threading.Event()
     earlier = deque([snapshot])
     with Live(draw(snapshot), console=console(), auto_refresh=False, transient=True) as live:
         while True:
-            never.wait(interval_s)
+            time.sleep(interval_s)
             snapshot = take(master)
             while len(earlier) > 1 and snapshot.at - earlier[0].at > RATE_S:
                 earlier.popleft()
