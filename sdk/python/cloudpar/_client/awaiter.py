@@ -16,7 +16,7 @@ from cloudpar_protocol.transport.retries import Stopped
 from .connection import Connection, Interrupted
 from .downloads import Downloads
 from .nesting import Nesting
-from .pacing import Run, gather_s
+from .pacing import gather_s
 from .package_handle import PackageHandle
 from .storage_watch import StorageWatch
 
@@ -201,7 +201,8 @@ class Awaiter:
             if any(each.package.more for each in running):
                 pause_s = 0.0
             elif news:
-                pause_s = gather_s(Run(each.package.progress, now - each.started_at) for each in running)
+                pauses_s = [gather_s(each.package.progress, now - each.started_at) for each in running]
+                pause_s = min(pauses_s, default=0.0)
             else:
                 self._restless = self._restless + 1 if held_s is not None and held_s < RESTLESS_S else 0
                 restless = self._starting or self._restless > 3 or held_s is None

@@ -5,9 +5,6 @@ costs both sides about a millisecond, so the awaiter lets news gather before it 
 of the time that the package has run, and at most a share of its remaining time, so that the last result is not late.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 from cloudpar_protocol.client_messages import Progress
 
 LONGEST_S = 0.25
@@ -16,24 +13,12 @@ SHARE_OF_REST = 0.3
 SHORTEST_S = 0.001
 
 
-@dataclass(frozen=True)
-class Run:
-    """A package's progress, and how long it has run."""
-
-    progress: Progress
-    elapsed_s: float
-
-
-def gather_s(runs: Iterable[Run]) -> float:
-    """How long to let news gather before the next question, in seconds."""
-    return min((_gather_s(run) for run in runs), default=0.0)
-
-
-def _gather_s(run: Run) -> float:
-    rest_s = remaining_s(run.progress)
+def gather_s(progress: Progress, elapsed_s: float) -> float:
+    """How long to let news of a package gather before the next question, in seconds."""
+    rest_s = remaining_s(progress)
     if rest_s is None:
         return 0.0
-    pause_s = min(LONGEST_S, run.elapsed_s * SHARE_OF_ELAPSED, rest_s * SHARE_OF_REST)
+    pause_s = min(LONGEST_S, elapsed_s * SHARE_OF_ELAPSED, rest_s * SHARE_OF_REST)
     return pause_s if pause_s >= SHORTEST_S else 0.0
 
 
