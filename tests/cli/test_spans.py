@@ -10,12 +10,10 @@ from cloudpar.cli import spans
 @pytest.mark.parametrize(
     ("text", "microseconds"),
     [
-        ("90s", 90_000_000),
         ("10m", 600_000_000),
         ("2h", 7_200_000_000),
         ("3d", 259_200_000_000),
         ("100h", 360_000_000_000),
-        ("1h30m", 5_400_000_000),
         ("250ms", 250_000),
         ("0.1s", 100_000),
         ("0s", 0),
@@ -42,7 +40,6 @@ def test_any_text_is_a_span_or_a_value_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("microseconds", "text"),
     [
-        (0, "0s"),
         (1, "0.001ms"),
         (999, "0.999ms"),
         (1_500_000, "1.5s"),

@@ -73,50 +73,33 @@ def test_submitted_tasks_and_attached_packages_are_sealed_too(pool: Pool, sealin
     assert pool.attach(results.package_id).results() == [3]
 
 
-def tampered(marker: Path) -> dict[str, Callable[[FakeMaster], Callable[[TaskResult], TaskResult]]]:
-    """Changes to results by an attacker who can write to the master's storage and does not have the key."""
+def tampered(marker: Path) -> dict[str, Callable[[str, TaskResult], TaskResult]]:
+    """Changes to a package's results by an attacker who can write to the master's storage and does not have the key."""
     evil = pickle.dumps(Writing(marker))
+    mine, before = TaskResult(1, "ok", 1, evil), package_id("a", "before", sealed=True)
 
-    def of_another_package(master: FakeMaster) -> Callable[[TaskResult], TaskResult]:
-        (theirs,) = Seals(KEY, package_id("a", "before", sealed=True)).sealed([TaskResult(1, "ok", 1, evil)])
-        return lambda result: replace(result, data=theirs.data, seal=theirs.seal)
+    def sealed(package: str, result: TaskResult, key: bytes = KEY) -> TaskResult:
+        return Seals(key, package).sealed([result])[0]
 
-    def of_another_task(master: FakeMaster) -> Callable[[TaskResult], TaskResult]:
-        def swap(result: TaskResult) -> TaskResult:
-            (theirs,) = Seals(KEY, list(master.packages)[-1]).sealed([TaskResult(0, "ok", 1, evil)])
-            return replace(result, data=theirs.data, seal=theirs.seal)
-
-        return swap
-
-    def as_an_error(master: FakeMaster) -> Callable[[TaskResult], TaskResult]:
-        def swap(result: TaskResult) -> TaskResult:
-            (theirs,) = Seals(KEY, list(master.packages)[-1]).sealed([TaskResult(1, "ok", 1, evil)])
-            return replace(theirs, outcome="error")
-
-        return swap
-
-    def of_another_account(master: FakeMaster) -> Callable[[TaskResult], TaskResult]:
-        def swap(result: TaskResult) -> TaskResult:
-            return Seals(bytes(32), list(master.packages)[-1]).sealed([replace(result, data=evil)])[0]
-
-        return swap
+    def moved(result: TaskResult, theirs: TaskResult) -> TaskResult:
+        return replace(result, data=theirs.data, seal=theirs.seal)
 
     return {
-        "another value": lambda _: lambda result: replace(result, data=evil),
-        "no seal": lambda _: lambda result: replace(result, data=evil, seal=None),
-        "an error instead": lambda _: lambda result: replace(result, outcome="error", data=evil),
-        "no value": lambda _: lambda result: replace(result, data=None),
-        "another package's": of_another_package,
-        "another task's": of_another_task,
-        "a value as an error": as_an_error,
-        "another account's": of_another_account,
+        "another value": lambda _, result: replace(result, data=evil),
+        "no seal": lambda _, result: replace(result, data=evil, seal=None),
+        "an error instead": lambda _, result: replace(result, outcome="error", data=evil),
+        "no value": lambda _, result: replace(result, data=None),
+        "another package's": lambda _, result: moved(result, sealed(before, mine)),
+        "another task's": lambda package, result: moved(result, sealed(package, replace(mine, index=0))),
+        "a value as an error": lambda package, _: replace(sealed(package, mine), outcome="error"),
+        "another account's": lambda package, result: sealed(package, replace(result, data=evil), bytes(32)),
     }
 
 
 @pytest.mark.parametrize("how", tampered(Path()))
 def test_g20_a_changed_result_is_refused_unread(pool: Pool, sealing: FakeMaster, tmp_path: Path, how: str) -> None:
-    change = tampered(tmp_path / "marker")[how](sealing)
-    sealing.tamper = lambda result: change(result) if result.index == 1 else result
+    change = tampered(tmp_path / "marker")[how]
+    sealing.tamper = lambda result: change(list(sealing.packages)[-1], result) if result.index == 1 else result
     results = pool.map(abs, [-1, -2, -3])
     assert next(results) == 1
     with pytest.raises(SealBroken, match=r"task 1 .*seal.*not unpickled.*new secret"):

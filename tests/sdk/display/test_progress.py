@@ -123,10 +123,13 @@ class Screen(io.StringIO):
         return True
 
 
+Cell = list[tuple[str, bool, dict[str, str]]]
+"""What a notebook's cell displays: the display's id, whether it is an update, and the data."""
+
+
 @pytest.fixture
-def cell(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool, dict[str, str]]]:
-    """What a notebook's cell displays: the display's id, whether it is an update, and the data."""
-    displayed: list[tuple[str, bool, dict[str, str]]] = []
+def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
+    displayed: Cell = []
     ipython: Any = ModuleType("IPython")
     ipython.get_ipython = lambda: SimpleNamespace(kernel=object())
     ipython.display = ModuleType("IPython.display")
@@ -138,9 +141,7 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool, dict[str, str
     return displayed
 
 
-def test_a_notebook_shows_a_bar_by_default(
-    cell: list[tuple[str, bool, dict[str, str]]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_notebook_shows_a_bar_by_default(cell: Cell, capsys: pytest.CaptureFixture[str]) -> None:
     handle = package(Bars(None, "http://here:1"), waited_s=1)
     news(handle, None, executors=1, done=1)
     news(handle, None, executors=2, done=2)
@@ -154,9 +155,7 @@ def test_a_notebook_shows_a_bar_by_default(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_notebooks_bar_is_not_sent_for_every_result(
-    cell: list[tuple[str, bool, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notebooks_bar_is_not_sent_for_every_result(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudpar._display.progress_displays.REDRAWN_S", 1e9)
     handle = package(Bars(None, "http://here:1"), waited_s=1)
     for _ in range(100):
@@ -165,20 +164,20 @@ def test_a_notebooks_bar_is_not_sent_for_every_result(
     assert [update for _, update, _ in cell] == [False, True]
 
 
-def test_a_notebooks_bar_takes_names_as_text(cell: list[tuple[str, bool, dict[str, str]]]) -> None:
+def test_a_notebooks_bar_takes_names_as_text(cell: Cell) -> None:
     handle = package(Bars(None, "http://here:1"), waited_s=1)
     handle.name = "<lambda>"
     news(handle, None, executors=1)
     assert "&lt;lambda&gt;" in cell[0][2]["text/html"]
 
 
-def test_progress_false_shows_no_bar_in_a_notebook(cell: list[tuple[str, bool, dict[str, str]]]) -> None:
+def test_progress_false_shows_no_bar_in_a_notebook(cell: Cell) -> None:
     news(package(Bars(progress=False, endpoint="http://here:1"), waited_s=1), None, executors=1)
     assert cell == []
 
 
 def test_a_display_that_fails_costs_no_results(
-    cell: list[tuple[str, bool, dict[str, str]]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    cell: Cell, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("cloudpar._display.progress_displays._publish", lambda *_, **__: 1 / 0)
     handle = package(Bars(None, "http://here:1"), waited_s=1)

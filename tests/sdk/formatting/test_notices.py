@@ -2,7 +2,7 @@
 
 import pytest
 
-from cloudpar._formatting.notices import of_placement, of_set_aside
+from cloudpar._formatting.notices import of_placement
 from cloudpar_protocol.client_messages import Placement
 from cloudpar_protocol.payloads import Unfit
 
@@ -12,7 +12,6 @@ LACKS = Unfit("a", "no module named 'x'")
 @pytest.mark.parametrize(
     ("workers", "others", "told"),
     [
-        (1, [LACKS], "the only connected worker cannot run these tasks (a: no module named 'x'): waiting"),
         (1, [], "the only connected worker cannot run these tasks: waiting"),
         (2, [LACKS, Unfit("b", "y")], "neither connected worker can run these tasks (a: no module named 'x'; b: y): "),
         (7, [LACKS], "none of the 7 connected workers can run these tasks (a: no module named 'x'; and 6 more): "),
@@ -32,9 +31,3 @@ def test_without_workers_the_command_that_starts_one_is_told() -> None:
 
 def test_nothing_is_told_while_a_worker_can_run_a_package() -> None:
     assert of_placement(Placement(workers=2, fitting=1, others=[LACKS]), "http://m") is None
-
-
-def test_a_worker_that_is_set_aside_may_be_the_only_one() -> None:
-    (line,) = of_set_aside("0123456789ab", [LACKS])
-    assert "other workers" not in line
-    assert line.endswith("package 01234567 (no module named 'x') and leaves it to workers that can")
