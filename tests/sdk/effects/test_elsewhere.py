@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cloudpar.effects import SideEffectError
-from sdk.effects.loop import WORKER_COMMAND, elsewhere
+from sdk.effects.loop import elsewhere
 
 
 def test_lists_and_objects_need_no_numpy() -> None:
@@ -83,85 +84,82 @@ def test_a_write_to_a_class_attribute_is_refused(deep: bool) -> None:
     assert Counter.total == 0
 
 
-_MAIN = """
-import dataclasses, enum, json, pickle, sys
+PRELUDE = """
+import json, pickle, sys
+sys.path.append(sys.argv[1])
 from cloudpar.effects import SideEffectError, capture
-
-result = [None] * 4
-total = 0
-
-class Level(enum.Enum):
-    LOW = [1]
-    HIGH = "high"
-
-@dataclasses.dataclass
-class Point:
-    x: int = 0
-    seen: list = dataclasses.field(default_factory=list)
-
-@dataclasses.dataclass(slots=True)
-class Slim:
-    x: int = 0
-
-points = [Point() for _ in range(4)]
-slim = Slim()
-
-def square(i):
-    return i * i
-
-def body(i):
-    result[i] = (square(i), Level.HIGH, Point(i, [points[i]]))
-    points[i].x = i
-    if i == 3:
-        slim.x = 3
-
-def rebinding(i):
-    global total
-    total += i
-
-def member(i):
-    Level.LOW.value.append(i)
-
-def class_attribute(i):
-    Point.count = i
-
-def first_code_again(i):
-    Point.tag = "first"
-
-def run(body, count=4):
-    captured = capture(body)
-    sys.stdout.buffer.write(b"")
-    merge = captured.merge()
-    import subprocess
-    worker = subprocess.run(json.loads(sys.argv[1]), input=pickle.dumps((captured.code, list(range(count)))),
-                            stdout=subprocess.PIPE, check=True)
-    for index, writes in pickle.loads(worker.stdout)[0]:
-        merge.add(index, writes)
-    merge.commit()
+from sdk.effects.loop import elsewhere
 
 def named(body):
     try:
-        run(body)
+        elsewhere(body, [0, 1, 2])
     except SideEffectError as error:
         return error.variable
-
-run(body)
-print(json.dumps({
-    "squares": [value[0] for value in result],
-    "own": all(v[1] is Level.HIGH and type(v[2]) is Point and v[2].seen[0] is p for v, p in zip(result, points)),
-    "points": [point.x for point in points],
-    "slim": slim.x,
-    "named": [named(rebinding), named(member), named(class_attribute)],
-    "left": [total, Level.LOW.value, hasattr(Point, "count")],
-}))
 """
 
 
-def test_functions_and_classes_of_a_script_are_copied_back_or_refused() -> None:
-    command = [sys.executable, "-W", "error", "-c", _MAIN, json.dumps(WORKER_COMMAND)]
+def of_script(text: str, *arguments: str) -> Any:
+    """Run a script, whose functions and classes travel by value; return the JSON that it prints."""
+    tests = str(Path(__file__).parents[2])
+    command = [sys.executable, "-W", "error", "-c", PRELUDE + textwrap.dedent(text), tests, *arguments]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    assert json.loads(done.stdout) == {
+    return json.loads(done.stdout)
+
+
+def test_functions_and_classes_of_a_script_are_copied_back_or_refused() -> None:
+    found = of_script("""
+    import dataclasses, enum
+
+    result = [None] * 4
+    total = 0
+
+    class Level(enum.Enum):
+        LOW = [1]
+        HIGH = "high"
+
+    @dataclasses.dataclass
+    class Point:
+        x: int = 0
+        seen: list = dataclasses.field(default_factory=list)
+
+    @dataclasses.dataclass(slots=True)
+    class Slim:
+        x: int = 0
+
+    points = [Point() for _ in range(4)]
+    slim = Slim()
+
+    def square(i):
+        return i * i
+
+    def body(i):
+        result[i] = (square(i), Level.HIGH, Point(i, [points[i]]))
+        points[i].x = i
+        if i == 3:
+            slim.x = 3
+
+    def rebinding(i):
+        global total
+        total += i
+
+    def member(i):
+        Level.LOW.value.append(i)
+
+    def class_attribute(i):
+        Point.count = i
+
+    elsewhere(body, [0, 1, 2, 3])
+    print(json.dumps({
+        "squares": [value[0] for value in result],
+        "own": all(v[1] is Level.HIGH and type(v[2]) is Point and v[2].seen[0] is p for v, p in zip(result, points)),
+        "points": [point.x for point in points],
+        "slim": slim.x,
+        "named": [named(rebinding), named(member), named(class_attribute)],
+        "left": [total, Level.LOW.value, hasattr(Point, "count")],
+    }))
+    """)
+    assert found == {
         "squares": [0, 1, 4, 9],
         "own": True,
         "points": [0, 1, 2, 3],
@@ -171,39 +169,17 @@ def test_functions_and_classes_of_a_script_are_copied_back_or_refused() -> None:
     }
 
 
-_MODULE = """
-cells = [0, 0, 0]
-limit = 5
-
-class Kept:
-    notes = {}
-
-def put(i):
-    cells[i] = i + limit
-
-def raise_limit(i):
-    global limit
-    limit = i
-"""
-
-
-def test_a_module_that_travels_by_value_is_copied_back_or_refused(tmp_path: Any) -> None:
-    (tmp_path / "project_tools.py").write_text(textwrap.dedent(_MODULE))
-    main = """
-    import cloudpickle, json, pickle, subprocess, sys
+def test_a_module_that_travels_by_value_is_copied_back_or_refused(tmp_path: Path) -> None:
+    (tmp_path / "project_tools.py").write_text(
+        "cells = [0, 0, 0]\nlimit = 5\nclass Kept:\n    notes = {}\ndef put(i):\n    cells[i] = i + limit\n"
+        "def raise_limit(i):\n    global limit\n    limit = i\n"
+    )
+    found = of_script(
+        """
+    import cloudpickle
     sys.path.insert(0, sys.argv[2])
     import project_tools
-    from cloudpar.effects import SideEffectError, capture
     cloudpickle.register_pickle_by_value(project_tools)
-
-    def run(body):
-        captured = capture(body)
-        merge = captured.merge()
-        worker = subprocess.run(json.loads(sys.argv[1]), input=pickle.dumps((captured.code, [0, 1, 2])),
-                                stdout=subprocess.PIPE, check=True)
-        for index, writes in pickle.loads(worker.stdout)[0]:
-            merge.add(index, writes)
-        merge.commit()
 
     def through_module(i):
         project_tools.Kept.notes[i] = project_tools.cells
@@ -211,37 +187,27 @@ def test_a_module_that_travels_by_value_is_copied_back_or_refused(tmp_path: Any)
     def rebind(i):
         project_tools.limit = i
 
-    def named(body):
-        try:
-            run(body)
-        except SideEffectError as error:
-            return error.variable
-
-    run(project_tools.put)
-    run(through_module)
+    elsewhere(project_tools.put, [0, 1, 2])
+    elsewhere(through_module, [0, 1, 2])
     same = all(cells is project_tools.cells for cells in project_tools.Kept.notes.values())
     print(json.dumps([project_tools.cells, list(project_tools.Kept.notes), same,
                       named(rebind), named(project_tools.raise_limit), project_tools.limit]))
-    """
-    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(main), json.dumps(WORKER_COMMAND), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    assert json.loads(done.stdout) == [[5, 6, 7], [0, 1, 2], True, "project_tools.limit", "limit", 5]
+    """,
+        str(tmp_path),
+    )
+    assert found == [[5, 6, 7], [0, 1, 2], True, "project_tools.limit", "limit", 5]
 
 
 def test_two_task_codes_with_one_class_in_one_executor_do_not_mix() -> None:
     """cloudpickle keeps one class for both task codes, with the attributes of the one that was loaded last."""
-    main = """
-    import pickle
-    from cloudpar.effects import capture
-
+    found = of_script("""
     class Kept:
         cells = [0, 0]
 
     def body(i):
         Kept.cells[i] = i + 1
 
-    own = Kept.cells
+    own, found = Kept.cells, []
     first, second = capture(body), capture(body)
     codes = [pickle.loads(pickle.dumps(captured.code)) for captured in (first, second)]
     for captured, code in zip((first, second), codes):
@@ -250,9 +216,7 @@ def test_two_task_codes_with_one_class_in_one_executor_do_not_mix() -> None:
             merge.add(i, code(i))
         own[:] = [0, 0]
         merge.commit()
-        assert own == [1, 2], own
-    """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(main)], capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode()
+        found.append(list(own))
+    print(json.dumps(found))
+    """)
+    assert found == [[1, 2], [1, 2]]
