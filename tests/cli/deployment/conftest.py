@@ -13,10 +13,11 @@ from botocore.loaders import create_loader
 from moto import mock_aws
 
 from cli.deployment import fake_cdk
-from cli.deployment.stand_in import StandIn
+from cli.deployment.stand_in import NAME, StandIn
 from cloudpar.deployment import checks
 from sdk.fake_master import TOKEN, FakeMaster
 
+GROUP = f"{NAME}-workers"
 LOADER = create_loader()
 
 TEMPLATE: dict[str, Any] = {
@@ -133,3 +134,21 @@ def master(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     with FakeMaster() as running:
         (aws.folder / "outputs.json").write_text(json.dumps(outputs(running.endpoint)))
         yield running
+
+
+@pytest.fixture
+def deployed(aws: StandIn) -> StandIn:
+    """Make a stack with queues and a fleet at zero instances."""
+    sqs = boto3.client("sqs", "us-east-1")
+    urls = [
+        sqs.create_queue(QueueName=f"{name}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+        for name in ("tasks", "lost")
+    ]
+    template = {"ImageId": "ami-12c6146b", "InstanceType": "c7g.large"}
+    boto3.client("ec2", "us-east-1").create_launch_template(LaunchTemplateName="workers", LaunchTemplateData=template)
+    boto3.client("autoscaling", "us-east-1").create_auto_scaling_group(
+        AutoScalingGroupName=GROUP, MinSize=0, MaxSize=4, AvailabilityZones=["us-east-1a"],
+        LaunchTemplate={"LaunchTemplateName": "workers"},
+    )  # fmt: skip
+    aws.deploy(outputs() | {"QueueUrl": urls[0], "DeadLetterQueueUrl": urls[1], "FleetGroup": GROUP})
+    return aws

@@ -8,13 +8,10 @@ import pytest
 
 from cli.deployment.conftest import outputs
 from cli.deployment.stand_in import NAME, StandIn
-from cli.deployment.test_status import deployed
 from cli.here import Here
 from cloudpar.deployment import profile
 from cloudpar.deployment.profile import Profile
 from sdk.fake_master import TOKEN, FakeMaster
-
-__all__ = ["deployed"]
 
 
 @pytest.fixture

@@ -6,32 +6,12 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.deployment.conftest import outputs
+from cli.deployment.conftest import GROUP, outputs
 from cli.deployment.stand_in import NAME, StandIn
 from cli.here import Here
 from cloudpar.deployment import fleet
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.fleet import Fleet
-
-GROUP = f"{NAME}-workers"
-
-
-@pytest.fixture
-def deployed(aws: StandIn) -> StandIn:
-    """Make a stack with queues and a fleet at zero instances."""
-    sqs = boto3.client("sqs", "us-east-1")
-    urls = [
-        sqs.create_queue(QueueName=f"{name}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
-        for name in ("tasks", "lost")
-    ]
-    template = {"ImageId": "ami-12c6146b", "InstanceType": "c7g.large"}
-    boto3.client("ec2", "us-east-1").create_launch_template(LaunchTemplateName="workers", LaunchTemplateData=template)
-    boto3.client("autoscaling", "us-east-1").create_auto_scaling_group(
-        AutoScalingGroupName=GROUP, MinSize=0, MaxSize=4, AvailabilityZones=["us-east-1a"],
-        LaunchTemplate={"LaunchTemplateName": "workers"},
-    )  # fmt: skip
-    aws.deploy(outputs() | {"QueueUrl": urls[0], "DeadLetterQueueUrl": urls[1], "FleetGroup": GROUP})
-    return aws
 
 
 def want(instances: int) -> None:
