@@ -1,6 +1,5 @@
 """Downloads of large results: results that lie side by side in one request, several requests at a time."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from queue import SimpleQueue
@@ -52,7 +51,7 @@ class Downloads:
     def __init__(self, connection: Connection, session: str) -> None:
         self._connection = connection
         self._session = session
-        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads: list[Thread] = []
 
     def begin(self, handle: PackageHandle, news: News, page: int) -> None:
@@ -67,14 +66,15 @@ class Downloads:
         try:
             thread.start()
         except RuntimeError:  # the interpreter is shutting down and starts no more threads
-            while not self._threads and not self._jobs.empty():
-                self._jobs.get()()
+            if not self._threads:
+                self._jobs.put(None)
+                self._run()
         else:
             self._threads.append(thread)
 
     def _run(self) -> None:
-        while True:
-            self._jobs.get()()
+        for job in iter(self._jobs.get, None):
+            job()
 
     def _fetch(self, handle: PackageHandle, span: list[TaskResult], links: dict[str, Link], page: int) -> None:
         try:
@@ -108,7 +108,7 @@ class Downloads:
     def close(self) -> None:
         """End the threads after their current downloads."""
         for _ in range(THREADS):
-            self._jobs.put(sys.exit)  # which ends only the thread that calls it
+            self._jobs.put(None)
 
 
 def _cut(span: list[TaskResult], data: bytes) -> Iterator[TaskResult]:
