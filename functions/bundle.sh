@@ -42,7 +42,7 @@ for package in sdk/protocol/cloudpar_protocol functions/cloudpar_master function
     (cd "$(dirname "$package")" && find "$(basename "$package")" -name '*.py' -print0) |
         tar -C "$(dirname "$package")" --null -T - -cf - | tar -C "$fresh" -xf -
 done
-rm -rf "$fresh/cloudpar_master/server" "$fresh/cloudpar_master/__main__.py"
+rm -rf "$fresh/cloudpar_master/server" "$fresh/cloudpar_master/__main__.py" "$fresh/cloudpar_protocol/transport"
 
 find "$fresh" -type d -exec chmod 755 {} + -o -type f -exec chmod 644 {} +
 # The same day as SOURCE_DATE_EPOCH, in options that the touch of macOS knows, too.
