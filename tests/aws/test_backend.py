@@ -6,7 +6,6 @@ import pytest
 from aws.stores import CONTRACT
 from cloudpar_master.adapters.aws.backend import POLICY, from_environment, read_policy
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
-from cloudpar_master.adapters.aws.fleet_status import GroupWatch
 from cloudpar_master.adapters.aws.package_store import DAY_S
 from cloudpar_master.ports.fleet import StandingFleet
 
@@ -36,7 +35,6 @@ def test_without_a_fleet_and_without_tokens() -> None:
 def test_with_a_fleet() -> None:
     deployment = from_environment(ENVIRONMENT | {"CLOUDPAR_FLEET_GROUP": "g"})
     assert isinstance(deployment.fleet, AutoScalingFleet)
-    assert isinstance(deployment.watch, GroupWatch)
 
 
 def test_a_function_that_checks_no_worker_token_reads_no_secret() -> None:

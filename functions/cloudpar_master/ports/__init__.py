@@ -7,7 +7,7 @@ docstring says what the call promises then.
 from .account_store import AccountRecord, AccountStore, Reservation
 from .blob_store import BlobStore
 from .clock import Clock, Ids
-from .fleet import Fleet, FleetWatch
+from .fleet import Fleet
 from .key_safe import KeySafe
 from .package_store import RUNNING_FIGURES, InboxItem, Opened, PackageStore, ResultPage, Running
 from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, StaleAttempt, TaskQueue
@@ -22,7 +22,6 @@ __all__ = [
     "Clock",
     "Fit",
     "Fleet",
-    "FleetWatch",
     "Ids",
     "InboxItem",
     "KeySafe",

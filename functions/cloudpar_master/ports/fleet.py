@@ -4,18 +4,14 @@ from cloudpar_protocol.client_messages import FleetStatus
 
 
 class Fleet(Protocol):
-    """The hosts of workers, which a master can wake."""
+    """The hosts of workers, which a master can wake and count. No call ever fails, and each is cheap to make often."""
 
     def wake(self) -> None:
-        """Make sure that a worker starts, since there is work. Never fails, and is cheap to call often."""
+        """Make sure that a worker starts, since there is work."""
         ...
 
-
-class FleetWatch(Protocol):
-    """Knows how many hosts of workers there are."""
-
     def status(self) -> FleetStatus | None:
-        """Return the hosts as they are now, or were some seconds ago; None: unknown. Never fails, and is cheap."""
+        """Return the hosts as they are now, or were some seconds ago; None: unknown."""
         ...
 
 

@@ -7,7 +7,6 @@ from cloudpar_master.ports import (
     BlobStore,
     Clock,
     Fleet,
-    FleetWatch,
     Ids,
     KeySafe,
     PackageStore,
@@ -31,7 +30,6 @@ class Backend(NamedTuple):
     worker_token_hash: str
     admin_token_hash: str
     fleet: Fleet = StandingFleet()
-    watch: FleetWatch = StandingFleet()
     safe: KeySafe | None = None
 
 

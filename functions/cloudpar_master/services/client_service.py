@@ -163,7 +163,7 @@ class ClientService:
             news = status.results or status.more or status.cursor != cursor.cursor or status.state != "running"
             delays.append(0.0 if news else pacing.client_delay_s(head, self._backend.clock.now()))
         delay = 0.0 if missing else min(delays, default=0.0)
-        fleet = self._backend.watch.status() if lonely else None
+        fleet = self._backend.fleet.status() if lonely else None
         return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay, fleet=fleet)
 
     def _waits_for_workers(self, head: Head) -> bool:

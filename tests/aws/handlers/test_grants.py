@@ -120,7 +120,7 @@ def client(function: ModuleType, stack: Stores) -> None:
     ]
     ask(function, routes.HELLO, Hello())
     ask(function, routes.PREPARE_UPLOADS, PrepareUploads(uploads=uploads))
-    with stubbed(function.handle.__self__._dispatcher._backend.watch._client()) as stub:
+    with stubbed(function.handle.__self__._dispatcher._backend.fleet._client()) as stub:
         found: dict[str, Any] = {
             "AutoScalingGroupName": "workers", "MinSize": 0, "MaxSize": 4, "DefaultCooldown": 0,
             "AvailabilityZones": [], "HealthCheckType": "EC2", "CreatedTime": 0, "Instances": [],

@@ -13,7 +13,7 @@ from .scenarios import SCENARIOS, run
 HARMLESS = {
     "clock.now": "it only reads the time, in the process itself: a crash here is like one at the next port call",
     "ids.fresh": "it only makes an id, in the process itself, which no other process knows yet",
-    "watch.status": "it only reads, and what it reads appears in an answer only; it may not know at any time",
+    "fleet.status": "it only reads, and what it reads appears in an answer only; it may not know at any time",
 }
 """The calls that are in no scenario, and why a crash at them does no harm."""
 

@@ -8,13 +8,13 @@ import msgspec
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.adapters.system import RandomIds, SystemClock
 from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports.fleet import StandingFleet
 from cloudpar_master.services.backend import Backend, hash_token
 
 from .account_store import DynamoAccountStore
 from .blob_store import S3BlobStore
 from .clients import Clients
 from .fleet import AutoScalingFleet
-from .fleet_status import GroupWatch
 from .objects import Objects
 from .package_store import DAY_S, DynamoPackageStore
 from .parameter_key import ParameterKey
@@ -68,7 +68,8 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     secret = environment.get("CLOUDPAR_WORKER_TOKEN_SECRET", "") if worker_token else ""
     bucket, parameter = environment["CLOUDPAR_BUCKET"], environment.get("CLOUDPAR_KEY_PARAMETER", "")
     table, objects = Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), Objects(lambda: clients.s3, bucket)
-    backend = Backend(
+    group = environment.get("CLOUDPAR_FLEET_GROUP", "")
+    return Backend(
         packages=DynamoPackageStore(table, objects, clock, ids, kept_s),
         accounts=DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock),
         queue=SqsTaskQueue(clients.sqs, queue_url, dead_letter_url, clock, express_url),
@@ -80,13 +81,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
         worker_token_hash=_read_token(clients, secret) if secret else "",
         safe=AesGcmSafe(ParameterKey(lambda: clients.parameters, parameter)) if parameter else None,
         admin_token_hash="",  # operators have an AWS identity instead
-    )
-    group = environment.get("CLOUDPAR_FLEET_GROUP", "")
-    if not group:
-        return backend
-    return backend._replace(
-        fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock),
-        watch=GroupWatch(lambda: clients.autoscaling, group, clock),
+        fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock) if group else StandingFleet(),
     )
 
 

@@ -1,9 +1,11 @@
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cloudpar_master.ports import Clock
+from cloudpar_master.ports import Clock, Fleet
+from cloudpar_protocol.client_messages import FleetStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,15 +13,20 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""After the master has found the group awake, or has woken it, it does not look at the group for this many seconds."""
+"""After the master has found the group awake, or has woken it, it does not look at the group for this many seconds. All
+clients that wait for workers share one answer for as long."""
 
 FIRST_INSTANCES = 1
 """How many instances a wake-up starts. The group's own scaling policies start the others."""
 
+ACTIVITIES = 10
+MESSAGE_CHARS = 1000
+FAILED = {"Failed", "Cancelled", "WaitingForSpotInstanceId"}
+
 log = logging.getLogger("cloudpar_master")
 
 
-class AutoScalingFleet:
+class AutoScalingFleet(Fleet):
     """An Auto Scaling group that sleeps at zero instances.
 
     The queue's metrics come minutes late, and not at all from an idle queue. So the master wakes the group when a
@@ -30,16 +37,16 @@ class AutoScalingFleet:
         self._client = client
         self._group = group
         self._clock = clock
-        self._looked_at = 0.0
+        self._woken_at = float("-inf")
+        self._seen: FleetStatus | None = None
+        self._seen_at = float("-inf")
 
     def wake(self) -> None:
-        """See the port."""
         now = self._clock.now()
-        if 0 <= now - self._looked_at < LOOK_S:
+        if 0 <= now - self._woken_at < LOOK_S:
             return
         try:
-            groups = self._client().describe_auto_scaling_groups(AutoScalingGroupNames=[self._group])
-            for group in groups["AutoScalingGroups"]:
+            for group in self._groups():
                 wanted = min(FIRST_INSTANCES, group["MaxSize"])
                 if group["DesiredCapacity"] < wanted:
                     self._client().set_desired_capacity(
@@ -48,4 +55,41 @@ class AutoScalingFleet:
         except (ClientError, BotoCoreError) as error:  # the package starts nevertheless, and waits for its workers
             log.warning("the fleet could not be woken, its alarms will do it later: %s", error)
         else:
-            self._looked_at = now
+            self._woken_at = now
+
+    def status(self) -> FleetStatus | None:
+        """See the port. Says how many instances the group has, and why it gets no more."""
+        now = self._clock.now()
+        if not 0 <= now - self._seen_at < LOOK_S:
+            self._seen, self._seen_at = self._look(), now
+        return self._seen
+
+    def _look(self) -> FleetStatus | None:
+        try:
+            for group in self._groups():
+                running = sum(each["LifecycleState"] == "InService" for each in group["Instances"])
+                starting = max(0, group["DesiredCapacity"] - running)
+                return FleetStatus(running=running, starting=starting, message=self._failure() if starting else None)
+        except (ClientError, BotoCoreError) as error:  # only news for people: the await is answered without it
+            log.warning("the fleet could not be looked at: %s", error)
+        return None
+
+    def _groups(self) -> Any:
+        return self._client().describe_auto_scaling_groups(AutoScalingGroupNames=[self._group])["AutoScalingGroups"]
+
+    def _failure(self) -> str | None:
+        found = self._client().describe_scaling_activities(AutoScalingGroupName=self._group, MaxRecords=ACTIVITIES)
+        return launch_failure(found["Activities"])
+
+
+def launch_failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return why the newest launch failed, or what it waits for; None if it did neither. Newest activities come first.
+
+    >>> launch_failure([{"Description": "Launching one.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
+    'No spot.'
+    """
+    for activity in activities:
+        if activity["Description"].startswith("Launching"):
+            failed = activity["StatusCode"] in FAILED
+            return (activity.get("StatusMessage") or activity["StatusCode"])[:MESSAGE_CHARS] if failed else None
+    return None
