@@ -14,13 +14,13 @@ from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
-from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import AccountStore, BlobStore, Ids, PackageStore, TaskQueue, WorkerRegistry
 from cloudpar_master.server.blob_routes import BlobRoutes
 from cloudpar_master.server.bodies import refusal
+from cloudpar_master.server.wakeups import Wakeups
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer, exchange
@@ -75,7 +75,7 @@ def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
 def sqlite_stores(database: Database, folder: Path, clock: SetClock) -> Stores:
     """Make the adapters of one process on a database, with blobs in a folder."""
     database.execute("PRAGMA synchronous = OFF")  # no test cuts the power
-    ids, signals = RandomIds(), NoSignals()
+    ids, signals = RandomIds(), Wakeups()
     blobs = FileBlobStore(
         folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=partial(code_in_use, database)
     )

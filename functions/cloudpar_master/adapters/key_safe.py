@@ -3,6 +3,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cloudpar_master.ports import KeySafe
 from cloudpar_protocol.seals import KEY_BYTES
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 _NONCE_BYTES = 12
 
 
-class AesGcmSafe:
+class AesGcmSafe(KeySafe):
     """AES-256-GCM with the account's id as associated data: a key copied to another account does not decrypt."""
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
@@ -24,12 +25,10 @@ class AesGcmSafe:
         return AESGCM(self._secret())
 
     def make(self, account_id: str) -> bytes:
-        """See the port."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, secrets.token_bytes(KEY_BYTES), account_id.encode())
 
     def open(self, account_id: str, encrypted: bytes) -> bytes | None:
-        """See the port."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - only a master with keys loads it
 
         try:

@@ -80,15 +80,11 @@ class Calls:
         return reply
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
-    return refusal(request, error)
-
-
 def _refuse_unwritable(failures: FailureLog) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def refuse(request: Request, error: Exception) -> Response:
         if unwritable(error) is None:
             raise error  # uvicorn logs it
-        return refusal(request, failures.note(error, "a request failed") or error)
+        return await refusal(request, failures.note(error, "a request failed") or error)
 
     return refuse
 
@@ -105,7 +101,7 @@ def make_app(
     # Starlette raises an exception of any other type again after it is answered, and uvicorn logs it.
     handlers: dict[Any, Any] = (
         {ClientDisconnect: _ignore}
-        | dict.fromkeys((RequestError, HTTPException, Exception), _refuse)
+        | dict.fromkeys((RequestError, HTTPException, Exception), refusal)
         | dict.fromkeys((sqlite3.OperationalError, OSError), _refuse_unwritable(failures))
     )
     app = Starlette(

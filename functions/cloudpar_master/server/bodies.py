@@ -33,8 +33,8 @@ def answer(request: Request, reply: Struct) -> Response:
     return Response(given.body, media_type=given.media)
 
 
-def refusal(request: Request, error: Exception) -> Response:
-    """Render an error as a response."""
+async def refusal(request: Request, error: Exception) -> Response:
+    """Render an error as a response. A coroutine, since Starlette would call a function in a thread."""
     status, headers = None, dict[str, str]()
     if isinstance(error, HTTPException):
         status, headers = error.status_code, dict(error.headers or {})

@@ -28,12 +28,23 @@ class Connection(Struct, frozen=True, kw_only=True):
 class DataFolder:
     """A data folder, locked for one process until that process ends.
 
+    Attributes:
+        database: The file with heads, inboxes, results, accounts and the queue.
+        blobs: The folder with payloads.
+        audit: The file that says what administrators did.
+        secret_path: The file with the secret that signs links and encrypts accounts' keys.
+
     Raises:
         DataFolderError: It cannot be written, or another master has it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.database = path / "master.sqlite"
+        self.blobs = path / "blobs"
+        self.audit = path / "audit.jsonl"
+        self.secret_path = path / "secret"
+        self._connection_path = path / "connection.json"
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = (path / "lock").open("ab")
@@ -50,26 +61,6 @@ class DataFolder:
     def close(self) -> None:
         """Unlock the folder for others. The end of the process does so, too."""
         self._lock.close()
-
-    @property
-    def database(self) -> Path:
-        """The file with heads, inboxes, results, accounts and the queue."""
-        return self.path / "master.sqlite"
-
-    @property
-    def blobs(self) -> Path:
-        """The folder with payloads."""
-        return self.path / "blobs"
-
-    @property
-    def audit(self) -> Path:
-        """The file that says what administrators did."""
-        return self.path / "audit.jsonl"
-
-    @property
-    def secret_path(self) -> Path:
-        """The file with the secret that signs links and encrypts accounts' keys."""
-        return self.path / "secret"
 
     def kept_secret(self) -> bytes | None:
         """Return the secret, if there is one."""
@@ -98,10 +89,6 @@ class DataFolder:
         )
         _write_privately(self._connection_path, msgspec.json.encode(connection))
         return connection
-
-    @property
-    def _connection_path(self) -> Path:
-        return self.path / "connection.json"
 
     def _kept(self) -> Connection:
         path = self._connection_path

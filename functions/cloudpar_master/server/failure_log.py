@@ -37,26 +37,22 @@ _SQLITE_ERRNO = {
 log = logging.getLogger("cloudpar_master")
 
 
-def unwritable(error: BaseException) -> str | None:
+def unwritable(error: BaseException) -> Unwritable | None:
     """Return what the system said if an error means that nothing can be written, such as on a full disk.
 
-    >>> unwritable(OSError(errno.ENOSPC, "No space left on device"))
+    >>> unwritable(OSError(errno.ENOSPC, "No space left on device")).why
     'No space left on device'
     >>> unwritable(OSError(errno.ENOENT, "No such file")), unwritable(ValueError())
     (None, None)
     """
     if isinstance(error, BaseExceptionGroup):
         return next(filter(None, map(unwritable, error.exceptions)), None)
-    return None if errno_of(error) is None else str(getattr(error, "strerror", None) or error)
-
-
-def errno_of(error: BaseException) -> int | None:
-    """Return the number of the system's error if it means that nothing can be written."""
+    number = None
     if isinstance(error, sqlite3.OperationalError):
-        return _SQLITE_ERRNO.get(error.sqlite_errorcode & 0xFF)  # the low byte is the kind
-    if isinstance(error, BaseExceptionGroup):
-        return next(filter(None, map(errno_of, error.exceptions)), None)
-    return error.errno if isinstance(error, OSError) and error.errno in _FIXES else None
+        number = _SQLITE_ERRNO.get(error.sqlite_errorcode & 0xFF)  # the low byte is the kind
+    elif isinstance(error, OSError) and error.errno in _FIXES:
+        number = error.errno
+    return None if number is None else Unwritable(str(getattr(error, "strerror", None) or error), number)
 
 
 class FailureLog:
@@ -80,12 +76,12 @@ class FailureLog:
         Returns:
             The error for the caller, if the caller may try again once there is space.
         """
-        said, number = unwritable(error), errno_of(error)
-        if said is None or number is None:
+        found = unwritable(error)
+        if found is None:
             log.error("%s", what, exc_info=error)
             return None
-        text = f"the master cannot write to its data folder ({said}): {_FIXES[number]}"
-        self._storage.note(Unwritable(text[:WHY_CHARS], number))
+        text = f"the master cannot write to its data folder ({found.why}): {_FIXES[found.errno]}"
+        self._storage.note(Unwritable(text[:WHY_CHARS], found.errno))
         now = time.monotonic()
         if now - self._logged_s >= REPEAT_S:
             self._logged_s = now

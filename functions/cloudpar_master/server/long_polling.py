@@ -1,13 +1,13 @@
 """Long polling: holds requests open until there is something to answer."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import Fit
 from cloudpar_master.services.dispatcher import Call, Dispatcher
 from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply
@@ -31,7 +31,7 @@ class LongPolling:
         self.dispatcher = dispatcher
         self._storage = storage
         self._wakeups = wakeups
-        self._unseen: OrderedDict[str, set[str]] = OrderedDict()
+        self._unseen = Recent[str, set[str]](SESSIONS)
         self._ending = False
 
     def end(self) -> None:
@@ -64,10 +64,7 @@ class LongPolling:
 
     def started(self, session: str, package_id: str) -> None:
         """Note a new package: the next await of its session that does not name it is answered at once."""
-        self._unseen.setdefault(session, set()).add(package_id)
-        self._unseen.move_to_end(session)
-        while len(self._unseen) > SESSIONS:
-            self._unseen.popitem(last=False)
+        self._unseen[session] = self._unseen.get(session, set()) | {package_id}
         self._wakeups.session_started(session)
 
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:

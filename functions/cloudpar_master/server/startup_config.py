@@ -15,15 +15,6 @@ class StartupConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     settings: Policy = Policy()
 
 
-class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same before its settings are checked, each by itself, so that an error can name one."""
-
-    user_token: str = ""
-    worker_token: str = ""
-    admin_token: str = ""
-    settings: dict[str, Any] = {}
-
-
 def parse(line: bytes) -> StartupConfig:
     """Read the line.
 
@@ -34,17 +25,15 @@ def parse(line: bytes) -> StartupConfig:
     2.0
     """
     try:
-        found = msgspec.json.decode(line, type=_Line)
+        found = msgspec.json.decode(line, type=dict[str, Any])
+        settings = msgspec.convert(found.pop("settings", {}), dict[str, Any])
+        # The settings are checked each by itself, so that an error can name one.
+        config = msgspec.convert(found, StartupConfig)
     except msgspec.DecodeError as error:
         raise ValueError(f"the line on standard input is not what a master expects: {error}") from None
-    for name, value in found.settings.items():
+    for name, value in settings.items():
         _check(name, value)
-    return StartupConfig(
-        user_token=found.user_token,
-        worker_token=found.worker_token,
-        admin_token=found.admin_token,
-        settings=msgspec.convert(found.settings, Policy),
-    )
+    return msgspec.structs.replace(config, settings=msgspec.convert(settings, Policy))
 
 
 def _check(name: str, value: object) -> None:

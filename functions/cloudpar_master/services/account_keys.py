@@ -1,5 +1,6 @@
 import logging
 
+from cloudpar_master.core.recent import Recent
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.seals import Seals
 
@@ -20,7 +21,7 @@ class AccountKeys:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._known: dict[str, bytes] = {}
+        self._known = Recent[str, bytes](KNOWN)
 
     def key(self, account_id: str) -> bytes | None:
         """Return an account's key; None: this deployment has no safe for keys, so its packages are not sealed.
@@ -42,8 +43,6 @@ class AccountKeys:
                 known = None if stored is None else safe.open(account_id, stored)
             if known is None:
                 raise Unavailable("the account's key is being made: try again")
-            if len(self._known) >= KNOWN:
-                self._known.clear()
             self._known[account_id] = known
         return known
 

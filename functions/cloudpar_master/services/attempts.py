@@ -1,4 +1,4 @@
-from collections import OrderedDict
+from cloudpar_master.core.recent import Recent
 
 REMEMBERED = 1_000
 """How many retrievals are remembered. A forgotten one starts with its first name again."""
@@ -12,7 +12,7 @@ class Attempts:
     """
 
     def __init__(self) -> None:
-        self._stale: OrderedDict[str, int] = OrderedDict()
+        self._stale = Recent[str, int](REMEMBERED)
 
     def name(self, attempt_id: str) -> str:
         """Return the name for the next call."""
@@ -22,5 +22,3 @@ class Attempts:
     def went_stale(self, attempt_id: str) -> None:
         """Note that all messages of the current name were deleted. SQS would refuse the name from now on."""
         self._stale[attempt_id] = self._stale.get(attempt_id, 0) + 1
-        if len(self._stale) > REMEMBERED:
-            self._stale.popitem(last=False)

@@ -1,6 +1,5 @@
-from collections import OrderedDict
-
 from cloudpar_master.core.policy import Policy
+from cloudpar_master.core.recent import Recent
 from cloudpar_master.core.token_bucket import Bucket, take
 from cloudpar_master.ports import AccountRecord, Clock
 from cloudpar_protocol.errors import RateLimited
@@ -18,7 +17,7 @@ class RequestRate:
     def __init__(self, clock: Clock, policy: Policy) -> None:
         self._clock = clock
         self._policy = policy
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._buckets = Recent[str, Bucket](KNOWN)
 
     def admit(self, account: AccountRecord) -> None:
         """Count a request of an account.
@@ -27,11 +26,9 @@ class RequestRate:
             RateLimited: The account sends requests too often.
         """
         now, policy = self._clock.now(), self._policy
-        bucket = self._buckets.pop(account.account_id, Bucket(policy.request_burst, now))
+        bucket = self._buckets.get(account.account_id, Bucket(policy.request_burst, now))
         bucket, wait_s = take(bucket, now, policy.requests_per_s, policy.request_burst)
         self._buckets[account.account_id] = bucket
-        if len(self._buckets) > KNOWN:
-            self._buckets.popitem(last=False)
         if wait_s:
             text = f"account {account.name!r} sends over {policy.requests_per_s:g} requests a second"
             raise RateLimited(f"{text}: wait as long as the answer says, or ask the operator for more", wait_s)

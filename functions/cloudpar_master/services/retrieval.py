@@ -1,10 +1,10 @@
 """Answers retrievals."""
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterator
 
 from cloudpar_master.core import pacing
 from cloudpar_master.core.events import ExecutorsIdle
+from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import Fit
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.limits import BULK_ITEMS
@@ -44,7 +44,7 @@ class Retrieval:
         self._placement = placement
         self._receiver = receiver
         self._idle = idle
-        self._unfit: OrderedDict[str, int] = OrderedDict()
+        self._unfit = Recent[str, int](REMEMBERED)
         """For each worker, how many of its last requests in a row brought only chunks that it cannot run."""
         self._rounds, self._rounds_aside = RoundRobin(), RoundRobin()
 
@@ -81,8 +81,6 @@ class Retrieval:
         if not only_unfit:
             return 0.0
         self._unfit[worker_id] = before + 1
-        if len(self._unfit) > REMEMBERED:
-            self._unfit.popitem(last=False)
         shortest_s, longest_s = UNFIT_DELAYS_S
         return min(shortest_s * (1 << min(before, 10)), longest_s)
 

@@ -1,6 +1,7 @@
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterable
+
+from cloudpar_master.core.recent import Recent
 
 REMEMBERED = 1_000
 """How many workers' places are remembered. A worker whose place is forgotten starts with the first package."""
@@ -10,7 +11,7 @@ class RoundRobin:
     """Chooses which packages a worker's request looks at if it cannot look at all of them: each has its turn."""
 
     def __init__(self) -> None:
-        self._last: OrderedDict[str, str] = OrderedDict()
+        self._last = Recent[str, str](REMEMBERED)
 
     def next(self, worker_id: str, package_ids: Iterable[str], most: int) -> list[str]:
         """Choose at most `most` packages: first those behind the last one chosen for this worker, then the others."""
@@ -19,6 +20,4 @@ class RoundRobin:
         chosen = [*ordered[at:], *ordered[:at]][:most]
         if len(chosen) < len(ordered):
             self._last[worker_id] = chosen[-1]
-            if len(self._last) > REMEMBERED:
-                self._last.popitem(last=False)
         return chosen

@@ -16,6 +16,8 @@ from master.asgi import Answer
 
 from .served import Served, awaiting, decoded, publication, retrieval, start_tasks
 
+pytestmark = pytest.mark.anyio
+
 TURNS = 20
 """Turns of the event loop: more than any request needs until it waits, or from its wakeup to its answer."""
 
@@ -49,222 +51,142 @@ async def start(served: Served, key: str = "key", *, tasks: int = 1, session: st
     return (await served.ask("user", routes.START_TASKS, request)).package_id
 
 
-def test_a_held_await_answers_when_a_worker_reports_that_it_cannot_write(served: Served) -> None:
-    async def run() -> None:
-        package_id = await start(served)
-        (lease,) = (await retrieving(served)).leases
-        hears = await held(hearing(served, package_id))
-        report = Unwritable("a worker cannot write results")
-        leases = [LeaseRef(**lease.identity())]
-        await served.ask("worker", routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=leases, unwritable=report))
-        assert (await hears).unwritable == report
-        (await held(hearing(served, package_id))).cancel()  # the same report does not end the next one at once
-
-    asyncio.run(run())
+async def test_a_held_await_answers_when_a_worker_reports_that_it_cannot_write(served: Served) -> None:
+    package_id = await start(served)
+    (lease,) = (await retrieving(served)).leases
+    hears = await held(hearing(served, package_id))
+    report = Unwritable("a worker cannot write results")
+    leases = [LeaseRef(**lease.identity())]
+    await served.ask("worker", routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=leases, unwritable=report))
+    assert (await hears).unwritable == report
+    (await held(hearing(served, package_id))).cancel()  # the same report does not end the next one at once
 
 
-def test_a_held_retrieval_wakes_on_a_start(served: Served) -> None:
-    async def run() -> None:
-        retrieve = await held(retrieving(served))
-        package_id = await start(served)
-        reply = await retrieve
-        assert [lease.package_id for lease in reply.leases] == [package_id]
-        assert reply.retry_after_s == 0.0
-
-    asyncio.run(run())
+async def test_a_held_retrieval_wakes_on_a_start(served: Served) -> None:
+    retrieve = await held(retrieving(served))
+    package_id = await start(served)
+    reply = await retrieve
+    assert [lease.package_id for lease in reply.leases] == [package_id]
+    assert reply.retry_after_s == 0.0
 
 
-def test_a_request_with_something_to_answer_is_not_held(served: Served) -> None:
-    async def run() -> None:
-        package_id = await start(served)
-        (lease,) = (await retrieving(served)).leases
-        await served.ask("worker", routes.PUBLISH_RESULTS, publication(lease))
-        reply = await hearing(served, package_id)
-        assert [result.data for result in reply.packages[0].results] == [b"value"]
-
-    asyncio.run(run())
+async def test_a_request_with_something_to_answer_is_not_held(served: Served) -> None:
+    package_id = await start(served)
+    (lease,) = (await retrieving(served)).leases
+    await served.ask("worker", routes.PUBLISH_RESULTS, publication(lease))
+    reply = await hearing(served, package_id)
+    assert [result.data for result in reply.packages[0].results] == [b"value"]
 
 
-def test_each_chunk_wakes_the_retrieval_that_has_waited_longest(served: Served) -> None:
-    async def run() -> None:
-        tasks = [await held(retrieving(served, f"w{number}")) for number in range(3)]
-        for number in range(3):
-            await start(served, f"key {number}")
-            await turn()
-            assert [task.done() for task in tasks] == [at <= number for at in range(3)]
-            assert len((await tasks[number]).leases) == 1
-
-    asyncio.run(run())
-
-
-def test_a_worker_that_hung_up_gets_nothing_and_its_wakeup_goes_to_another(served: Served) -> None:
-    async def run() -> None:
-        way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval("gone", hold_s=HOLD_S))
-        gone = await held(way.run(served.app))
-        other = await held(retrieving(served, "other"))
-        way.hang_up()
-        await start(served)  # before the server has seen that the first one hung up
-        reply = await other
-        assert [lease.attempt for lease in reply.leases] == [1]
-        await gone
-
-    asyncio.run(run())
+async def test_a_worker_that_hung_up_gets_nothing_and_its_wakeup_goes_to_another(served: Served) -> None:
+    way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval("gone", hold_s=HOLD_S))
+    gone = await held(way.run(served.app))
+    other = await held(retrieving(served, "other"))
+    way.hang_up()
+    await start(served)  # before the server has seen that the first one hung up
+    reply = await other
+    assert [lease.attempt for lease in reply.leases] == [1]
+    await gone
 
 
-def test_a_worker_that_hung_up_before_it_was_served_gets_nothing(served: Served) -> None:
-    async def run() -> None:
-        await start(served)
-        way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval("gone", hold_s=HOLD_S))
-        way.hang_up()
-        await way.run(served.app)
-        (lease,) = (await retrieving(served, "other")).leases
-        assert lease.attempt == 1
-
-    asyncio.run(run())
+async def test_a_worker_that_hung_up_before_it_was_served_gets_nothing(served: Served) -> None:
+    await start(served)
+    way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval("gone", hold_s=HOLD_S))
+    way.hang_up()
+    await way.run(served.app)
+    (lease,) = (await retrieving(served, "other")).leases
+    assert lease.attempt == 1
 
 
-def test_a_client_that_hangs_up_leaves_no_held_request(served: Served) -> None:
-    async def run() -> Answer:
-        package_id = await start(served)
-        way = served.exchange("user", routes.AWAIT_TASKS, awaiting(package_id, cursor=10**6, hold_s=HOLD_S))
-        gone = await held(way.run(served.app))
-        way.hang_up()
-        answer: Answer = await gone
-        await turn()
-        assert len(asyncio.all_tasks()) == 1
-        return answer
-
-    assert asyncio.run(run()).status == 499
+async def test_a_client_that_hangs_up_leaves_no_held_request(served: Served) -> None:
+    package_id, before = await start(served), asyncio.all_tasks()
+    way = served.exchange("user", routes.AWAIT_TASKS, awaiting(package_id, cursor=10**6, hold_s=HOLD_S))
+    gone = await held(way.run(served.app))
+    way.hang_up()
+    answer: Answer = await gone
+    await turn()
+    assert asyncio.all_tasks() == before
+    assert answer.status == 499
 
 
-def test_a_lost_chunk_wakes_a_held_retrieval_at_the_next_tick(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_a_lost_chunk_wakes_a_held_retrieval_at_the_next_tick(tmp_path_factory: pytest.TempPathFactory) -> None:
     """No adapter reports that a lease runs out. The tick does, also for retrievals from before the lease."""
     served = Served(tmp_path_factory.mktemp("data"), Policy(lease_s=0.0))
 
-    async def run() -> None:
-        first, second = await held(retrieving(served, "dies")), await held(retrieving(served, "waits"))
-        await start(served)
-        (lost,) = (await first).leases
-        served.assembly.tick()
-        (lease,) = (await second).leases
-        assert (lease.start, lease.generation, lease.attempt) == (lost.start, lost.generation, 2)
-
-    asyncio.run(run())
+    first, second = await held(retrieving(served, "dies")), await held(retrieving(served, "waits"))
+    await start(served)
+    (lost,) = (await first).leases
+    served.assembly.tick()
+    (lease,) = (await second).leases
+    assert (lease.start, lease.generation, lease.attempt) == (lost.start, lost.generation, 2)
     served.close()
 
 
-def test_a_held_await_wakes_on_a_result(served: Served) -> None:
-    async def run() -> None:
-        package_id = await start(served)
-        (lease,) = (await retrieving(served)).leases
-        cursor = (await served.ask("user", routes.AWAIT_TASKS, awaiting(package_id))).packages[0].cursor
-        news = await held(hearing(served, package_id, cursor=cursor))
-        await served.ask("worker", routes.PUBLISH_RESULTS, publication(lease))
-        (status,) = (await news).packages
-        assert len(status.results) == 1
-        assert status.cursor > cursor
-
-    asyncio.run(run())
+async def test_a_held_await_wakes_on_a_result(served: Served) -> None:
+    package_id = await start(served)
+    (lease,) = (await retrieving(served)).leases
+    cursor = (await served.ask("user", routes.AWAIT_TASKS, awaiting(package_id))).packages[0].cursor
+    news = await held(hearing(served, package_id, cursor=cursor))
+    await served.ask("worker", routes.PUBLISH_RESULTS, publication(lease))
+    (status,) = (await news).packages
+    assert len(status.results) == 1
+    assert status.cursor > cursor
 
 
-def test_news_of_another_package_does_not_answer_an_await(served: Served) -> None:
-    async def run() -> None:
-        mine, other = await start(served, "mine"), await start(served, "other")
-        news = await held(hearing(served, mine, session="s", cursor=10**6))
-        for _ in range(2):
-            (lease,) = (await retrieving(served, "w")).leases
-            if lease.package_id == other:
-                break
-            lease = (await retrieving(served, "w2")).leases[0]
-        await served.ask("worker", routes.PUBLISH_RESULTS, publication(lease))
-        await turn()
-        assert not news.done()
-        news.cancel()
-
-    asyncio.run(run())
+async def test_an_await_of_an_unknown_package_is_answered_at_once(served: Served) -> None:
+    reply = await hearing(served, "unknown")
+    assert list(reply.missing) == ["unknown"]
 
 
-def test_an_await_of_an_unknown_package_is_answered_at_once(served: Served) -> None:
-    async def run() -> None:
-        reply = await hearing(served, "unknown")
-        assert list(reply.missing) == ["unknown"]
-
-    asyncio.run(run())
-
-
-def test_a_new_package_of_the_session_wakes_its_await_once(served: Served) -> None:
-    async def run() -> None:
-        first = await start(served, "first", session="s")
-        news = await held(hearing(served, first, session="s", cursor=10**6))
-        other = await held(hearing(served, first, session="another", cursor=10**6))
-        second = await start(served, "second", session="s")
-        assert [status.package_id for status in (await news).packages] == [first]
-        again = await held(hearing(served, first, session="s", cursor=10**6))
-        assert not other.done()
-        both = await held(hearing(served, first, second, session="s", cursor=10**6))
-        for task in (again, both, other):
-            task.cancel()
-
-    asyncio.run(run())
+async def test_a_new_package_of_the_session_wakes_its_await_once(served: Served) -> None:
+    first = await start(served, "first", session="s")
+    news = await held(hearing(served, first, session="s", cursor=10**6))
+    other = await held(hearing(served, first, session="another", cursor=10**6))
+    second = await start(served, "second", session="s")
+    assert [status.package_id for status in (await news).packages] == [first]
+    again = await held(hearing(served, first, session="s", cursor=10**6))
+    assert not other.done()
+    both = await held(hearing(served, first, second, session="s", cursor=10**6))
+    for task in (again, both, other):
+        task.cancel()
 
 
-def test_a_package_started_before_the_await_ends_it_once(served: Served) -> None:
-    async def run() -> None:
-        first = await start(served, "first", session="s")
-        await start(served, "second", session="s")
-        await hearing(served, first, session="s", cursor=10**6)
-        news = await held(hearing(served, first, session="s", cursor=10**6))
-        news.cancel()
-
-    asyncio.run(run())
+async def test_a_package_started_before_the_await_ends_it_once(served: Served) -> None:
+    first = await start(served, "first", session="s")
+    await start(served, "second", session="s")
+    await hearing(served, first, session="s", cursor=10**6)
+    news = await held(hearing(served, first, session="s", cursor=10**6))
+    news.cancel()
 
 
-def test_a_new_package_that_the_await_names_does_not_end_it(served: Served) -> None:
-    async def run() -> None:
-        first = await start(served, "first", session="s")
-        news = await held(hearing(served, first, session="s", cursor=10**6))
-        news.cancel()
-
-    asyncio.run(run())
-
-
-def test_the_end_of_the_server_answers_all_held_requests(served: Served) -> None:
-    async def run() -> None:
-        package_id = await start(served, tasks=1)
-        await retrieving(served, "busy")
-        news = await held(hearing(served, package_id, cursor=10**6))
-        retrieve = await held(retrieving(served))
-        served.assembly.long_polling.end()
-        assert (await retrieve).leases == []
-        assert (await news).packages[0].state == "running"
-        late = await retrieving(served, "late")
-        assert (late.leases, late.retry_after_s > 0) == ([], True)
-        assert (await hearing(served, package_id, cursor=10**6)).retry_after_s > 0
-
-    asyncio.run(run())
+async def test_the_end_of_the_server_answers_all_held_requests(served: Served) -> None:
+    package_id = await start(served, tasks=1)
+    await retrieving(served, "busy")
+    news = await held(hearing(served, package_id, cursor=10**6))
+    retrieve = await held(retrieving(served))
+    served.assembly.long_polling.end()
+    assert (await retrieve).leases == []
+    assert (await news).packages[0].state == "running"
+    late = await retrieving(served, "late")
+    assert (late.leases, late.retry_after_s > 0) == ([], True)
+    assert (await hearing(served, package_id, cursor=10**6)).retry_after_s > 0
 
 
-def test_no_request_is_held_longer_than_its_hold_s(served: Served) -> None:
-    async def run() -> None:
-        for request in (retrieval(), retrieval("b", hold_s=0.001)):
-            answer = await served.exchange("worker", routes.RETRIEVE_TASKS, request).run(served.app)
-            assert decoded(answer, RetrieveTasksReply).leases == []
-        package_id = await start(served)
-        brief = awaiting(package_id, cursor=10**6, hold_s=0.001)
-        (status,) = (await served.ask("user", routes.AWAIT_TASKS, brief)).packages
-        assert status.results == []
-
-    asyncio.run(run())
+async def test_no_request_is_held_longer_than_its_hold_s(served: Served) -> None:
+    for request in (retrieval(), retrieval("b", hold_s=0.001)):
+        answer = await served.exchange("worker", routes.RETRIEVE_TASKS, request).run(served.app)
+        assert decoded(answer, RetrieveTasksReply).leases == []
+    package_id = await start(served)
+    brief = awaiting(package_id, cursor=10**6, hold_s=0.001)
+    (status,) = (await served.ask("user", routes.AWAIT_TASKS, brief)).packages
+    assert status.results == []
 
 
-def test_a_fault_in_a_held_request_reaches_its_caller(served: Served) -> None:
-    async def run() -> Answer:
-        way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval(hold_s=HOLD_S))
-        task = await held(way.run(served.app))
-        served.assembly.database.execute("ALTER TABLE messages RENAME TO gone")
-        served.assembly.wakeups.wake_all()
-        with pytest.raises(Exception, match="messages"):
-            await task
-        return way.answer()
-
-    assert asyncio.run(run()).status == 500
+async def test_a_fault_in_a_held_request_reaches_its_caller(served: Served) -> None:
+    way = served.exchange("worker", routes.RETRIEVE_TASKS, retrieval(hold_s=HOLD_S))
+    task = await held(way.run(served.app))
+    served.assembly.database.execute("ALTER TABLE messages RENAME TO gone")
+    served.assembly.wakeups.wake_all()
+    with pytest.raises(Exception, match="messages"):
+        await task
+    assert way.answer().status == 500

@@ -55,13 +55,5 @@ def account_row(account: AccountRecord) -> Row:
 
 def read_account(stored: Row) -> AccountRecord:
     """Read the account in a row."""
-    return AccountRecord(
-        account_id=stored["account_id"],
-        name=stored["name"],
-        token_hash=stored["token_hash"],
-        state=stored["state"],
-        granted_us=stored["granted_us"],
-        spent_us=stored["spent_us"],
-        reserved_us=stored["reserved_us"],
-        created_at=float(stored["created_at"]),
-    )
+    account = AccountRecord(*(stored[name] for name in AccountRecord._fields))
+    return account._replace(created_at=float(account.created_at))  # a whole number comes back as an int

@@ -1,8 +1,8 @@
 from base64 import b64decode, b64encode
-from collections import OrderedDict
 from collections.abc import Sequence
 
-from cloudpar_master.ports import AccountRecord, Clock, Reservation
+from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import AccountRecord, AccountStore, Clock, Reservation
 from cloudpar_master.ports.account_store import MOST_US, name_taken
 from cloudpar_protocol.errors import IdempotencyConflict
 
@@ -20,7 +20,6 @@ from .account_rows import (
     token_key,
 )
 from .backoff import attempts
-from .rows import Row
 from .table import MISSING, THERE, Change, Table, put, update
 
 MEMORY_S = 10.0
@@ -37,7 +36,7 @@ repeated one would count twice."""
 DAY_S = 86_400
 
 
-class DynamoAccountStore:
+class DynamoAccountStore(AccountStore):
     """Accounts in one table.
 
     Each slice of a package is one transaction of two or three rows, and so is its settlement. A reservation reads
@@ -47,11 +46,10 @@ class DynamoAccountStore:
     def __init__(self, table: Table, clock: Clock) -> None:
         self._table = table
         self._clock = clock
-        self._owners: OrderedDict[str, str] = OrderedDict()
-        self._seen: dict[str, tuple[float, AccountRecord]] = {}
+        self._owners = Recent[str, str](KNOWN_TOKENS)
+        self._seen = Recent[str, tuple[float, AccountRecord]](KNOWN_TOKENS)
 
     def create(self, account: AccountRecord) -> AccountRecord:
-        """See the port."""
         for older in self.list():
             if older.name == account.name and older.state == "active" and older.account_id != account.account_id:
                 raise name_taken(account.name, older.account_id)
@@ -83,7 +81,6 @@ class DynamoAccountStore:
         return str(stored["account_id"])
 
     def get(self, account_id: str) -> AccountRecord | None:
-        """See the port."""
         stored = self._table.get(*account_key(account_id))
         return None if stored is None else read_account(stored)
 
@@ -95,7 +92,6 @@ class DynamoAccountStore:
         return self._remembered(account_id) or self._read(account_id)
 
     def free_us(self, account_id: str) -> int:
-        """See the port."""
         account = self._remembered(account_id)
         if account is None or account.free_us < PLENTY_US:
             account = self._read(account_id)
@@ -109,8 +105,6 @@ class DynamoAccountStore:
         now = self._clock.now()
         account = self.get(account_id)
         if account is not None:
-            if len(self._seen) >= KNOWN_TOKENS:
-                self._seen.clear()
             self._seen[account_id] = now, account
         return account
 
@@ -121,14 +115,11 @@ class DynamoAccountStore:
             if stored is None:
                 return None
             account_id = self._owners[token_hash] = stored["account_id"]
-            if len(self._owners) > KNOWN_TOKENS:
-                self._owners.popitem(last=False)
         return account_id
 
     def key(self, account_id: str) -> bytes | None:
-        """See the port."""
-        stored = self._table.get(*account_key(account_id))
-        return None if stored is None else _key_in(stored)
+        stored = self._table.get(*account_key(account_id)) or {}
+        return b64decode(stored["encrypted_key"]) if "encrypted_key" in stored else None
 
     def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
         """See the port. The key is in the account's own row, which is read for its quota as well."""
@@ -139,13 +130,11 @@ class DynamoAccountStore:
         return self.key(account_id)
 
     def list(self) -> list[AccountRecord]:
-        """See the port."""
         pointers = self._table.query("pk = :all", {"all": EVERY}, keys_only=True)
         found = self._table.get_many([account_key(pointer["sk"]) for pointer in pointers])
         return sorted(map(read_account, found.values()), key=lambda account: (account.created_at, account.account_id))
 
     def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
-        """See the port."""
         asked_us = wanted_us
         for _ in attempts():
             refused = self._table.transact(self._reserving(account_id, package_id, number, asked_us))
@@ -225,7 +214,6 @@ class DynamoAccountStore:
         return update(key, expression, condition, **values, held=held_us)
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
-        """See the port."""
         note = row(grant_key(account_id, key), expires_at=self._day(GRANT_DAYS))
         for _ in attempts():
             account = self.get(account_id)
@@ -247,7 +235,6 @@ class DynamoAccountStore:
         raise errors.busy(f"account {account_id}")
 
     def revoke(self, account_id: str) -> AccountRecord | None:
-        """See the port."""
         self._seen.pop(account_id, None)
         change = update(account_key(account_id), "SET #state = :revoked", THERE, revoked="revoked")
         return self.get(account_id) if self._table.write(change) is None else None
@@ -266,10 +253,6 @@ def _creating(account: AccountRecord, before: str | None) -> list[Change]:
         put(row((EVERY, account.account_id)), MISSING),
         put(name, MISSING) if before is None else put(name, "account_id = :before", before=before),
     ]
-
-
-def _key_in(stored: Row) -> bytes | None:
-    return b64decode(stored["encrypted_key"]) if "encrypted_key" in stored else None
 
 
 def _charging(account_id: str, held_us: int, charged_us: int, free_us: int, *, short: bool) -> Change:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from cloudpar_master.ports import Clock
+from cloudpar_master.ports import BlobStore, Clock
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.parts import bounds
 from cloudpar_protocol.payloads import Link, Parts
@@ -33,7 +33,7 @@ MISSING = {"404", "NoSuchKey", "NotFound", "403", "AccessDenied", "Forbidden"}
 DELETE_BATCH = 1000
 
 
-class S3BlobStore:
+class S3BlobStore(BlobStore):
     """Blobs in one bucket, reached through links that S3 itself checks. The client is made when it is needed."""
 
     def __init__(self, client: "Callable[[], S3Client]", bucket: str, clock: Clock) -> None:
@@ -69,7 +69,6 @@ class S3BlobStore:
         return Link("PUT", url, _headers(signed))
 
     def get_link(self, key: str) -> Link:
-        """See the port."""
         return Link("GET", self._presign("get_object", key, {}))
 
     def _presign(self, call: str, key: str, params: Mapping[str, object]) -> str:
@@ -101,7 +100,6 @@ class S3BlobStore:
         """See the port. The bucket's lifecycle rules remove the blobs."""
 
     def delete(self, key: str) -> None:
-        """See the port."""
         if not key:
             return
         if not key.endswith("/"):

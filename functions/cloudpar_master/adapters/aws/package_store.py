@@ -1,15 +1,14 @@
 import heapq
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
-from cloudpar_master.ports import Clock, Ids, Opened, ResultPage, Running
+from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import Clock, Ids, Opened, PackageStore, ResultPage, Running
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
@@ -52,7 +51,7 @@ ROW_BYTES = 395_000
 DAY_S = 86_400
 
 
-class DynamoPackageStore:
+class DynamoPackageStore(PackageStore):
     """Packages in one table; what a package has lies under its id.
 
     Each row has a day after which AWS may remove it, long after its package is forgotten. So what a crash leaves does
@@ -77,12 +76,11 @@ class DynamoPackageStore:
         self._kept_s = kept_s
         self._due_step_s = due_step_s
         self._skew_us = round(skew_s * 1e6)
-        self._cache: OrderedDict[str, Spec] = OrderedDict()
-        self._born: OrderedDict[str, int] = OrderedDict()
+        self._cache = Recent[str, Spec](CACHED)
+        self._born = Recent[str, int](CACHED)
         self._arrivals = 0
 
     def create(self, spec: Spec, head: Head) -> Spec:
-        """See the port."""
         changes = [
             put(self._dated(head_row(head, spec.started_at, self._due_step_s)), MISSING),
             put(self._dated(spec_row(spec))),
@@ -91,7 +89,6 @@ class DynamoPackageStore:
             born = self._arrival()
             if self._table.transact(changes) is None:
                 self._born[spec.package_id] = born
-                _shorten(self._born)
                 return spec
             row = self._table.get(spec.package_id, SPEC)
             if row is not None:
@@ -99,7 +96,6 @@ class DynamoPackageStore:
         raise errors.busy(f"package {spec.package_id}")  # an earlier package of this id is being forgotten
 
     def spec(self, package_id: str) -> Spec | None:
-        """See the port."""
         if package_id in self._cache:
             self._cache.move_to_end(package_id)
             return self._cache[package_id]
@@ -108,11 +104,9 @@ class DynamoPackageStore:
 
     def _keep(self, row: Row) -> Spec:
         spec = self._cache[row["pk"]] = read_spec(row)
-        _shorten(self._cache)
         return spec
 
     def load(self, package_id: str) -> Head | None:
-        """See the port."""
         row = self._table.get(package_id, HEAD)
         return None if row is None else read_head(row)
 
@@ -132,7 +126,6 @@ class DynamoPackageStore:
         return {each: (heads[each], spec) for each, spec in known.items() if each in heads}
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
-        """See the port."""
         keys = [(package_id, HEAD) for package_id in package_ids]
         rows = self._table.get_many(keys)
         return [read_head(rows[key]) for key in keys if key in rows]
@@ -218,11 +211,9 @@ class DynamoPackageStore:
         return [row for row in found if row["at"] >= born]
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
-        """See the port."""
         self._table.delete([event_key(package_id, key) for key in keys])
 
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
-        """See the port."""
         if after >= until:
             return []
         between = "pk = :pk AND sk BETWEEN :first AND :last"
@@ -230,7 +221,6 @@ class DynamoPackageStore:
         return pages.read_pages(self._table.query(between, values), self._objects.get, limit_bytes)
 
     def due(self, now: float, limit: int) -> list[str]:
-        """See the port."""
         condition = "due = :shard AND due_at <= :now"
         shards = [
             self._table.query(condition, {"shard": str(shard), "now": now}, index="due", limit=limit)
@@ -239,7 +229,6 @@ class DynamoPackageStore:
         return [row["pk"] for row in islice(heapq.merge(*shards, key=lambda row: row["due_at"]), limit)]
 
     def uncut(self, limit: int) -> list[str]:
-        """See the port."""
         return [row["pk"] for row in self._table.query("uncut = :all", {"all": UNCUT}, index="uncut", limit=limit)]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
@@ -258,7 +247,6 @@ class DynamoPackageStore:
         return read_running(self._unsettled(account_id))
 
     def unsettled(self, account_id: str) -> list[Head]:
-        """See the port."""
         return [head for head in self._heads(self._unsettled(account_id)) if not head.life.settled]
 
     def _unsettled(self, account_id: str) -> Iterator[Row]:
@@ -269,7 +257,6 @@ class DynamoPackageStore:
         return self.heads([row["pk"] for row in found])
 
     def delete_pages(self, package_id: str) -> None:
-        """See the port."""
         self._delete_all(package_id, "pk = :pk AND begins_with(sk, :page)", {"page": pages.PAGE})
         spec = self.spec(package_id)
         self._cache.pop(package_id, None)
@@ -290,8 +277,3 @@ class DynamoPackageStore:
     def _dated(self, row: Row) -> Row:
         """Add the day after which AWS may remove the row."""
         return {**row, "expires_at": int((self._clock.now() + self._kept_s) // DAY_S + 1) * DAY_S}
-
-
-def _shorten(cache: OrderedDict[str, Any]) -> None:
-    while len(cache) > CACHED:
-        cache.popitem(last=False)

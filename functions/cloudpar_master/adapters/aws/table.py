@@ -155,13 +155,6 @@ class Table:
     def delete(self, keys: Sequence[tuple[str, str]]) -> None:
         """Remove rows. One that does not exist counts as removed."""
         requests = [{"DeleteRequest": {"Key": rows.encode({"pk": pk, "sk": sk})}} for pk, sk in dict.fromkeys(keys)]
-        self._write_many(requests)
-
-    def put_many(self, many: Sequence[Mapping[str, Any]]) -> None:
-        """Put rows; they replace earlier ones."""
-        self._write_many([{"PutRequest": {"Item": rows.encode(row)}} for row in many])
-
-    def _write_many(self, requests: Sequence[Any]) -> None:
         for batch in batches(requests, WRITE_BATCH):
             pending: Any = {self._name: list(batch)}
             for _ in attempts():

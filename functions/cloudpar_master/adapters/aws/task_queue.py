@@ -7,7 +7,7 @@ from zlib import crc32
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Message, Sending, StaleAttempt
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Message, Sending, StaleAttempt, TaskQueue
 from cloudpar_master.ports.task_queue import ANY
 
 from .fifo_queue import BATCH, FifoQueue
@@ -36,7 +36,7 @@ LOOK_S: Final = 1.0
 log = logging.getLogger("cloudpar_master")
 
 
-class SqsTaskQueue:
+class SqsTaskQueue(TaskQueue):
     """Two FIFO queues in high-throughput mode: the express one for the first chunks of packages, and the main one.
 
     SQS cannot choose among messages, so in a single queue a first chunk would wait behind all that was sent before it.

@@ -2,7 +2,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cloudpar_master.ports import Clock, Fit, WorkerRecord
+from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import Clock, Fit, WorkerRecord, WorkerRegistry
 
 from .rows import Row
 from .table import Table, put, update
@@ -17,13 +18,13 @@ LOOK_S = 5.0
 """Seconds for which rows that were read are used: all requests in this time share one call."""
 
 REMEMBERED = 1_000
-"""How many workers this instance remembers. Beyond that it forgets all of them, and writes their rows again."""
+"""How many workers this instance remembers. The rows of those that it forgets are written again."""
 
 _encode = msgspec.json.encode
 _fits = msgspec.json.Decoder(Fit)
 
 
-class DynamoWorkerRegistry:
+class DynamoWorkerRegistry(WorkerRegistry):
     """The workers as rows of the package table, so that all instances see them.
 
     The table's time to live removes old rows.
@@ -38,16 +39,15 @@ class DynamoWorkerRegistry:
         self._table = table
         self._clock = clock
         self._kept_s = kept_s
-        self._written: dict[str, WorkerRecord] = {}
+        self._written = Recent[str, WorkerRecord](REMEMBERED)
         """The rows as this instance wrote them last."""
-        self._noted: dict[str, WorkerRecord] = {}
+        self._noted = Recent[str, WorkerRecord](REMEMBERED)
         """What workers last reported to this instance. Beats are not here: they report only that a worker lives."""
         self._seen: dict[str, WorkerRecord] = {}
         self._seen_at = float("-inf")
 
     def note(self, worker: WorkerRecord) -> None:
-        """See the port."""
-        _remember(self._noted, worker)
+        self._noted[worker.worker_id] = worker
         known = self._written.get(worker.worker_id)
         if (
             known is None
@@ -55,7 +55,7 @@ class DynamoWorkerRegistry:
             or self._is_old(worker, known)
             or self._is_overwritten(worker, known)
         ):
-            _remember(self._written, worker)
+            self._written[worker.worker_id] = worker
             row: Row = {
                 "pk": WORKERS,
                 "sk": worker.worker_id,
@@ -70,7 +70,7 @@ class DynamoWorkerRegistry:
         """See the port. A beat makes no row, since it does not describe its worker."""
         known = self._written.get(worker_id, WorkerRecord(worker_id, float("-inf")))
         if self._is_old(known._replace(seen_at=now), known):
-            _remember(self._written, known._replace(seen_at=now))
+            self._written[worker_id] = known._replace(seen_at=now)
             expression = "SET seen_at = :seen_at, expires_at = :expires_at"
             key = WORKERS, worker_id
             self._table.write(update(key, expression, "attribute_exists(pk)", **self._times(now)))
@@ -105,7 +105,8 @@ class DynamoWorkerRegistry:
             self._seen = {worker.worker_id: worker for worker in rows}
             self._seen_at = now
             # Each noted worker has had a row. If the row is missing, the worker has left by another instance.
-            self._noted = {name: worker for name, worker in self._noted.items() if name in self._seen}
+            for name in self._noted.keys() - self._seen.keys():
+                del self._noted[name]
         known = self._seen | {name: worker for name, worker in self._noted.items() if self._is_news(worker)}
         return [worker for worker in known.values() if worker.seen_at >= since]
 
@@ -121,12 +122,6 @@ class DynamoWorkerRegistry:
 
 def _differ(one: WorkerRecord, other: WorkerRecord) -> bool:
     return one._replace(seen_at=0.0) != other._replace(seen_at=0.0)
-
-
-def _remember(known: dict[str, WorkerRecord], worker: WorkerRecord) -> None:
-    if len(known) >= REMEMBERED:
-        known.clear()
-    known[worker.worker_id] = worker
 
 
 def _record(row: Row) -> WorkerRecord:

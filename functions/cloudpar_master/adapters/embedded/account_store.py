@@ -1,4 +1,4 @@
-from cloudpar_master.ports import AccountRecord, Clock, Reservation
+from cloudpar_master.ports import AccountRecord, AccountStore, Clock, Reservation
 from cloudpar_master.ports.account_store import MOST_US, name_taken
 from cloudpar_protocol.errors import IdempotencyConflict
 
@@ -10,7 +10,7 @@ SETTLEMENT_MEMORY_S = 60 * 86400.0
 _COLUMNS = "account_id, name, token_hash, state, granted_us, spent_us, reserved_us, created_at"
 
 
-class SqliteAccountStore:
+class SqliteAccountStore(AccountStore):
     """Accounts in SQLite."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -18,7 +18,6 @@ class SqliteAccountStore:
         self._clock = clock
 
     def create(self, account: AccountRecord) -> AccountRecord:
-        """See the port."""
         with self._db.transaction():
             stored = self.get(account.account_id)
             if stored is not None:
@@ -34,37 +33,30 @@ class SqliteAccountStore:
         return account
 
     def get(self, account_id: str) -> AccountRecord | None:
-        """See the port."""
         return self._one("account_id", account_id)
 
     def free_us(self, account_id: str) -> int:
-        """See the port."""
         account = self.get(account_id)
         return account.free_us if account else 0
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
-        """See the port."""
         return self._one("token_hash", token_hash)
 
     def key(self, account_id: str) -> bytes | None:
-        """See the port."""
         row = self._db.execute("SELECT encrypted FROM account_keys WHERE account_id = ?", (account_id,)).fetchone()
         return None if row is None else row[0]
 
     def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
-        """See the port."""
         with self._db.transaction():
             if self.key(account_id) == instead_of and self.get(account_id) is not None:
                 self._db.execute("INSERT OR REPLACE INTO account_keys VALUES (?, ?)", (account_id, encrypted))
             return self.key(account_id)
 
     def list(self) -> list[AccountRecord]:
-        """See the port."""
         select = f"SELECT {_COLUMNS} FROM accounts ORDER BY created_at, account_id"
         return [AccountRecord(*row) for row in self._db.execute(select)]
 
     def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
-        """See the port."""
         with self._db.transaction():
             select = "SELECT granted_us FROM slices WHERE package_id = ? AND number = ?"
             before = self._db.execute(select, (package_id, number)).fetchone()
@@ -99,7 +91,6 @@ class SqliteAccountStore:
             return charged_us
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
-        """See the port."""
         with self._db.transaction():
             account = self.get(account_id)
             if account is None:
@@ -113,7 +104,6 @@ class SqliteAccountStore:
             return account
 
     def revoke(self, account_id: str) -> AccountRecord | None:
-        """See the port."""
         self._db.execute("UPDATE accounts SET state = 'revoked' WHERE account_id = ?", (account_id,))
         return self.get(account_id)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Literal
 from urllib.parse import quote, urlencode
 
-from cloudpar_master.ports import Clock
+from cloudpar_master.ports import BlobStore, Clock
 from cloudpar_protocol.errors import BadRequest, Forbidden, IdempotencyConflict, NotFound, TooLarge
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.link_urls import FILES
@@ -34,7 +34,7 @@ WASTE = ".waste"
 LARGEST_NAME_BYTES = 255 - len(BLOB)
 
 
-class FileBlobStore:
+class FileBlobStore(BlobStore):
     """Blobs as files, reached through links that this store signs and its server honours.
 
     A key is a path of names. Each becomes the name of a folder or file, so that no key leads out of the store's folder.
@@ -78,7 +78,6 @@ class FileBlobStore:
     # the port
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
-        """See the port."""
         link = self._link("PUT", key, {"size": str(size), "crc32": str(crc32)})
         if key.startswith(CODE) and link.url.startswith(FILE):
             self._code.announce(self._path(key))
@@ -88,11 +87,9 @@ class FileBlobStore:
         """See the port. On one machine parts are no faster, and an upload that breaks off loses little."""
 
     def get_link(self, key: str) -> Link:
-        """See the port."""
         return self._link("GET", key, {})
 
     def exists(self, key: str) -> bool:
-        """See the port."""
         now = self._clock.now()
         try:
             os.utime(self._path(key), (now, now))
@@ -103,11 +100,9 @@ class FileBlobStore:
         return True
 
     def abandon(self, prefix: str) -> None:
-        """See the port."""
         self.delete(prefix)
 
     def delete(self, key: str) -> None:
-        """See the port."""
         self._remover.remove(self._path(key).with_suffix("") if key.endswith("/") else self._path(key))
 
     # the other end of the links

@@ -6,7 +6,7 @@ Stored bytes are read and written as plain dictionaries, never by today's classe
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -15,13 +15,6 @@ BLOB_BYTES = 64 * 1024
 master would not look for them when it deletes the package."""
 
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class _Page(NamedTuple):
-    """Where a result page of format 0 is found."""
-
-    version: int
-    nonce: str
 
 
 def convert(connection: sqlite3.Connection) -> None:
@@ -49,10 +42,10 @@ def convert(connection: sqlite3.Connection) -> None:
 def _convert_package(connection: sqlite3.Connection, package_id: str) -> None:
     select = "SELECT head, spec FROM packages JOIN specs USING (package_id) WHERE package_id = ?"
     head, spec = map(msgspec.msgpack.decode, connection.execute(select, (package_id,)).fetchone())
-    page = _Page(*head["page"])
-    stored_bytes = _keep_pages(connection, package_id, page)
+    page, nonce = head["page"]
+    stored_bytes = _keep_pages(connection, package_id, page, nonce)
     data_bytes = _data_bytes(spec["start"]["data"])
-    head |= {"page": page.version, "data_bytes": data_bytes, "stored_bytes": stored_bytes + data_bytes + BLOB_BYTES}
+    head |= {"page": page, "data_bytes": data_bytes, "stored_bytes": stored_bytes + data_bytes + BLOB_BYTES}
     running = head["state"] == "running"
     connection.execute(
         "UPDATE packages SET unsettled = ?, running = ?, tasks = ?, data_bytes = ?, head = ? WHERE package_id = ?",
@@ -67,16 +60,16 @@ def _convert_package(connection: sqlite3.Connection, package_id: str) -> None:
     )
 
 
-def _keep_pages(connection: sqlite3.Connection, package_id: str, page: _Page) -> int:
+def _keep_pages(connection: sqlite3.Connection, package_id: str, version: int, nonce: str) -> int:
     """Keep the pages that the head leads to; the others lost a race. Returns how many bytes they have."""
     select = (
         "SELECT before_version, before_nonce, results FROM old_pages WHERE package_id = ? AND version = ? AND nonce = ?"
     )
     stored_bytes = 0
-    while (row := connection.execute(select, (package_id, *page)).fetchone()) is not None:
-        connection.execute("INSERT INTO pages VALUES (?, ?, ?)", (package_id, page.version, row[2]))
+    while (row := connection.execute(select, (package_id, version, nonce)).fetchone()) is not None:
+        connection.execute("INSERT INTO pages VALUES (?, ?, ?)", (package_id, version, row[2]))
         stored_bytes += len(row[2])
-        page = _Page(*row[:2])
+        version, nonce = row[:2]
     return stored_bytes
 
 

@@ -1,4 +1,3 @@
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -6,7 +5,8 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec, stored
-from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Opened, ResultPage, Running
+from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Opened, PackageStore, ResultPage, Running
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
 from .database import Database
@@ -21,7 +21,7 @@ _events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 _results = msgspec.msgpack.Decoder(list[TaskResult])
 
 
-class SqlitePackageStore:
+class SqlitePackageStore(PackageStore):
     """Packages in SQLite. Two indexed columns say when to fold a package next, and whether it has tasks in no chunk.
 
     Args:
@@ -36,10 +36,9 @@ class SqlitePackageStore:
         self._db = database
         self._signals = signals
         self._started = started
-        self._cache: OrderedDict[str, Spec] = OrderedDict()
+        self._cache = Recent[str, Spec](CACHED_SPECS)
 
     def create(self, spec: Spec, head: Head) -> Spec:
-        """See the port."""
         row = {
             "package_id": spec.package_id, "account_id": spec.account_id, "started_at": spec.started_at,
             "version": head.version, "due_at": spec.started_at, "uncut": head.uncut > 0,
@@ -58,7 +57,6 @@ class SqlitePackageStore:
         return spec if done else self.spec(spec.package_id) or spec
 
     def spec(self, package_id: str) -> Spec | None:
-        """See the port."""
         if package_id in self._cache:
             self._cache.move_to_end(package_id)
             return self._cache[package_id]
@@ -66,17 +64,13 @@ class SqlitePackageStore:
         if row is None:
             return None
         spec = self._cache[package_id] = _specs.decode(row[0])
-        while len(self._cache) > CACHED_SPECS:
-            self._cache.popitem(last=False)
         return spec
 
     def load(self, package_id: str) -> Head | None:
-        """See the port."""
         row = self._db.execute("SELECT head FROM packages WHERE package_id = ?", (package_id,)).fetchone()
         return None if row is None else stored.decode(row[0])
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
-        """See the port."""
         found: dict[str, tuple[Head, Spec]] = {}
         for package_id in dict.fromkeys(package_ids):
             head = self.load(package_id)
@@ -90,11 +84,9 @@ class SqlitePackageStore:
         return found
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
-        """See the port."""
         return [head for head in map(self.load, package_ids) if head]
 
     def open(self, package_id: str, limit: int) -> Opened | None:
-        """See the port."""
         head = self.load(package_id)
         if head is None:
             return None
@@ -109,7 +101,6 @@ class SqlitePackageStore:
         return Opened(head, items, more=False)
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
-        """See the port."""
         if not results:
             saved = self._replace(head, due_at)
         else:
@@ -133,7 +124,6 @@ class SqlitePackageStore:
         return self._db.execute(f"{update} WHERE package_id = ? AND version = ?", row).rowcount == 1
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
-        """See the port."""
         rows = [(key, _encode(event), package_id) for key, event in items]
         insert = (
             "INSERT OR IGNORE INTO inbox (package_id, key, event)"
@@ -143,14 +133,12 @@ class SqlitePackageStore:
             self._db.executemany(insert, rows)
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
-        """See the port."""
         with self._db.transaction():
             self._db.executemany(
                 "DELETE FROM inbox WHERE package_id = ? AND key = ?", [(package_id, key) for key in keys]
             )
 
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
-        """See the port."""
         pages: list[ResultPage] = []
         room = limit_bytes
         select = (
@@ -164,17 +152,14 @@ class SqlitePackageStore:
         return pages
 
     def due(self, now: float, limit: int) -> list[str]:
-        """See the port."""
         select = "SELECT package_id FROM packages WHERE due_at <= ? ORDER BY due_at LIMIT ?"
         return [package_id for (package_id,) in self._db.execute(select, (now, limit))]
 
     def uncut(self, limit: int) -> list[str]:
-        """See the port."""
         select = "SELECT package_id FROM packages WHERE uncut ORDER BY started_at LIMIT ?"
         return [package_id for (package_id,) in self._db.execute(select, (limit,))]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        """See the port."""
         where, values = ("", ()) if account_id is None else ("WHERE account_id = ?", (account_id,))
         select = f"SELECT head FROM packages {where} ORDER BY started_at DESC LIMIT ?"
         return [stored.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
@@ -186,12 +171,10 @@ class SqlitePackageStore:
         return Running(*self._db.execute(select, (account_id,)).fetchone())
 
     def unsettled(self, account_id: str) -> list[Head]:
-        """See the port."""
         select = "SELECT head FROM packages WHERE account_id = ? AND unsettled"
         return [stored.decode(head) for (head,) in self._db.execute(select, (account_id,))]
 
     def delete_pages(self, package_id: str) -> None:
-        """See the port."""
         spec = self.spec(package_id)
         self._cache.pop(package_id, None)
         with self._db.transaction():
@@ -201,7 +184,6 @@ class SqlitePackageStore:
                 self._db.execute("UPDATE specs SET spec = ? WHERE package_id = ?", (_encode(freed), package_id))
 
     def forget(self, package_id: str) -> None:
-        """See the port."""
         self._cache.pop(package_id, None)
         with self._db.transaction():
             for table in ("pages", "inbox", "specs", "packages"):

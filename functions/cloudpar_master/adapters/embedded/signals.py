@@ -14,13 +14,3 @@ class Signals(Protocol):
     def chunks_sent(self, needs: Sequence[Needs]) -> None:
         """Report that messages were sent; `needs` says what each of them needs of a worker."""
         ...
-
-
-class NoSignals:
-    """Signals that no server receives."""
-
-    def head_saved(self, package_id: str) -> None:
-        """Do nothing."""
-
-    def chunks_sent(self, needs: Sequence[Needs]) -> None:
-        """Do nothing."""

@@ -1,7 +1,7 @@
 from collections.abc import Collection, Sequence
 
 from cloudpar_master.core.turns import Line, Turns
-from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Needs, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Needs, Sending, TaskQueue
 from cloudpar_master.ports.task_queue import ANY
 
 from .database import Database
@@ -39,7 +39,7 @@ _INSERT = (
 )
 
 
-class SqliteTaskQueue:
+class SqliteTaskQueue(TaskQueue):
     """The queue as a table. Packages take turns; a group has one message, so within a package the oldest is next.
 
     A message waits, is hidden (a worker has it), or is dead. `visible_at` is since when it waits, or until when it is
@@ -55,7 +55,6 @@ class SqliteTaskQueue:
         self._swept_at = 0.0
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """See the port."""
         now = self._clock.now()
         sent: list[Needs] = []
         with self._db.transaction():
@@ -109,7 +108,6 @@ class SqliteTaskQueue:
             return messages
 
     def passed_over(self, fit: Fit) -> list[str]:
-        """See the port."""
         found = (line.package for line, python in self._lines() if not fit.takes(line.package, python))
         return list(dict.fromkeys(found))
 
@@ -130,7 +128,6 @@ class SqliteTaskQueue:
         return Message(body, receipt, receives + 1, max(0, round((now - visible_at) * 1e6)))
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
-        """See the port."""
         select = f"SELECT {_LINE} FROM messages WHERE receipt = ?"
         for receipt in receipts:
             for row in self._db.execute(select, (receipt,)).fetchall():
@@ -138,7 +135,6 @@ class SqliteTaskQueue:
         self.delete(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """See the port."""
         with self._db.transaction():
             self._db.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
 
@@ -155,7 +151,6 @@ class SqliteTaskQueue:
         return count
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
-        """See the port."""
         self._surface(self._clock.now())
         return any(line.package not in besides and fit.takes(line.package, python) for line, python in self._lines())
 
@@ -164,7 +159,6 @@ class SqliteTaskQueue:
         return False
 
     def dead(self, limit: int) -> list[Message]:
-        """See the port."""
         self._surface(self._clock.now())
         select = "SELECT body, receipt, receives FROM messages WHERE state = 'dead' ORDER BY id LIMIT ?"
         return [Message(body, receipt, receives, 0) for body, receipt, receives in self._db.execute(select, (limit,))]

@@ -1,7 +1,7 @@
-from collections import OrderedDict
 from collections.abc import Sequence
 
-from cloudpar_master.ports import WorkerRecord
+from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import WorkerRecord, WorkerRegistry
 
 RETURN_S = 5.0
 """Seconds within which every live worker reports again after a restart of its master."""
@@ -10,7 +10,7 @@ LEFT = 1_000
 """How many workers that have ended are remembered, so that their last requests do not bring them back."""
 
 
-class MemoryWorkerRegistry:
+class MemoryWorkerRegistry(WorkerRegistry):
     """The workers that reported to this process, for a master that is one process.
 
     Args:
@@ -21,10 +21,9 @@ class MemoryWorkerRegistry:
     def __init__(self, forgot_at: float | None = None) -> None:
         self._forgot_at = forgot_at
         self._workers: dict[str, WorkerRecord] = {}
-        self._left: OrderedDict[str, None] = OrderedDict()
+        self._left = Recent[str, None](LEFT)
 
     def note(self, worker: WorkerRecord) -> None:
-        """See the port."""
         if worker.worker_id not in self._left:  # a held request of a worker that has ended must not bring it back
             self._workers[worker.worker_id] = worker
 
@@ -36,11 +35,8 @@ class MemoryWorkerRegistry:
         self._workers[worker_id] = known._replace(seen_at=now)
 
     def leave(self, worker_id: str) -> None:
-        """See the port."""
         self._workers.pop(worker_id, None)
         self._left[worker_id] = None
-        while len(self._left) > LEFT:
-            self._left.popitem(last=False)
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
         """See the port. This also forgets the workers that have sent no request since then."""
@@ -49,5 +45,4 @@ class MemoryWorkerRegistry:
         return list(self._workers.values())
 
     def knows_all(self, now: float) -> bool:
-        """See the port."""
         return self._forgot_at is None or now - self._forgot_at >= RETURN_S

@@ -20,7 +20,7 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
     if event.only_queued:
         tasks.draining = True
         return
-    asked = ranges.intersect(ranges.union(event.ranges or []), [(0, tasks.count)])
+    asked = ranges.union(event.ranges or [])
     out = open_ranges.extract(head, asked)
     queued = ranges.subtract(ranges.intersect(asked, [(tasks.cursor, tasks.count)]), tasks.cancelled)
     # Each task that is taken from a worker becomes two entries, a cancelled range and a stopping one.

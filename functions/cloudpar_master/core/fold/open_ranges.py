@@ -7,6 +7,7 @@ chunk is queued again as a whole, and its tasks run again. That is slower, but t
 
 from bisect import insort
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -102,7 +103,7 @@ def take(
 def queue(head: Head, start: int, end: int, losses: int = 0) -> None:
     """Make a chunk of some tasks, to be sent."""
     # In order: `commit` walks along the open ranges and the results together, and would skip a range out of order.
-    insort(head.tasks.open, OpenRange(start, end, head.version, losses=losses), key=_start)
+    insort(head.tasks.open, OpenRange(start, end, head.version, losses=losses), key=attrgetter("start"))
 
 
 def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 0) -> None:
@@ -174,7 +175,3 @@ def _chunk(head: Head, rest: int, policy: Policy) -> int:
         if tasks.chunksize is None
         else min(tasks.chunksize, rest)
     )
-
-
-def _start(each: OpenRange) -> int:
-    return each.start

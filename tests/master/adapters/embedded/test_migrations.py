@@ -21,11 +21,11 @@ from cloudpar_master.adapters.embedded import format_4, migrations
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.migrations import FORMAT, FormatError
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
-from cloudpar_master.adapters.embedded.signals import NoSignals
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import Sending
+from cloudpar_master.server.wakeups import Wakeups
 from master.stores import SetClock
 from system.mixture import LAST_OF, ROOT
 
@@ -107,17 +107,13 @@ def dump(path: Path) -> list[str]:
         return [*connection.iterdump(), *map(str, connection.execute("PRAGMA user_version"))]
 
 
-def test_a_running_package_of_0_1_0_keeps_its_results_its_place_and_its_slices(old: Path) -> None:
+def test_a_running_package_of_0_1_0_keeps_its_results_its_place_its_slices_and_its_python(old: Path) -> None:
     database = Database(old)
-    store = SqlitePackageStore(database, NoSignals())
+    store = SqlitePackageStore(database, Wakeups())
     found = store.load(PACKAGE)
     assert found is not None
-    assert (found.page, found.data_bytes, found.tasks.open, found.billing_id) == (
-        4,
-        45,
-        [OpenRange(3, 9, 2, sent=True)],
-        BILLING_ID,
-    )
+    assert (found.page, found.data_bytes, found.tasks.open) == (4, 45, [OpenRange(3, 9, 2, sent=True)])
+    assert (found.billing_id, found.python) == (BILLING_ID, "3.11")
     pages = store.pages(PACKAGE, 0, 5, 1_000_000)
     assert [(page.version, [result.index for result in page.results]) for page in pages] == [(2, [1]), (4, [0, 2])]
     running = store.running("a1")
@@ -135,14 +131,6 @@ def test_chunks_that_wait_know_their_account_their_package_and_its_python(old: P
     ]  # fmt: skip
 
 
-def test_a_running_package_knows_which_python_it_needs(old: Path) -> None:
-    database = Database(old)
-    found = SqlitePackageStore(database, NoSignals()).load(PACKAGE)
-    database.close()
-    assert found is not None
-    assert found.python == "3.11"
-
-
 def test_chunks_that_wait_in_a_queue_of_0_2_0_are_handed_out(tmp_path: Path, clock: SetClock) -> None:
     path = tmp_path / "master.sqlite"
     with closing(sqlite3.connect(path)) as earlier:
@@ -151,7 +139,7 @@ def test_chunks_that_wait_in_a_queue_of_0_2_0_are_handed_out(tmp_path: Path, clo
         earlier.execute("INSERT INTO messages (body, state, visible_at) VALUES ('old', 'waiting', 0.0)")
         earlier.commit()
     with closing(Database(path)) as database:
-        queue = SqliteTaskQueue(database, clock, RandomIds(), NoSignals())
+        queue = SqliteTaskQueue(database, clock, RandomIds(), Wakeups())
         queue.send([Sending("new", "new", "ann", "p")])
         assert {message.body for message in queue.receive(10, 6.0, "a")} == {"old", "new"}
     assert path.with_name("master.sqlite.format-4").exists()

@@ -7,7 +7,7 @@ from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import Needs, Sending
-from master.packages import make_head, make_spec
+from master.packages import create, make_head
 from master.stores import SetClock
 
 
@@ -31,8 +31,7 @@ class Recorded:
 def test_a_saved_head_is_signalled_and_a_lost_save_is_not(database: Database) -> None:
     signals = Recorded(database)
     packages = SqlitePackageStore(database, signals)
-    spec = make_spec()
-    packages.create(spec, make_head(spec))
+    spec = create(packages)
     assert packages.save(make_head(spec, 1), 0.0)
     assert not packages.save(make_head(spec, 1), 0.0)
     assert signals.heads == ["p"]

@@ -1,0 +1,26 @@
+from collections import OrderedDict
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(OrderedDict[K, V]):
+    """What was set last: with more than `most` entries it forgets the one that was set longest ago.
+
+    >>> recent = Recent[str, int](most=2)
+    >>> for name in "abac":
+    ...     recent[name] = 1
+    >>> list(recent)
+    ['a', 'c']
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
