@@ -149,8 +149,7 @@ def clients_in_process(clock: Clock) -> Clients:
 def in_process(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """Yield adapters on moto without a server."""
     clients_in_process(clock)
-    names = create(name_of(folder) + "-i", ENDPOINT, ENDPOINT, ENDPOINT)
-    yield stores(names, clock, ENDPOINT, ENDPOINT, ENDPOINT)._replace(transfer=transfer)
+    yield stores(name_of(folder) + "-i", clock, ENDPOINT, ENDPOINT, ENDPOINT)._replace(transfer=transfer)
 
 
 def remove(folder: Path) -> None:

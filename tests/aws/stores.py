@@ -129,9 +129,9 @@ def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = 
     return Answer(answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.data)
 
 
-def stores(names: Names, clock: SetClock, tables: str, queues: str, blobs: str) -> Stores:
-    """Return the adapters of one process."""
-    ids, dynamodb = RandomIds(), clients(tables).dynamodb
+def stores(name: str, clock: SetClock, tables: str, queues: str, blobs: str) -> Stores:
+    """Return the adapters of one process of the deployment with this name. Its resources are created if missing."""
+    names, ids, dynamodb = create(name, tables, queues, blobs), RandomIds(), clients(tables).dynamodb
     return Stores(
         packages=DynamoPackageStore(
             Table(dynamodb, names.packages),
@@ -181,8 +181,7 @@ def on_moto(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """Yield adapters on moto, whose queue uses the test's clock."""
     let_queue_go_by(clock)
     with moto_at(clock) as endpoint:
-        names = create(name_of(folder), endpoint, endpoint, endpoint)
-        yield stores(names, clock, endpoint, endpoint, endpoint)
+        yield stores(name_of(folder), clock, endpoint, endpoint, endpoint)
 
 
 @contextmanager
@@ -190,16 +189,14 @@ def on_dynamodb_local(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """Yield adapters with tables on AWS's own engine, the rest on moto."""
     tables = engines.dynamodb_local()
     with moto_at(clock) as others:
-        names = create(name_of(folder) + "-d", tables, others, others)
-        yield stores(names, clock, tables, others, others)
+        yield stores(name_of(folder) + "-d", clock, tables, others, others)
 
 
 @contextmanager
 def on_elasticmq(folder: Path, clock: SetClock) -> Iterator[Stores]:
     queues = engines.elasticmq()
     with moto_at(clock) as others:
-        names = create(name_of(folder) + "-e", others, queues, others)
-        yield stores(names, clock, others, queues, others)
+        yield stores(name_of(folder) + "-e", clock, others, queues, others)
 
 
 @contextmanager
@@ -207,21 +204,18 @@ def on_engines(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """Yield adapters with tables on AWS's own engine and queues on ElasticMQ, which serve many concurrent callers."""
     tables, queues = engines.dynamodb_local(), engines.elasticmq()
     with moto_at(clock) as others:
-        names = create(name_of(folder) + "-de", tables, queues, others)
-        yield stores(names, clock, tables, queues, others)
+        yield stores(name_of(folder) + "-de", clock, tables, queues, others)
 
 
 @contextmanager
 def on_ministack(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """Yield adapters on ministack, which `make e2e` deploys to."""
     endpoint = engines.ministack()
-    names = create(name_of(folder) + "-m", endpoint, endpoint, endpoint)
-    yield stores(names, clock, endpoint, endpoint, endpoint)
+    yield stores(name_of(folder) + "-m", clock, endpoint, endpoint, endpoint)
 
 
 @contextmanager
 def on_versitygw(folder: Path, clock: SetClock) -> Iterator[Stores]:
     """Yield adapters with blobs on a server that checks signatures, the rest on moto."""
     blobs, others = engines.versitygw(), engines.moto()
-    names = create(name_of(folder) + "-v", others, others, blobs)
-    yield stores(names, clock, others, others, blobs)
+    yield stores(name_of(folder) + "-v", clock, others, others, blobs)

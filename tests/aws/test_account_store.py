@@ -1,5 +1,6 @@
 """DynamoAccountStore, beyond what the port's suite tests."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,14 +10,13 @@ from cloudpar_master.adapters.aws.account_store import KNOWN_TOKENS, MEMORY_S, P
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.ports import AccountRecord, Reservation
 from cloudpar_protocol.errors import IdempotencyConflict, Unavailable
-from master.stores import NOW, SetClock, Stores
+from master.conformance.test_accounts import make_account
+from master.stores import SetClock, Stores
 
-from .stubs import offline, stubbed
+from .stubs import Stubber, offline, stubbed
 from .test_table import cancelled
 
-
-def make_account(name: str = "a", granted_us: int = 1000) -> AccountRecord:
-    return AccountRecord(name, f"name of {name}", f"hash of {name}", "active", granted_us, 0, 0, NOW)
+Scripted = tuple[DynamoAccountStore, Stubber]
 
 
 def rows(stores: Stores) -> dict[tuple[str, str], dict[str, Any]]:
@@ -24,6 +24,13 @@ def rows(stores: Stores) -> dict[tuple[str, str], dict[str, Any]]:
     table = stores.accounts._table
     items = table._client.scan(TableName=table._name)["Items"]
     return {(str(item["pk"]["S"]), str(item["sk"]["S"])): item for item in items}
+
+
+@pytest.fixture
+def scripted(clock: SetClock) -> Iterator[Scripted]:
+    client = offline().dynamodb
+    with stubbed(client) as stub:
+        yield DynamoAccountStore(Table(client, "t"), clock), stub
 
 
 def test_the_free_quota_is_stored_beside_its_parts(stores: Stores) -> None:
@@ -37,15 +44,6 @@ def test_the_free_quota_is_stored_beside_its_parts(stores: Stores) -> None:
     assert account is not None
     assert (account.granted_us, account.spent_us, account.reserved_us) == (950, 450, 200)
     assert rows(stores)["a#a", "account"]["free_us"]["N"] == str(account.free_us) == "300"
-
-
-def test_all_rows_but_accounts_expire(stores: Stores) -> None:
-    stores.accounts.create(make_account())
-    stores.accounts.reserve("a", "p", 0, 300)
-    stores.accounts.grant("a", "k", 5)
-    stores.accounts.settle("a", "q", 5)
-    lasting = {key for key, row in rows(stores).items() if "expires_at" not in row}
-    assert lasting == {("a#a", "account"), ("t#hash of a", "token"), ("accounts", "a"), ("n#name of a", "name")}
 
 
 def test_an_account_of_an_earlier_release_keeps_its_name_without_a_row_for_it(stores: Stores) -> None:
@@ -124,32 +122,27 @@ def test_a_slice_of_nothing_is_not_stored(stores: Stores) -> None:
     assert stores.accounts.reserve("a", "p", 0, 300) == Reservation(300, exhausted=False)
 
 
-def test_a_slice_costs_one_call(clock: SetClock) -> None:
-    client = offline().dynamodb
-    with stubbed(client) as stub:
-        stub.add_response("transact_write_items", {})
-        assert DynamoAccountStore(Table(client, "t"), clock).reserve("a", "p", 0, 5) == Reservation(5, exhausted=False)
+def test_a_slice_costs_one_call(scripted: Scripted) -> None:
+    store, stub = scripted
+    stub.add_response("transact_write_items", {})
+    assert store.reserve("a", "p", 0, 5) == Reservation(5, exhausted=False)
 
 
-def test_a_busy_account_is_a_retryable_error(clock: SetClock, no_waiting: list[float]) -> None:
-    client = offline().dynamodb
-    store = DynamoAccountStore(Table(client, "t"), clock)
-    with stubbed(client) as stub:
-        for _ in range(backoff.ATTEMPTS):
-            cancelled(stub, "None", "None", "TransactionConflict")
-        with pytest.raises(Unavailable):
-            store.reserve("a", "p", 0, 5)
+def test_a_busy_account_is_a_retryable_error(scripted: Scripted, no_waiting: list[float]) -> None:
+    store, stub = scripted
+    for _ in range(backoff.ATTEMPTS):
+        cancelled(stub, "None", "None", "TransactionConflict")
+    with pytest.raises(Unavailable):
+        store.reserve("a", "p", 0, 5)
     assert no_waiting
 
 
-def test_quota_that_others_take_in_between_is_not_reserved_twice(clock: SetClock, no_waiting: list[float]) -> None:
+def test_quota_that_others_take_in_between_is_not_reserved_twice(scripted: Scripted, no_waiting: list[float]) -> None:
     """The quota that was free when the condition failed is gone at the next attempt."""
-    client = offline().dynamodb
-    store = DynamoAccountStore(Table(client, "t"), clock)
     account = {"pk": {"S": "a#a"}, "state": {"S": "active"}, "free_us": {"N": "3"}, "reserved_us": {"N": "9"}}
-    with stubbed(client) as stub:
-        cancelled(stub, "None", "None", "ConditionalCheckFailed", Item=account)
-        cancelled(stub, "None", "None", "ConditionalCheckFailed", Item={**account, "free_us": {"N": "0"}})
-        stub.add_response("get_item", {"Item": {"pk": {"S": "p#p"}, "held_us": {"N": "4"}}})
-        assert store.reserve("a", "p", 0, 5) == Reservation(0, exhausted=False)
+    store, stub = scripted
+    cancelled(stub, "None", "None", "ConditionalCheckFailed", Item=account)
+    cancelled(stub, "None", "None", "ConditionalCheckFailed", Item={**account, "free_us": {"N": "0"}})
+    stub.add_response("get_item", {"Item": {"pk": {"S": "p#p"}, "held_us": {"N": "4"}}})
+    assert store.reserve("a", "p", 0, 5) == Reservation(0, exhausted=False)
     assert len(no_waiting) == 1

@@ -1,28 +1,12 @@
-"""How the adapters translate AWS's errors for callers."""
+"""Which errors the adapters leave as they are for callers. test_retries.py has those that they translate."""
 
 import pytest
-from botocore.exceptions import EndpointConnectionError, NoCredentialsError, ReadTimeoutError
+from botocore.exceptions import NoCredentialsError
 
 from cloudpar_master.adapters.aws.errors import translate
-from cloudpar_protocol.errors import NotFound, Unavailable
+from cloudpar_protocol.errors import NotFound
 
 from .stubs import client_error
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        client_error("ThrottlingException"),
-        client_error("ProvisionedThroughputExceededException"),
-        client_error("SlowDown", 503),
-        client_error("WhoKnows", 500),
-        EndpointConnectionError(endpoint_url="http://127.0.0.1:9"),
-        ReadTimeoutError(endpoint_url="http://127.0.0.1:9"),
-    ],
-    ids=str,
-)
-def test_temporary_errors_are_retryable(error: Exception) -> None:
-    assert isinstance(translate(error), Unavailable)
 
 
 @pytest.mark.parametrize(

@@ -155,12 +155,6 @@ def test_another_body_is_refused(stores: Stores, make: Making) -> None:
     assert stores.transfer(link, body).status == 200
 
 
-def test_any_range_of_bytes_may_be_read(stores: Stores) -> None:
-    link, _ = get_link(stores)
-    answer = stores.transfer(link, headers={"range": "bytes=10-19"})
-    assert (answer.status, answer.body) == (206, BODY[10:20])
-
-
 def test_every_link_refuses_a_second_payload(stores: Stores) -> None:
     links = [put_link(stores), complete_link(stores)]
     assert stores.transfer(*links[0]).status == 200

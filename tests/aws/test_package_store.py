@@ -1,6 +1,7 @@
 """DynamoPackageStore, beyond what the port's suite tests."""
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,13 +17,16 @@ from cloudpar_master.ports import ResultPage
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import TaskResult
 from master.heads import altered
-from master.packages import inbox, make_head, make_results, make_spec, put_page
+from master.packages import create, inbox, make_head, make_results, make_spec, put_page
 from master.stores import NOW, SetClock, Stores
 
 from .stores import KEPT_S
-from .stubs import ANY, offline, stubbed
+from .stubs import ANY, Stubber, offline, stubbed
 
 NO_OBJECTS = Objects(lambda: offline().s3, "none")
+
+
+Scripted = tuple[DynamoPackageStore, Stubber]
 
 
 class SetIds:
@@ -33,8 +37,15 @@ class SetIds:
 
 
 @pytest.fixture
+def scripted(clock: SetClock) -> Iterator[Scripted]:
+    client = offline().dynamodb
+    with stubbed(client) as stub:
+        yield DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S), stub
+
+
+@pytest.fixture
 def client(stores: Stores) -> Any:
-    return client_of(stores)
+    return table_of(stores)._client
 
 
 @pytest.fixture
@@ -47,13 +58,14 @@ def table_of(stores: Stores) -> Table:
     return stores.packages._table
 
 
-def client_of(stores: Stores) -> Any:
-    return table_of(stores)._client
-
-
 def rows(stores: Stores) -> list[dict[str, Any]]:
-    pages = client_of(stores).get_paginator("scan").paginate(TableName=table_of(stores)._name)
+    table = table_of(stores)
+    pages = table._client.get_paginator("scan").paginate(TableName=table._name)
     return [row for page in pages for row in page["Items"]]
+
+
+def head_rows(stores: Stores) -> list[dict[str, Any]]:
+    return [row for row in rows(stores) if row["sk"]["S"] == "head"]
 
 
 def noise(size: int) -> bytes:
@@ -69,8 +81,7 @@ def page_rows(stores: Stores) -> list[Any]:
 
 
 def test_every_row_expires(stores: Stores) -> None:
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec))
+    create(stores.packages)
     stores.packages.append("p", [("k", Acknowledged())])
     put_page(stores.packages, make_results(1))
     found = rows(stores)
@@ -81,46 +92,38 @@ def test_every_row_expires(stores: Stores) -> None:
         assert last_day % DAY_S == 0
 
 
-def test_a_save_that_was_sent_twice_counts_as_won(clock: SetClock) -> None:
+def test_a_save_that_was_sent_twice_counts_as_won(scripted: Scripted) -> None:
     """The answer to the first request was lost, so the library sent it again."""
-    client = offline().dynamodb
-    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S)
+    store, stub = scripted
     for writer, won in (("writer", True), ("another", False)):
-        with stubbed(client) as stub:
-            stub.add_client_error(
-                "put_item", "ConditionalCheckFailedException",
-                modeled_fields={"Item": {"pk": {"S": "p"}, "writer": {"S": writer}}},
-            )  # fmt: skip
-            assert store.save(make_head(make_spec(), 1), NOW) is won
+        stub.add_client_error(
+            "put_item", "ConditionalCheckFailedException",
+            modeled_fields={"Item": {"pk": {"S": "p"}, "writer": {"S": writer}}},
+        )  # fmt: skip
+        assert store.save(make_head(make_spec(), 1), NOW) is won
 
 
 @pytest.mark.parametrize(
     ("version", "writer", "won"), [(2, "another", False), (1, "writer", True), (None, None, False)],
 )  # fmt: skip
 def test_a_head_that_is_being_written_is_read_before_a_retry(
-    clock: SetClock, version: int | None, writer: str | None, won: bool
+    scripted: Scripted, version: int | None, writer: str | None, won: bool
 ) -> None:
     """Retrying a race that is already lost would take seconds."""
-    client = offline().dynamodb
-    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S)
+    store, stub = scripted
     row = {"pk": {"S": "p"}, "sk": {"S": "head"}, "version": {"N": str(version)}, "writer": {"S": str(writer)}}
-    with stubbed(client) as stub:
-        stub.add_client_error("put_item", "TransactionConflictException")
-        stub.add_response("get_item", {} if version is None else {"Item": row})
-        assert store.save(make_head(make_spec(), 1), NOW) is won
-        stub.assert_no_pending_responses()
+    stub.add_client_error("put_item", "TransactionConflictException")
+    stub.add_response("get_item", {} if version is None else {"Item": row})
+    assert store.save(make_head(make_spec(), 1), NOW) is won
 
 
-def test_a_save_is_retried_while_the_head_is_unchanged(clock: SetClock, no_waiting: list[float]) -> None:
-    client = offline().dynamodb
-    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S)
+def test_a_save_is_retried_while_the_head_is_unchanged(scripted: Scripted, no_waiting: list[float]) -> None:
+    store, stub = scripted
     row = {"pk": {"S": "p"}, "sk": {"S": "head"}, "version": {"N": "0"}, "writer": {"S": "another"}}
-    with stubbed(client) as stub:
-        stub.add_client_error("put_item", "TransactionConflictException")
-        stub.add_response("get_item", {"Item": row})
-        stub.add_response("put_item", {})
-        assert store.save(make_head(make_spec(), 1), NOW)
-        stub.assert_no_pending_responses()
+    stub.add_client_error("put_item", "TransactionConflictException")
+    stub.add_response("get_item", {"Item": row})
+    stub.add_response("put_item", {})
+    assert store.save(make_head(make_spec(), 1), NOW)
     assert no_waiting
 
 
@@ -139,12 +142,11 @@ def test_the_object_of_a_race_that_was_lost_is_removed(stores: Stores) -> None:
 
 def test_the_registry_changes_once_a_minute_at_most(stores: Stores, client: Any, name: str, clock: SetClock) -> None:
     store = DynamoPackageStore(Table(client, name), NO_OBJECTS, clock, stores.ids, KEPT_S)
-    spec = make_spec(started_at=NOW + 1)
-    store.create(spec, make_head(spec))
+    spec = create(store, started_at=NOW + 1)
     places = set()
     for version, second in enumerate((1.0, 2.0, 30.0, 59.5, 60.0), 1):
         assert store.save(make_head(spec, version), NOW + second)
-        places.add(next(row["due_at"]["N"] for row in rows(stores) if row["sk"]["S"] == "head"))
+        places |= {row["due_at"]["N"] for row in head_rows(stores)}
     assert places == {f"{NOW + 60:.0f}"}
     assert store.due(NOW + 59, 10) == []
     assert store.due(NOW + 60, 10) == ["p"]
@@ -154,8 +156,7 @@ def test_the_registry_has_several_shards_and_is_read_whole(stores: Stores) -> No
     names = [f"p{number}" for number in range(20)]
     assert {shard(name) for name in names} == set(range(SHARDS))
     for number, name in enumerate(names):
-        spec = make_spec(name)
-        stores.packages.create(spec, make_head(spec))
+        spec = create(stores.packages, name)
         stores.packages.save(make_head(spec, 1), NOW + number)
     assert stores.packages.due(NOW + 15, 100) == names[:16]
     assert stores.packages.due(NOW + 15, 3) == names[:3]
@@ -163,20 +164,18 @@ def test_the_registry_has_several_shards_and_is_read_whole(stores: Stores) -> No
 
 def test_the_indexes_are_sparse(stores: Stores) -> None:
     """The index of packages with tasks outside of chunks has no row of a package whose tasks are all in chunks."""
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec))
-    (head,) = (row for row in rows(stores) if row["sk"]["S"] == "head")
+    spec = create(stores.packages)
+    (head,) = head_rows(stores)
     assert head["uncut"]["S"] == "0"
     stores.packages.save(make_head(spec, 1, cursor=4), NOW)
-    (head,) = (row for row in rows(stores) if row["sk"]["S"] == "head")
+    (head,) = head_rows(stores)
     assert "uncut" not in head
     assert "uncut_since" not in head
 
 
 def test_the_index_of_unsettled_packages_is_sparse_too(stores: Stores) -> None:
     """Each start reads it: a package that has ended leaves its figures there until it is settled."""
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec))
+    spec = create(stores.packages)
     ended = altered(make_head(spec, 1), state="completed")
     found = [unsettled_row(stores)]
     for head in (ended, altered(ended, version=2, settled=True)):
@@ -187,7 +186,7 @@ def test_the_index_of_unsettled_packages_is_sparse_too(stores: Stores) -> None:
 
 def unsettled_row(stores: Stores) -> dict[str, str]:
     """Return the only package's row in that index."""
-    (head,) = (row for row in rows(stores) if row["sk"]["S"] == "head")
+    (head,) = head_rows(stores)
     names = ("unsettled", "tasks", "data_bytes")
     return {name: next(iter(head[name].values())) for name in names if name in head}
 
@@ -220,7 +219,7 @@ def test_objects_count_for_more_than_their_bytes_when_pages_are_read(stores: Sto
 
 
 def test_event_keys_may_have_any_length(stores: Stores) -> None:
-    stores.packages.create(make_spec(), make_head(make_spec()))
+    create(stores.packages)
     keys = ["é" * 700, "x" * 1000, "short"]
     stores.packages.append("p", [(key, ExecutorsIdle(executors=1)) for key in keys])
     assert [item.key for item in inbox(stores.packages)] == keys
@@ -230,7 +229,7 @@ def test_event_keys_may_have_any_length(stores: Stores) -> None:
 
 @pytest.mark.parametrize("damaged", [b"\x78nonsense", b"\xc1", b""], ids=["compressed", "plain", "empty"])
 def test_an_unreadable_event_is_set_aside_by_its_key(stores: Stores, client: Any, name: str, damaged: bytes) -> None:
-    stores.packages.create(make_spec(), make_head(make_spec()))
+    create(stores.packages)
     stores.packages.append("p", [("good", Acknowledged())])
     client.put_item(
         TableName=name,
@@ -248,7 +247,7 @@ def test_an_event_that_no_row_holds_is_refused(stores: Stores) -> None:
 
 
 def test_a_long_inbox_is_read_a_megabyte_at_a_time(real_tables: Stores) -> None:
-    real_tables.packages.create(make_spec(), make_head(make_spec()))
+    create(real_tables.packages)
     events = [(f"{number:02}", published(noise(250_000))) for number in range(12)]
     real_tables.packages.append("p", events)
     seen: list[str] = []
@@ -260,8 +259,7 @@ def test_a_long_inbox_is_read_a_megabyte_at_a_time(real_tables: Stores) -> None:
 
 
 def test_rows_that_a_crash_of_forget_left_are_forgotten_again(stores: Stores, client: Any, name: str) -> None:
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec))
+    create(stores.packages)
     client.delete_item(TableName=name, Key={"pk": {"S": "p"}, "sk": {"S": "spec"}})
     assert stores.packages.load("p") is not None
     stores.packages.forget("p")
@@ -271,8 +269,7 @@ def test_rows_that_a_crash_of_forget_left_are_forgotten_again(stores: Stores, cl
 def test_a_package_that_is_being_forgotten_is_not_made_yet(
     stores: Stores, client: Any, name: str, no_waiting: list[float]
 ) -> None:
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec))
+    spec = create(stores.packages)
     client.delete_item(TableName=name, Key={"pk": {"S": "p"}, "sk": {"S": "spec"}})
     with pytest.raises(Exception, match="busy"):
         stores.packages.create(spec, make_head(spec))
@@ -284,8 +281,7 @@ def test_a_package_that_is_being_forgotten_is_not_made_yet(
 def test_an_event_of_a_master_whose_clock_is_behind_is_not_lost(stores: Stores, client: Any, name: str) -> None:
     store = DynamoPackageStore(Table(client, name), NO_OBJECTS, SetClock(), stores.ids, KEPT_S)
     stores.packages.append("p", [("early", Acknowledged())])
-    spec = make_spec()
-    store.create(spec, make_head(spec))
+    create(store)
     assert [item.key for item in inbox(store)] == ["early"]
 
 
@@ -300,32 +296,23 @@ def test_rows_of_an_earlier_package_are_cleared_away(stores: Stores, client: Any
     assert "i#old" not in {row["sk"]["S"] for row in rows(stores)}
 
 
-def test_a_package_whose_head_is_not_in_the_table_is_not_listed(stores: Stores) -> None:
-    """An index lags behind its table."""
-    client = offline().dynamodb
-    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, SetClock(), SetIds(), KEPT_S)
-    head = replace(make_head(make_spec("q")))
-    stored = rows_of(stores, "q")
-    with stubbed(client) as stub:
-        listed = [{"pk": {"S": name}, "sk": {"S": "head"}, "started_at": {"N": "1"}} for name in ("p", "q")]
-        stub.add_response("query", {"Items": listed}, None)
-        stub.add_response("batch_get_item", {"Responses": {"t": stored}}, {"RequestItems": ANY})
-        assert store.of_account("a", 10) == [head]
+def index_lags(stub: Stubber, stores: Stores, *listed: str) -> None:
+    """Let an index list packages; the heads of those that exist are as in these stores."""
+    items = [{"pk": {"S": name}, "sk": {"S": "head"}, "started_at": {"N": "1"}} for name in listed]
+    stub.add_response("query", {"Items": items}, None)
+    stub.add_response("batch_get_item", {"Responses": {"t": head_rows(stores)}}, {"RequestItems": ANY})
 
 
-def test_a_package_that_was_settled_a_moment_ago_is_not_unsettled(stores: Stores) -> None:
-    """Its index lags behind, too."""
-    client = offline().dynamodb
-    store = DynamoPackageStore(Table(client, "t"), NO_OBJECTS, SetClock(), SetIds(), KEPT_S)
+def test_a_package_whose_head_is_not_in_the_table_is_not_listed(scripted: Scripted, stores: Stores) -> None:
+    store, stub = scripted
+    head = make_head(make_spec("q"))
+    stores.packages.create(make_spec("q"), head)
+    index_lags(stub, stores, "p", "q")
+    assert store.of_account("a", 10) == [head]
+
+
+def test_a_package_that_was_settled_a_moment_ago_is_not_unsettled(scripted: Scripted, stores: Stores) -> None:
+    store, stub = scripted
     stores.packages.create(make_spec("p"), altered(make_head(make_spec("p")), state="completed", settled=True))
-    stored = [row for row in rows(stores) if row["sk"]["S"] == "head"]
-    with stubbed(client) as stub:
-        listed = [{"pk": {"S": "p"}, "sk": {"S": "head"}, "started_at": {"N": "1"}}]
-        stub.add_response("query", {"Items": listed}, None)
-        stub.add_response("batch_get_item", {"Responses": {"t": stored}}, {"RequestItems": ANY})
-        assert store.unsettled("a") == []
-
-
-def rows_of(stores: Stores, package_id: str) -> list[dict[str, Any]]:
-    stores.packages.create(make_spec(package_id), make_head(make_spec(package_id)))
-    return [row for row in rows(stores) if row["sk"]["S"] == "head"]
+    index_lags(stub, stores, "p")
+    assert store.unsettled("a") == []

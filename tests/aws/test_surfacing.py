@@ -3,11 +3,10 @@
 A message becomes visible again when its holder returns it. `make test` runs this on ElasticMQ, `make e2e` on ministack.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from threading import Barrier, Event
-from typing import Any, TypeVar
+from threading import Barrier
+from typing import Any
 
 import pytest
 
@@ -21,7 +20,6 @@ from .stores import clients, create_queues
 
 HOLD_S = 600.0
 RECEIVERS = 8
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -77,66 +75,16 @@ def test_unknown_receipts_are_ignored(queue: SqsTaskQueue) -> None:
     queue.extend(["00000000-0000-0000-0000-000000000000#00000000-0000-0000-0000-000000000000"], 60.0)
 
 
-def at_once(call: Callable[[int], T]) -> list[T]:
-    line = Barrier(RECEIVERS, timeout=60)
-
-    def caller(number: int) -> T:
-        line.wait()
-        return call(number)
-
-    with ThreadPoolExecutor(RECEIVERS) as threads:
-        return list(threads.map(caller, range(RECEIVERS)))
-
-
 def all_receive(queue: SqsTaskQueue, attempt: str) -> list[Message]:
     """Return what many concurrent receivers get that ask for one message each."""
-    return list(chain.from_iterable(at_once(lambda number: queue.receive(1, HOLD_S, f"{attempt} {number}"))))
+    line = Barrier(RECEIVERS, timeout=60)
 
+    def receive(number: int) -> list[Message]:
+        line.wait()
+        return queue.receive(1, HOLD_S, f"{attempt} {number}")
 
-def test_no_message_goes_to_two_while_one_holds_it(queue: SqsTaskQueue) -> None:
-    """The receivers keep what they get, and stop when nothing comes."""
-    queue.send(sendings(120))
-
-    def take_all(number: int) -> list[str]:
-        taken: list[str] = []
-        for attempt in range(200):
-            messages = queue.receive(1 + number, HOLD_S, f"{number} {attempt}")
-            if not messages:
-                break
-            queue.extend([message.receipt for message in messages], HOLD_S)
-            taken += [message.body for message in messages]
-        return taken
-
-    taken = list(chain.from_iterable(at_once(take_all)))
-    assert len(taken) == len(set(taken))
-    rest = queue.receive(200, HOLD_S, "the rest after a collision")
-    assert sorted([*taken, *(message.body for message in rest)]) == sorted(text.body for text in sendings(120))
-
-
-def test_few_in_flight_while_many_work(queue: SqsTaskQueue) -> None:
-    """The receivers finish what they get, while senders send everything twice."""
-    queue.send(sendings(40))
-    done = Event()
-
-    def work(number: int) -> list[str]:
-        if number < 2:
-            queue.send(sendings(120)[40:])
-            done.set()
-            return []
-        finished: list[str] = []
-        attempt = 0
-        while True:
-            sent = done.is_set()
-            messages = queue.receive(10, HOLD_S, f"{number} {attempt}")
-            attempt += 1
-            queue.delete([message.receipt for message in messages])
-            finished += [message.body for message in messages]
-            if sent and not messages:
-                return finished
-
-    finished = list(chain.from_iterable(at_once(work)))
-    rest = queue.receive(200, HOLD_S, "what the second sender sent last")
-    assert sorted([*finished, *(message.body for message in rest)]) == sorted(text.body for text in sendings(120))
+    with ThreadPoolExecutor(RECEIVERS) as threads:
+        return list(chain.from_iterable(threads.map(receive, range(RECEIVERS))))
 
 
 def test_one_of_many_receivers_gets_a_message_that_is_visible_again(queue: SqsTaskQueue) -> None:
@@ -146,18 +94,3 @@ def test_one_of_many_receivers_gets_a_message_that_is_visible_again(queue: SqsTa
         queue.extend([held.receipt], 0.0)
         (held,) = all_receive(queue, str(delivery))
         assert held.receives == delivery
-
-
-def test_a_group_is_serial(queue: SqsTaskQueue, client: Any) -> None:
-    """Our groups have one message; of a group with more, no other receiver gets one while one is in flight."""
-    url = queue._main._url
-    for number in range(6):
-        client.send_message(
-            QueueUrl=url, MessageBody=str(number), MessageGroupId="g", MessageDeduplicationId=str(number)
-        )
-    came: list[str] = []
-    for step in range(6):
-        (message,) = all_receive(queue, str(step))
-        came.append(message.body)
-        queue.delete([message.receipt])
-    assert came == [str(number) for number in range(6)]

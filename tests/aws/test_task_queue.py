@@ -105,17 +105,11 @@ def test_an_entry_that_is_throttled_is_sent_again(scripted: Scripted, no_waiting
     assert len(no_waiting) == 1
 
 
-def test_a_throttled_batch_is_for_the_next_fold_and_the_others_go(clock: SetClock) -> None:
-    class Throttled:
-        calls = 0
-
-        def send_message_batch(self, **_: Any) -> dict[str, Any]:
-            self.calls += 1
-            if self.calls == 1:
-                raise client_error("ThrottlingException")
-            return {"Successful": []}
-
-    assert SqsTaskQueue(Throttled(), "live", "dead", clock).send(sendings(12)) == [False] * 10 + [True] * 2  # type: ignore[arg-type]
+def test_a_throttled_batch_is_for_the_next_fold_and_the_others_go(scripted: Scripted) -> None:
+    queue, stub = scripted
+    stub.add_client_error("send_message_batch", "ThrottlingException")
+    stub.add_response("send_message_batch", {"Successful": done(10, 11), "Failed": []})
+    assert queue.send(sendings(12)) == [False] * 10 + [True] * 2
 
 
 def test_a_missing_right_is_an_error(scripted: Scripted) -> None:

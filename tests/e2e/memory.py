@@ -10,23 +10,14 @@ from system.work import HANG_S
 
 def refused_soon(call: Callable[[], object], kind: type[Exception], text: str) -> None:
     """Call until the call is refused for that reason."""
-
-    refusals: list[str] = []
-
-    def refused() -> bool:
+    deadline = time.monotonic() + HANG_S
+    said = ""
+    while not said:
         try:
             call()
         except kind as error:
-            refusals.append(str(error))
-            return True
-        return False
-
-    _soon(refused)
-    assert text in refusals[0]
-
-
-def _soon(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + HANG_S
-    while not condition():
-        assert time.monotonic() < deadline
-        Event().wait(MEMORY_S / 20)
+            said = str(error)
+        else:
+            assert time.monotonic() < deadline
+            Event().wait(MEMORY_S / 20)
+    assert text in said

@@ -74,15 +74,7 @@ class Exchange:
 
 
 def exchange(
-    app: Application,
-    method: str,
-    url: str,
-    body: bytes | Sequence[bytes] = b"",
-    headers: Mapping[str, str] | None = None,
+    app: Application, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> Answer:
     """Send a request, and return its answer."""
-
-    async def run() -> Answer:
-        return await Exchange(method, url, body, headers).run(app)
-
-    return asyncio.run(run())
+    return asyncio.run(Exchange(method, url, body, headers).run(app))

@@ -30,6 +30,13 @@ def make_head(spec: Spec, version: int = 0, *, cursor: int = 0) -> Head:
     )
 
 
+def create(packages: PackageStore, package_id: str = "p", *, started_at: float = NOW, version: int = 0) -> Spec:
+    """Create a package whose head has this version."""
+    spec = make_spec(package_id, started_at=started_at)
+    packages.create(spec, make_head(spec, version))
+    return spec
+
+
 def make_results(number: int, *, size: int = 1) -> list[TaskResult]:
     return [TaskResult(number, "ok", 10, data=b"x" * size)]
 
@@ -44,9 +51,7 @@ def put_page(packages: PackageStore, results: Sequence[TaskResult], package_id: 
     """Save a package's next head, with results, and create the package if it is missing. Returns the version."""
     head = packages.load(package_id)
     if head is None:
-        spec = make_spec(package_id)
-        head = make_head(spec)
-        packages.create(spec, head)
+        head = make_head(create(packages, package_id))
     version = head.version + 1
     assert packages.save(replace(head, version=version, page=version), NOW, results)
     return version

@@ -1,6 +1,5 @@
 """The functions behind the HTTP API."""
 
-import base64
 import json
 from collections.abc import Callable
 from types import ModuleType
@@ -12,7 +11,7 @@ from botocore.exceptions import EndpointConnectionError
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol import codec, routes
-from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, Cursor, Hello, PrepareUploads, StartTasks, Upload
+from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, Cursor, Hello, StartTasks
 from cloudpar_protocol.errors import InvalidToken
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.payloads import InlineData, TaskCode, TaskResult
@@ -104,14 +103,6 @@ def test_both_roles_may_say_hello(start: Start) -> None:
             ask(client, routes.HELLO, Hello(), token)
 
 
-def test_links_lead_to_the_bucket(start: Start, stack: Stores) -> None:
-    upload = Upload(kind="data", size=3, crc32=891568578)
-    (prepared,) = ask(start("client"), routes.PREPARE_UPLOADS, PrepareUploads(uploads=[upload])).uploads
-    assert prepared.link is not None
-    assert stack.transfer(prepared.link, b"abc").status == 200
-    assert stack.blobs.exists(prepared.key)
-
-
 @pytest.mark.parametrize("path", ["/v1/retrieve_tasks", "/v1/create_account", "/v1/nonsense", "/", ""])
 def test_a_route_that_a_function_does_not_serve_is_not_found(start: Start, path: str, log: Log) -> None:
     """The operator's routes are on no API, with any token."""
@@ -188,9 +179,3 @@ def test_a_function_without_a_token_to_read_starts_without_a_call(
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     answer = start("worker").handle(event("/v1/retrieve_tasks", b"\x80", ""), Context())
     assert answer["statusCode"] == 401
-
-
-def test_the_body_of_an_answer_is_base64(start: Start) -> None:
-    answer = start("client").handle(event("/v1/hello", codec.encode(Hello())), Context())
-    assert answer["isBase64Encoded"] is True
-    assert base64.b64decode(answer["body"], validate=True)[0] & 0xF0 == 0x80

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cloudpar_master.core.head import Head
 from cloudpar_protocol.payloads import InlineData, RangeData
 from cloudpar_protocol_tools.samples import samples
-from master.packages import make_head, make_spec
+from master.packages import create, make_head, make_spec
 from master.races import race
 from master.stores import Factory, SetClock, Stores
 
@@ -45,8 +45,7 @@ def test_a_package_that_is_created_again_stays_as_it_is(stores: Stores, others: 
 
 
 def test_a_retry_of_create_returns_another_object_than_its_own_spec(stores: Stores, others: Stores) -> None:
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec, 1))
+    create(stores.packages, version=1)
     again = make_spec()
     assert others.packages.create(again, make_head(again, 1)) is not again
 
@@ -64,16 +63,14 @@ def test_of_many_creations_at_once_one_wins(factory: Factory, tmp_path: Path, cl
 
 @pytest.mark.parametrize("sample", samples(Head))
 def test_a_whole_head_comes_back(stores: Stores, others: Stores, sample: Head) -> None:
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec, 1))
+    create(stores.packages, version=1)
     head = replace(sample, package_id="p", version=2)
     assert stores.packages.save(head, 9.0)
     assert others.packages.load("p") == head
 
 
 def test_a_head_is_saved_only_over_the_version_before_it(stores: Stores, others: Stores) -> None:
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec, 1))
+    spec = create(stores.packages, version=1)
     for version in (0, 1, 3):
         assert not stores.packages.save(make_head(spec, version), 0.0)
     assert stores.packages.save(make_head(spec, 2), 0.0)
@@ -82,8 +79,7 @@ def test_a_head_is_saved_only_over_the_version_before_it(stores: Stores, others:
 
 
 def test_of_many_saves_at_once_one_wins(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec, 0))
+    spec = create(stores.packages)
     heads = [make_head(spec, 1, cursor=number) for number in range(RACERS)]
 
     saved = race(
@@ -138,7 +134,7 @@ def test_deleted_pages_take_the_inlined_data_along(stores: Stores, others: Store
 
 def test_a_forgotten_package_leaves_nothing(stores: Stores, others: Stores) -> None:
     for name in ("p", "q"):
-        stores.packages.create(make_spec(name), make_head(make_spec(name), 1))
+        create(stores.packages, name, version=1)
     stores.packages.forget("p")
     assert others.packages.load("p") is None
     assert others.packages.spec("p") is None
@@ -148,8 +144,7 @@ def test_a_forgotten_package_leaves_nothing(stores: Stores, others: Stores) -> N
 
 def test_heads_come_in_the_order_of_the_ids(stores: Stores, others: Stores) -> None:
     for number in range(130):  # more than one call of a service carries
-        spec = make_spec(f"p{number}")
-        stores.packages.create(spec, make_head(spec, 1))
+        create(stores.packages, f"p{number}", version=1)
     wanted = [f"p{number}" for number in reversed(range(130))]
     found = others.packages.heads([*wanted[:60], "never was", *wanted[60:]])
     assert [head.package_id for head in found] == wanted
@@ -158,6 +153,5 @@ def test_heads_come_in_the_order_of_the_ids(stores: Stores, others: Stores) -> N
 
 
 def test_a_head_that_is_named_twice_is_found(stores: Stores) -> None:
-    spec = make_spec()
-    stores.packages.create(spec, make_head(spec, 1))
+    create(stores.packages, version=1)
     assert {head.package_id for head in stores.packages.heads(["p", "p"])} == {"p"}

@@ -8,7 +8,7 @@ import pytest
 from cloudpar_master.core.events import Event, ExecutorsIdle, Published
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol_tools.samples import samples
-from master.packages import inbox, make_head, make_spec
+from master.packages import create, inbox
 from master.races import race
 from master.stores import Factory, SetClock, Stores
 
@@ -18,7 +18,7 @@ EVENTS: list[Event] = [event for kind in get_args(Event) for event in samples(ki
 @pytest.fixture(autouse=True)
 def packages(stores: Stores) -> None:
     for name in ("p", "q"):
-        stores.packages.create(make_spec(name), make_head(make_spec(name), 1))
+        create(stores.packages, name, version=1)
 
 
 def idle(number: int) -> Event:
@@ -96,14 +96,14 @@ def test_events_of_an_unknown_package_are_dropped(stores: Stores) -> None:
     stores.packages.forget("p")
     stores.packages.append("p", [("k", idle(1))])
     stores.packages.append("p", [])
-    stores.packages.create(make_spec(), make_head(make_spec(), 1))
+    create(stores.packages, version=1)
     assert keys(stores) == []
 
 
 def test_a_forgotten_package_takes_its_inbox_along(stores: Stores) -> None:
     stores.packages.append("p", [("k", idle(1))])
     stores.packages.forget("p")
-    stores.packages.create(make_spec(), make_head(make_spec(), 1))
+    create(stores.packages, version=1)
     assert keys(stores) == []
 
 

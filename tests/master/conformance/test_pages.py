@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.ports import ResultPage
 from cloudpar_protocol.payloads import TaskResult
-from master.packages import make_head, make_results, make_spec, put_page
+from master.packages import create, make_results, put_page
 from master.stores import NOW, Stores
 
 PLENTY = 10_000_000
@@ -14,7 +14,7 @@ PLENTY = 10_000_000
 @pytest.fixture(autouse=True)
 def packages(stores: Stores) -> None:
     for name in ("p", "q"):
-        stores.packages.create(make_spec(name), make_head(make_spec(name), 1))
+        create(stores.packages, name, version=1)
 
 
 def versions(stores: Stores, after: int, until: int, room: int = PLENTY) -> list[int]:

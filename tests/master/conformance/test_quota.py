@@ -24,17 +24,11 @@ def figures(stores: Stores, account_id: str = "a") -> tuple[int, int]:
 
 
 def test_a_slice_is_reserved_once(stores: Stores, others: Stores) -> None:
-    for each in (stores, others, stores):
-        assert each.accounts.reserve("a", "p", 0, 300) == Reservation(300, exhausted=False)
+    for each, wanted_us in ((stores, 300), (others, 300), (stores, 900)):
+        assert each.accounts.reserve("a", "p", 0, wanted_us) == Reservation(300, exhausted=False)
     assert figures(others) == (0, 300)
     assert stores.accounts.reserve("a", "p", 1, 100) == Reservation(100, exhausted=False)
     assert figures(others) == (0, 400)
-
-
-def test_the_same_slice_answers_the_same_whatever_is_wanted(stores: Stores) -> None:
-    stores.accounts.reserve("a", "p", 0, 300)
-    assert stores.accounts.reserve("a", "p", 0, 900) == Reservation(300, exhausted=False)
-    assert figures(stores) == (0, 300)
 
 
 def test_a_slice_is_at_most_what_is_free(stores: Stores) -> None:
@@ -50,14 +44,9 @@ def test_an_empty_account_is_not_exhausted_while_another_package_holds_a_slice(s
     assert stores.accounts.reserve("a", "p", 1, 10) == Reservation(0, exhausted=False)
 
 
-def test_an_empty_account_is_exhausted_if_no_other_package_holds_a_slice(stores: Stores) -> None:
+def test_an_account_is_exhausted_without_another_packages_slice_until_it_is_granted_more(stores: Stores) -> None:
     stores.accounts.reserve("a", "p", 0, 1000)
     assert stores.accounts.reserve("a", "p", 1, 10) == Reservation(0, exhausted=True)
-
-
-def test_an_answer_of_nothing_is_not_kept(stores: Stores) -> None:
-    stores.accounts.reserve("a", "p", 0, 1000)
-    assert stores.accounts.reserve("a", "p", 1, 10).granted_us == 0
     stores.accounts.grant("a", "more", 100)
     assert stores.accounts.reserve("a", "p", 1, 10) == Reservation(10, exhausted=False)
 

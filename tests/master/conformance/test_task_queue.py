@@ -50,13 +50,6 @@ def test_messages_come_first_in_first_out(stores: Stores, others: Stores, clock:
     assert bodies(take(stores, 4)) == ["body of g4", "body of g5"]
 
 
-def test_a_group_that_is_out_holds_no_other_back(stores: Stores) -> None:
-    send(stores, "g1")
-    assert bodies(take(stores)) == ["body of g1"]
-    send(stores, "g2")
-    assert bodies(take(stores)) == ["body of g2"]
-
-
 def test_a_receive_brings_at_most_its_limit(stores: Stores) -> None:
     send(stores, *(f"g{number}" for number in range(5)))
     assert [len(take(stores, 2)) for _ in range(4)] == [2, 2, 1, 0]
@@ -181,16 +174,9 @@ def test_a_queue_brings_messages_that_fit_or_leaves_the_choice_to_its_caller(sto
         Sending(f"g{number}", package, "ann", package, python=python) for number, (package, python) in enumerate(needs)
     ]
     stores.queue.send(messages)
+    assert stores.queue.passed_over(Fit()) == [], "a worker that reported nothing fits all"
     fit = Fit(("3.11",), ("p4",))
     passed_over = stores.queue.passed_over(fit)
     brought = set(bodies(stores.queue.receive(10, VISIBILITY_S, stores.ids.fresh(), (), fit)))
     assert (brought, set(passed_over)) in [({"p1", "p3"}, {"p2", "p4"}), ({"p1", "p2", "p3", "p4"}, set())]
     assert set(bodies(take(stores, 10))) == {"p1", "p2", "p3", "p4"} - brought
-
-
-def test_a_worker_that_reported_nothing_fits_all_messages(stores: Stores) -> None:
-    stores.queue.send(
-        [Sending("g1", "b1", "ann", "p1", python="3.11"), Sending("g2", "b2", "ann", "p2", python="3.12")]
-    )
-    assert stores.queue.passed_over(Fit()) == []
-    assert len(take(stores, 10)) == 2

@@ -1,9 +1,7 @@
 """WorkerRegistry: which workers there are, and what they reported of themselves."""
 
-from pathlib import Path
-
 from cloudpar_master.ports import Fit, WorkerRecord
-from master.stores import Factory, SetClock, Stores
+from master.stores import SetClock, Stores
 
 MEMORY_S = 60.0
 FIT = Fit(("3.11", "3.12"), ("p1", "p2"))
@@ -74,15 +72,6 @@ def test_another_process_soon_sees_that_a_worker_left(stores: Stores, others: St
 
 def test_a_registry_that_was_not_restarted_knows_all(stores: Stores, clock: SetClock) -> None:
     assert stores.registry.knows_all(clock.now())
-
-
-def test_a_worker_keeps_its_record_when_others_are_noted(factory: Factory, tmp_path: Path, clock: SetClock) -> None:
-    with factory(tmp_path, clock) as stores:
-        for number in range(5):
-            stores.registry.note(WorkerRecord(f"w{number}", clock.now(), f"host-{number}", 1, FIT))
-        assert {name: worker.host for name, worker in live(stores, clock).items()} == {
-            f"w{number}": f"host-{number}" for number in range(5)
-        }
 
 
 def test_the_newest_workers_are_those_that_were_noted_just_now(stores: Stores, clock: SetClock) -> None:

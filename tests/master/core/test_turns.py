@@ -38,17 +38,6 @@ class Queue:
             yield self.take()
 
 
-def test_the_chunks_of_one_package_come_in_order() -> None:
-    queue = Queue()
-    queue.send("long", chunks=5)
-    numbers = [line.number for line in queue.waiting["long"]]
-    taken = []
-    while queue.waiting["long"]:
-        taken.append(queue.waiting["long"][0].number)
-        queue.take()
-    assert taken == numbers
-
-
 def test_a_new_package_is_next_however_many_chunks_an_older_one_has_waiting() -> None:
     queue = Queue()
     queue.send("long", chunks=400)
@@ -93,24 +82,15 @@ def test_packages_of_an_account_share_by_work() -> None:
     assert 95 <= taken["long"] <= 105
 
 
-def test_a_stream_of_new_packages_does_not_stop_a_long_one_of_its_account() -> None:
+@pytest.mark.parametrize("account", ["ann", "bob"], ids=["same account", "another account"])
+def test_a_stream_of_new_packages_does_not_stop_a_long_one(account: str) -> None:
     queue, taken = Queue(), Counter[str]()
-    queue.send("long", chunks=1_000)
+    queue.send("long", chunks=1_000, account=account)
     for number in range(1_000):
         queue.send(f"new {number}")
         queue.send(f"also new {number}")
         taken[queue.take()] += 1
     assert 450 <= taken["long"] <= 550
-
-
-def test_a_stream_of_new_packages_does_not_stop_another_account() -> None:
-    queue, taken = Queue(), Counter[str]()
-    queue.send("bob's", chunks=1_000, account="bob")
-    for number in range(1_000):
-        queue.send(f"new {number}")
-        queue.send(f"also new {number}")
-        taken[queue.take()] += 1
-    assert 450 <= taken["bob's"] <= 550
 
 
 def test_a_burst_of_small_packages_comes_before_a_long_one_as_far_as_the_allowance_goes() -> None:

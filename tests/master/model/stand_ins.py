@@ -12,7 +12,7 @@ from moto.sqs.models import SQSBackend
 
 from aws import engines
 from aws.in_process import in_process, remove
-from aws.stores import create, name_of, on_ministack, stores
+from aws.stores import name_of, on_ministack, stores
 from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import Fit, Message, Sending, TaskQueue
 from cloudpar_master.ports.task_queue import ANY
@@ -60,7 +60,7 @@ def real_engines(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]
     @contextmanager
     def both(own: Path, clock: SetClock) -> Iterator[Stores]:
         tables, queues, blobs = engines.dynamodb_local(), engines.elasticmq(), engines.moto()
-        yield stores(create(name_of(own) + "-b", tables, queues, blobs), clock, tables, queues, blobs)
+        yield stores(name_of(own) + "-b", clock, tables, queues, blobs)
 
     with by_their_own_time(both, folder, clock) as fresh:
         yield fresh

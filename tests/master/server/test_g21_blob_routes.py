@@ -79,11 +79,6 @@ def test_a_blob_is_served_as_bytes_of_no_type(served: Served) -> None:
     assert answer.headers["accept-ranges"] == "bytes"
 
 
-def test_a_missing_blob_is_not_found(served: Served) -> None:
-    answer = served.send("GET", f"/blobs/k?{urlencode(query(served, 'GET'))}")
-    assert (answer.status, error(answer).code) == (404, "not_found")
-
-
 def test_an_upload_may_come_in_parts_up_to_the_size_of_its_link(served: Served) -> None:
     path = f"/blobs/k?{urlencode(query(served, 'PUT'))}"
     assert served.send("PUT", path, [b"x" * 10**6] * 1000).status == 413

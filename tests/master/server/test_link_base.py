@@ -3,6 +3,7 @@
 import zlib
 
 import pytest
+from msgspec.structs import replace
 
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import PrepareUploads, PrepareUploadsReply, Upload
@@ -11,12 +12,14 @@ from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE, resolve
 from .served import CONNECTION, Served, decoded
 
 BODY = b"payload"
-UPLOAD = PrepareUploads(uploads=[Upload(kind="data", size=len(BODY), crc32=zlib.crc32(BODY))])
+DATA = Upload(kind="data", size=len(BODY), crc32=zlib.crc32(BODY))
 
 
-def link_for(served: Served, headers: dict[str, str]) -> str:
+def link_for(served: Served, headers: dict[str, str], upload: Upload = DATA) -> str:
     authorized = {"authorization": "Bearer user", "content-type": codec.MSGPACK, **headers}
-    answer = served.send("POST", routes.PREPARE_UPLOADS.path, codec.encode(UPLOAD), authorized)
+    answer = served.send(
+        "POST", routes.PREPARE_UPLOADS.path, codec.encode(PrepareUploads(uploads=[upload])), authorized
+    )
     (prepared,) = decoded(answer, PrepareUploadsReply).uploads
     assert prepared.link is not None
     return prepared.link.url
@@ -40,13 +43,9 @@ def test_with_a_malformed_host_links_lead_to_the_master_itself(served: Served, h
 
 
 def test_a_caller_that_has_the_same_files_gets_links_to_them(served: Served) -> None:
-    url = link_for(served, {HEADER.lower(): FILES, "host": "lab.example"})
-    assert url.startswith("file:///")
-    assert url.endswith(".blob")
-    code = PrepareUploads(uploads=[Upload(kind="code", size=len(BODY), crc32=zlib.crc32(BODY), hash="0" * 64)])
-    headers = {"authorization": "Bearer user", "content-type": codec.MSGPACK, HEADER.lower(): FILES}
-    answer = served.send("POST", routes.PREPARE_UPLOADS.path, codec.encode(code), headers)
-    (prepared,) = decoded(answer, PrepareUploadsReply).uploads
-    assert prepared.link is not None
-    assert prepared.link.url.startswith("file:///")
-    assert "/blobs/code/" in prepared.link.url
+    code = replace(DATA, kind="code", hash="0" * 64)
+    for upload, place in ((DATA, "/blobs/data/"), (code, "/blobs/code/")):
+        url = link_for(served, {HEADER.lower(): FILES, "host": "lab.example"}, upload)
+        assert url.startswith("file:///")
+        assert place in url
+        assert url.endswith(".blob")

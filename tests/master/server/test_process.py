@@ -16,7 +16,7 @@ from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.limits import HOLD_S
 
 from .masters import END_S, Master, command, connection_of, run
-from .served import awaiting, publication, retrieval, start_tasks
+from .served import awaiting, retrieval, start_tasks
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -168,25 +168,3 @@ def test_only_its_owner_may_read_the_files_of_a_data_folder(tmp_path: Path) -> N
         master.call(token, routes.START_TASKS, start_tasks())
         for path in tmp_path.rglob("*"):
             assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
-
-
-def test_a_killed_master_keeps_everything_that_it_acknowledged(tmp_path: Path) -> None:
-    with Master(tmp_path) as master:
-        tokens = connection_of(tmp_path)
-        package_id = master.call(tokens["token"], routes.START_TASKS, start_tasks(tasks=3)).package_id
-        (lease,) = master.call(tokens["worker_token"], routes.RETRIEVE_TASKS, retrieval("a")).leases
-        master.call(tokens["worker_token"], routes.PUBLISH_RESULTS, publication(lease))
-        master.kill()
-    with Master(tmp_path) as master:
-        assert connection_of(tmp_path) == {**tokens, "endpoint": master.endpoint}
-        (status,) = master.call(tokens["token"], routes.AWAIT_TASKS, awaiting(package_id)).packages
-        assert [result.data for result in status.results] == [b"value"] * (lease.end - lease.start)
-        again = master.call(tokens["token"], routes.START_TASKS, start_tasks(tasks=3))
-        assert again.package_id == package_id
-        while status.state == "running":
-            leases = master.call(tokens["worker_token"], routes.RETRIEVE_TASKS, retrieval(f"{status.cursor}")).leases
-            for lease in leases:
-                master.call(tokens["worker_token"], routes.PUBLISH_RESULTS, publication(lease))
-            (status,) = master.call(tokens["token"], routes.AWAIT_TASKS, awaiting(package_id)).packages
-        assert sorted(result.index for result in status.results) == [0, 1, 2]
-        assert (status.state, status.progress.charged_us) == ("completed", 30)

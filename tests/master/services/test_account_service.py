@@ -38,26 +38,6 @@ def test_a_token_belongs_to_one_account_only(world: World) -> None:
         create(world, key="other")
 
 
-def test_compute_time_is_granted_once_for_each_key(world: World) -> None:
-    account = create(world)
-    assert grant(world, account.account_id, 5).granted_us == HOUR_US + 5
-    assert grant(world, account.account_id, 5).granted_us == HOUR_US + 5
-    assert grant(world, account.account_id, 5, key="again").granted_us == HOUR_US + 10
-
-
-def test_a_negative_grant_takes_back_at_most_what_is_left(world: World, ann: AccountRecord) -> None:
-    world.start(ann)
-    world.work_all()
-    assert grant(world, ann.account_id, -(2**62)).granted_us == 10_000
-
-
-def test_no_grant_is_wider_than_a_table_holds(world: World) -> None:
-    account = create(world, quota_us=2**63 - 1)
-    granted = grant(world, account.account_id, 2**62)
-    assert granted.granted_us == 2**63 - 1
-    assert grant(world, account.account_id, -1, key="less").granted_us == 2**63 - 2
-
-
 def test_a_revoked_account_runs_nothing_more(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     mine, other = world.start(ann), world.start(bob)
     lease = world.lease()

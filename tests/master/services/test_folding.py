@@ -107,19 +107,7 @@ def test_uncontended_events_go_straight_into_a_head(world: World, ann: AccountRe
 
 def test_a_confirmation_waits_for_the_fold_that_took_the_event(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
-    watched = losing(world, 3)
-    watched.ports["packages"].instead["save"], save = (
-        lambda *_: False,
-        watched.ports["packages"].instead["save"],
-    )
-    calls = [0]
-
-    def sometimes(*args: object) -> bool:
-        calls[0] += 1
-        return bool(save(*args)) if calls[0] > 3 else False
-
-    watched.ports["packages"].instead["save"] = sometimes
-    head = watched.client._folding.confirm(package_id, "cancel", CancelAsked())
+    head = losing(world, 6).client._folding.confirm(package_id, "cancel", CancelAsked())
     assert head is not None
     assert head.life.state == "cancelled"
 

@@ -1,10 +1,5 @@
 from cloudpar_master.ports import AccountRecord
-from master.services.world import POLICY, World, all_results, publication
-
-LOST = (
-    "its worker was lost 4 times while it had this task: it brings its worker down (give it more memory), or outlasts "
-    "what spot instances live (split it)"
-)
+from master.services.world import POLICY, World
 
 
 def kill_workers(world: World) -> None:
@@ -20,32 +15,6 @@ def test_a_chunk_whose_workers_die_is_halved(world: World, ann: AccountRecord) -
     assert [(chunk.start, chunk.end) for chunk in world.head(package_id).tasks.open] == [(0, 3), (3, 5)]
     assert world.backend.queue.dead(10) == []
     assert {lease.attempt for lease in world.retrieve()} == {1}
-
-
-def test_only_the_task_that_kills_its_workers_fails(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann, tasks=5)
-    while world.status(ann, package_id).state == "running":
-        for lease in world.retrieve():
-            if not lease.start <= 3 < lease.end:
-                world.publish(publication(lease))
-        world.clock.move(POLICY.lease_s + 1)
-        world.timer.tick()
-    status = world.status(ann, package_id)
-    assert (status.state, status.failed) == ("error", [(3, 4)])
-    (failed,) = [result for result in status.results if result.outcome != "ok"]
-    assert (failed.outcome, failed.message) == ("lost", LOST)
-    assert world.record(ann.account_id).spent_us == 4_000
-
-
-def test_a_result_that_comes_before_the_loss_is_noticed_counts(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann, tasks=5)
-    lease = world.lease()
-    kill_workers(world)
-    world.clock.move(POLICY.lease_s + 1)
-    world.publish(publication(lease))
-    world.timer.tick()
-    status = world.status(ann, package_id)
-    assert (status.state, all_results(status)) == ("completed", [0, 1, 2, 3, 4])
 
 
 def test_a_lost_chunk_of_a_forgotten_package_is_removed(world: World, ann: AccountRecord) -> None:

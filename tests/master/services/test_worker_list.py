@@ -30,10 +30,6 @@ def lacking(world: World, account: AccountRecord) -> tuple[Agent, str]:
     return agent, package_id
 
 
-def test_without_workers_the_list_is_empty(world: World) -> None:
-    assert workers(world) == []
-
-
 def test_workers_are_listed_by_host_as_they_describe_themselves(world: World) -> None:
     Agent(world, "w2", "3.11", "3.12", host="host-b", executors=4).ask()
     Agent(world, "w1", "3.11", "3.12", host="host-a", executors=2).ask()

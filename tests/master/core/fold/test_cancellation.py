@@ -54,11 +54,6 @@ def test_cancelling_twice_or_after_the_end_changes_nothing() -> None:
     assert then(done, CancelAsked(), cancel((0, 5)), CancelAsked(only_queued=True)).life.state == "completed"
 
 
-def test_an_operator_may_cancel_for_another_reason() -> None:
-    head = then(running(), CancelAsked(reason="revoked", message="the operator revoked the account's token"))
-    assert (head.life.state, head.life.reason) == ("cancelled", "revoked")
-
-
 def test_some_tasks_are_cancelled_and_the_others_go_on() -> None:
     head = then(running(), cancel((5, 15), (50, 60)))
     assert spans(head.tasks.open) == [(0, 5), (15, 20), (20, 30), (30, 40)]
@@ -88,14 +83,6 @@ def test_a_task_with_a_result_is_not_cancelled() -> None:
     head = then(head, published(head.version, [3]), cancel((0, 10)))
     assert head.tasks.cancelled == [(0, 3), (4, 10)]
     assert (head.life.state, head.tasks.done) == ("completed", 10)
-
-
-def test_a_repeated_cancellation_of_some_tasks_counts_once() -> None:
-    once = then(running(), cancel((5, 15), (35, 60)))
-    twice = then(once, cancel((5, 15), (35, 60)))
-    assert (twice.tasks.done, twice.tasks.cancelled, twice.tasks.stopping, twice.tasks.open) == (
-        once.tasks.done, once.tasks.cancelled, once.tasks.stopping, once.tasks.open,
-    )  # fmt: skip
 
 
 def test_ranges_beyond_the_package_or_empty_are_ignored() -> None:

@@ -83,11 +83,6 @@ def test_progress_says_how_far_it_is() -> None:
     assert (progress.charged_us, progress.execute_us, progress.mean_us) == (500, 500, 56)
 
 
-def test_an_unknown_event_is_an_error() -> None:
-    with pytest.raises(AssertionError):
-        take(running(), "no event")  # type: ignore[arg-type]
-
-
 def test_settling_ends_the_wait_for_stopped_tasks() -> None:
     head = then(then(running(), CancelAsked()), Settled(charged_us=0))
     assert head.tasks.stopping == []

@@ -22,13 +22,6 @@ def test_results_are_committed_counted_and_charged() -> None:
     assert spans(folded.head.tasks.open)[0] == (3, 10)
 
 
-def test_a_fold_without_results_writes_no_page() -> None:
-    head = running()
-    folded = take(head)
-    assert folded.results == []
-    assert folded.head.page == head.page == 0
-
-
 def test_the_first_result_of_a_task_wins() -> None:
     head = running()
     event = published(head.version, [0, 1])
@@ -93,13 +86,6 @@ def test_at_most_a_hundred_failed_ranges_are_kept_but_all_are_counted() -> None:
     assert head.tasks.errors == 200
 
 
-def test_a_result_after_the_end_is_not_committed() -> None:
-    head = finished(running(tasks=10))
-    folded = take(head, published(2, [3]))
-    assert folded.results == []
-    assert folded.head.tasks.done == 10
-
-
 def test_tasks_that_a_worker_wrongly_took_for_cancelled_are_given_back() -> None:
     """A worker stops a task that it takes for unwanted. If it is wrong, the task must run elsewhere."""
     head = running(tasks=10)
@@ -123,14 +109,6 @@ def test_tasks_that_a_closed_lease_leaves_without_a_result_are_queued_again() ->
     assert spans(closed.tasks.open) == [(2, 3), (4, 10)]
     assert all(each.generation > head.version and not each.sent for each in closed.tasks.open)
     assert then(closed, event).tasks.open == closed.tasks.open
-
-
-def test_a_worker_of_another_python_fails_the_package() -> None:
-    event = Published(
-        worker_id="w", executors=1, generation=2, results=[], refused="python", message="3.11 is not 3.14"
-    )
-    head = then(running(), event)
-    assert (head.life.state, head.life.reason, head.life.message) == ("failed", "python", "3.11 is not 3.14")
 
 
 def test_the_mean_is_that_of_the_last_tasks() -> None:

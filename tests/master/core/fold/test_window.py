@@ -1,5 +1,3 @@
-from itertools import pairwise
-
 from cloudpar_master.core.effects import pending
 from cloudpar_master.core.events import ExecutorsIdle
 from master.core.folds import PLENTY_US, POLICY, granted, new, published, running, spans, take, then
@@ -29,22 +27,6 @@ def test_the_window_changes_once_for_chunks_of_one_time() -> None:
     assert then(head, published(head.pace.window_since, range(40, 50), wait_us=0)).pace.window == 8
 
 
-def test_the_window_halves_when_chunks_wait_long() -> None:
-    head = running(tasks=1_000, window=64)
-    head = then(head, published(head.version, [0], wait_us=10**7, executors=2))
-    assert head.pace.window == 32
-
-
-def test_the_window_never_grows_beyond_the_largest() -> None:
-    head = running(tasks=10**6)
-    for _ in range(20):
-        chunk = head.tasks.open[-1]
-        tasks = range(chunk.start, chunk.end)
-        head = then(head, published(chunk.generation, tasks, wait_us=0, executors=1_000))
-    assert head.pace.window == POLICY.largest_window
-    assert len(head.tasks.open) == POLICY.largest_window
-
-
 def test_idle_executors_widen_the_window_at_once() -> None:
     head = running(tasks=1_000)
     head = then(head, ExecutorsIdle(executors=7))
@@ -66,19 +48,6 @@ def test_an_explicit_chunksize_is_kept_to_the_end() -> None:
 
 def test_a_chunksize_beyond_the_package_is_the_package() -> None:
     assert spans(running(tasks=95, chunksize=2**63 - 1).tasks.open) == [(0, 95)]
-
-
-def test_measured_chunks_last_the_target_and_shrink_towards_the_end() -> None:
-    head = running(tasks=2_000, chunksize=None, window=2)
-    head = then(head, published(head.version, range(2_000), duration_us=1_000))
-    sizes = []
-    while not head.life.ended:
-        chunk = head.tasks.open[0]
-        sizes.append(chunk.end - chunk.start)
-        head = then(head, published(chunk.generation, range(chunk.start, chunk.end), duration_us=1_000))
-    assert max(sizes) == POLICY.chunk_target_us // 1_000
-    assert all(two <= one for one, two in pairwise(sizes[2:]))
-    assert sizes[-1] <= 5
 
 
 def test_tasks_that_take_no_measurable_time_are_cut_into_large_chunks() -> None:

@@ -7,7 +7,6 @@ from cloudpar_master.adapters.embedded.blob_store import WASTE
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.payloads import BlobData, BlobRef
-from master.packages import inbox
 from master.services.world import POLICY, World, publication
 
 DAY_S = 86400.0
@@ -107,20 +106,6 @@ def test_either_the_timer_or_an_await_expires_a_package(world: World, ann: Accou
         world.timer.tick()
     assert world.status(ann, package_id).state == "expired"
     assert world.head(package_id).life.deleted_at == world.clock.now()
-
-
-def test_late_results_of_a_deleted_package_change_nothing(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann)
-    lease = world.lease()
-    world.acknowledge(ann, package_id)
-    world.settle()
-    world.publish(publication(lease))
-    assert world.record(ann.account_id).spent_us == 0
-    world.clock.move(2 * DAY_S)
-    world.timer.tick()
-    (view,) = world.publish(publication(lease, seq=1)).leases
-    assert view.state == "ended"
-    assert inbox(world.backend.packages, package_id) == []
 
 
 def test_a_list_shows_what_each_package_was_charged_and_why_it_failed(world: World, ann: AccountRecord) -> None:

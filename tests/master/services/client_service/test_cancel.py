@@ -113,8 +113,3 @@ def test_ranges_and_only_queued_together_are_refused(world: World, ann: AccountR
     package_id = world.start(ann)
     with pytest.raises(BadRequest, match="`ranges` and `only_queued` exclude each other: send one of them"):
         world.cancel(ann, package_id, ranges=[(0, 1)], only_queued=True)
-
-
-def test_an_admin_may_cancel_a_package_of_any_account(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann)
-    assert world.cancel(None, package_id).state == "cancelled"

@@ -3,7 +3,6 @@ import pytest
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.errors import IdempotencyConflict, QuotaExhausted
-from cloudpar_protocol.payloads import InlineData
 from master.services.world import HOUR_US, WatchedWorld, World, start_tasks
 
 
@@ -13,14 +12,6 @@ def test_a_started_package_has_chunks_in_the_queue(world: World, ann: AccountRec
     head = world.head(package_id)
     assert (head.life.state, head.tasks.cursor, head.account_id) == ("running", 12, ann.account_id)
     assert world.record(ann.account_id).reserved_us == FIRST_SLICE_US
-
-
-def test_the_same_key_with_the_same_body_is_the_same_package(world: World, ann: AccountRecord) -> None:
-    first = world.client.start_tasks(ann, start_tasks("key"))
-    again = world.client.start_tasks(ann, start_tasks("key"))
-    assert first == again
-    assert world.backend.queue.waiting() == 2
-    assert len(world.backend.packages.of_account(ann.account_id, 10)) == 1
 
 
 @pytest.mark.parametrize("changes", [{"tasks": 11}, {"call": "args"}, {"python": "3.14"}, {"name": "other"}])
@@ -57,20 +48,6 @@ def test_a_retry_is_answered_even_when_the_quota_is_used_up_since(world: World) 
     assert again.package_id == package_id
 
 
-def test_a_package_waits_while_another_holds_the_rest_of_the_quota(world: World) -> None:
-    ann = world.account("ann", quota_us=FIRST_SLICE_US)
-    one, two = world.start(ann), world.start(ann)
-    assert world.head(two).quota.ask_again_at > world.clock.now()
-    assert world.backend.queue.waiting() == 2
-    world.work_all()
-    assert world.head(one).life.settled
-    world.clock.move(1.0)
-    world.timer.tick()
-    world.work_all()
-    assert world.status(ann, two).state == "completed"
-    assert world.record(ann.account_id).spent_us == 20_000
-
-
 @pytest.mark.parametrize("crash", ["accounts.reserve", "packages.save", "queue.send"])
 def test_a_package_whose_start_crashed_goes_on_with_the_timer(world: World, ann: AccountRecord, crash: str) -> None:
     def fail(*args: object, **more: object) -> None:
@@ -97,18 +74,3 @@ def test_a_million_tasks_make_the_same_port_calls_as_a_hundred(world: World, ann
         made.append(watched.calls)
     assert made[0] == made[1]
     assert len(made[0]) < 15
-
-
-def test_inline_data_reach_the_lease(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann, tasks=3, data=InlineData([b"a", b"b", b"c"]))
-    lease = world.lease()
-    assert lease.package_id == package_id
-    assert lease.data == InlineData([b"a", b"b", b"c"])
-
-
-def test_an_account_that_was_granted_more_may_start_again(world: World) -> None:
-    poor = world.account("poor", quota_us=10_000)
-    world.start(poor)
-    world.work_all()
-    world.backend.accounts.grant(poor.account_id, "more", HOUR_US)
-    assert world.head(world.start(world.record(poor.account_id))).life.state == "running"

@@ -11,7 +11,7 @@ from cloudpar_master.services import retrieval
 from cloudpar_master.services.client_service import LONELY_S
 from cloudpar_master.services.placement import NAMED
 from cloudpar_master.services.retrieval import UNFIT_DELAYS_S, UNFIT_ROUNDS
-from cloudpar_protocol.client_messages import ListPackages
+from cloudpar_protocol.client_messages import ListPackages, Placement
 from cloudpar_protocol.payloads import TaskCode, Unfit
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, Lease, LeaseRef, RetrieveTasks
 from master.memory import stores as memory
@@ -22,6 +22,12 @@ LACKING = 2 * ALLOWANCE_US // POLICY.chunk_target_us
 """How many workers give a call back. If their chunks counted, they would be twice what first chunks may be ahead."""
 
 BY_NAME: dict[str, Any] = {"code": TaskCode("0" * 64, reference="math:factorial"), "codec": "msgpack", "python": "-"}
+
+
+def placement_of(world: World, account: AccountRecord, package_id: str) -> Placement:
+    placement = world.status(account, package_id).placement
+    assert placement is not None
+    return placement
 
 
 def finish(world: World, agent: Agent) -> int:
@@ -314,12 +320,10 @@ def test_an_await_counts_the_workers_and_those_that_fit(world: World, ann: Accou
     package_id = world.start(ann, python="3.12")
     assert world.status(ann, package_id).placement is None
     world.clock.move(5)
-    placement = world.status(ann, package_id).placement
-    assert placement is not None
+    placement = placement_of(world, ann, package_id)
     assert (placement.workers, placement.fitting, placement.python) == (0, 0, "3.12")
     Agent(world, "a").take()
-    placement = world.status(ann, package_id).placement
-    assert placement is not None
+    placement = placement_of(world, ann, package_id)
     assert (placement.workers, placement.fitting) == (1, 0)
     assert placement.others == [Unfit("host-a", "only Python 3.11")]
 
@@ -371,12 +375,9 @@ def test_a_package_does_not_wait_for_a_worker_that_left(world: World, ann: Accou
     assert agent.take() == []
     package_id = world.start(ann)
     world.clock.move(LONELY_S + 1)
-    placement = world.status(ann, package_id).placement
-    assert placement is not None
-    assert placement.workers == 1
+    assert placement_of(world, ann, package_id).workers == 1
     world.worker.give_back(GiveBack(worker_id="a", returns=[], leaving=True))
-    placement = world.status(ann, package_id).placement
-    assert placement is not None
+    placement = placement_of(world, ann, package_id)
     assert (placement.workers, placement.fitting) == (0, 0)
 
 

@@ -4,15 +4,6 @@ from cloudpar_master.ports import AccountRecord
 from master.services.world import POLICY, World, all_results, publication
 
 
-def test_results_are_committed_and_charged_exactly(world: World, ann: AccountRecord) -> None:
-    package_id = world.start(ann, tasks=7)
-    for number, lease in enumerate(world.retrieve()):
-        world.publish(publication(lease, duration_us=1_000 + number))
-    assert world.head(package_id).life.settled
-    account = world.record(ann.account_id)
-    assert (account.spent_us, account.reserved_us) == (5 * 1_000 + 2 * 1_001, 0)
-
-
 def test_one_request_publishes_leases_of_several_packages(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     package_ids = [world.start(ann), world.start(bob)]
     leases = world.retrieve()

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from cloudpar_master.ports import AccountRecord
-from cloudpar_protocol.payloads import TaskResult
 from master.heads import altered
 from master.packages import make_head, make_spec
 from master.services.world import HOUR_US, POLICY, World, all_results, publication
@@ -40,19 +39,6 @@ def test_a_lease_says_how_much_quota_is_left(world: World) -> None:
     assert view.budget_us == 20_000
     world.start(world.record(poor.account_id))
     assert world.extend(lease)[0].budget_us == 20_000, "nothing is free beyond what its package holds"
-
-
-def test_a_task_that_the_worker_stopped_at_the_end_of_the_quota_is_charged(world: World) -> None:
-    poor = world.account("poor", quota_us=25_000)
-    package_id = world.start(poor, tasks=5)
-    lease = world.lease()
-    stopped = TaskResult(0, "quota", 25_000, message="stopped at the end of the quota")
-    made = publication(lease, [])
-    made.results.append(stopped)
-    world.publish(made)
-    assert world.status(poor, package_id).results == [stopped]
-    world.settle()
-    assert world.record(poor.account_id).spent_us == 25_000
 
 
 def holding_each_other(world: World) -> tuple[AccountRecord, str, str]:
@@ -119,21 +105,6 @@ def test_a_slice_that_its_package_has_not_noted_yet_counts(world: World) -> None
     world.clock.move(2.0)
     world.timer.tick()
     assert world.status(ann, package_id).state == "failed"
-
-
-def test_a_package_missed_by_the_revocation_of_its_account_ends_with_its_first_slice(world: World) -> None:
-    ann = world.account("ann", quota_us=HOUR_US)
-    package_id = world.start(ann, tasks=1_000)
-    world.backend.accounts.revoke(ann.account_id)
-    for _ in range(10):
-        world.work(world.retrieve(), duration_us=FIRST_SLICE_US // 20)
-        world.clock.move(2.0)
-        world.timer.tick()
-    head = world.head(package_id)
-    assert (head.life.state, head.life.reason, head.life.settled) == ("failed", "quota", True)
-    account = world.record(ann.account_id)
-    assert account.spent_us < 2 * FIRST_SLICE_US
-    assert account.reserved_us == 0
 
 
 def test_packages_that_wait_for_each_others_slices_fail(world: World) -> None:
