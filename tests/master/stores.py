@@ -20,7 +20,6 @@ from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import AccountStore, BlobStore, Ids, PackageStore, TaskQueue, WorkerRegistry
 from cloudpar_master.server.blob_routes import BlobRoutes
 from cloudpar_master.server.bodies import refusal
-from cloudpar_master.server.wakeups import Wakeups
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer, exchange
@@ -75,7 +74,7 @@ def embedded(folder: Path, clock: SetClock) -> Iterator[Stores]:
 def sqlite_stores(database: Database, folder: Path, clock: SetClock) -> Stores:
     """Make the adapters of one process on a database, with blobs in a folder."""
     database.execute("PRAGMA synchronous = OFF")  # no test cuts the power
-    ids, signals = RandomIds(), Wakeups()
+    ids = RandomIds()
     blobs = FileBlobStore(
         folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=partial(code_in_use, database)
     )
@@ -86,9 +85,9 @@ def sqlite_stores(database: Database, folder: Path, clock: SetClock) -> Stores:
         return exchange(app, link.method, link.url, body, {**link.headers, **(headers or {})})
 
     return Stores(
-        packages=SqlitePackageStore(database, signals, blobs.started),
+        packages=SqlitePackageStore(database, started=blobs.started),
         accounts=SqliteAccountStore(database, clock),
-        queue=SqliteTaskQueue(database, clock, ids, signals),
+        queue=SqliteTaskQueue(database, clock, ids),
         registry=MemoryWorkerRegistry(),
         blobs=blobs,
         ids=ids,

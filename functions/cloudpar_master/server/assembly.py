@@ -76,12 +76,12 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
     except BaseException:
         database.close()
         raise
-    queue = SqliteTaskQueue(database, clock, ids, wakeups)
+    queue = SqliteTaskQueue(database, clock, ids, wakeups.chunks_sent)
     blobs = FileBlobStore(
         folder.blobs, link_base.current(connection.endpoint), secret, clock, code_in_use=partial(code_in_use, database)
     )
     backend = Backend(
-        packages=SqlitePackageStore(database, wakeups, blobs.started),
+        packages=SqlitePackageStore(database, wakeups.head_saved, blobs.started),
         accounts=SqliteAccountStore(database, clock),
         queue=queue,
         registry=MemoryWorkerRegistry(None if database.fresh else clock.now()),

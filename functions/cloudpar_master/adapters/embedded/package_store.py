@@ -10,7 +10,6 @@ from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Opened, PackageSto
 from cloudpar_protocol.payloads import InlineData, TaskResult
 
 from .database import Database
-from .signals import Signals
 
 INBOX_BYTES = 1_000_000
 CACHED_SPECS = 64
@@ -26,15 +25,18 @@ class SqlitePackageStore(PackageStore):
 
     Args:
         database: Stores them.
-        signals: Receives a signal for each saved head.
+        saved: Called with the package of each saved head.
         started: Called with the blob key of the task code of each new package, if its code is in a blob.
     """
 
     def __init__(
-        self, database: Database, signals: Signals, started: Callable[[str], None] = lambda _code_key: None
+        self,
+        database: Database,
+        saved: Callable[[str], None] = lambda _package_id: None,
+        started: Callable[[str], None] = lambda _code_key: None,
     ) -> None:
         self._db = database
-        self._signals = signals
+        self._saved = saved
         self._started = started
         self._cache = Recent[str, Spec](CACHED_SPECS)
 
@@ -110,7 +112,7 @@ class SqlitePackageStore(PackageStore):
                     row = (head.package_id, head.version, _encode(results))
                     self._db.execute("INSERT INTO pages VALUES (?, ?, ?)", row)
         if saved:
-            self._signals.head_saved(head.package_id)
+            self._saved(head.package_id)
         return saved
 
     def _replace(self, head: Head, due_at: float) -> bool:

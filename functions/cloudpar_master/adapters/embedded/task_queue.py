@@ -1,11 +1,10 @@
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Needs, Sending, TaskQueue
 from cloudpar_master.ports.task_queue import ANY
 
 from .database import Database
-from .signals import Signals
 
 MEMORY_S = 300.0
 """Seconds for which a group name deduplicates and an attempt can be repeated."""
@@ -44,13 +43,21 @@ class SqliteTaskQueue(TaskQueue):
 
     A message waits, is hidden (a worker has it), or is dead. `visible_at` is since when it waits, or until when it is
     hidden. An index over the hidden messages finds those that surface, so that no call reads all messages.
+
+    `sent` is called with what the messages of each `send` need of a worker.
     """
 
-    def __init__(self, database: Database, clock: Clock, ids: Ids, signals: Signals) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        ids: Ids,
+        sent: Callable[[Sequence[Needs]], None] = lambda _needs: None,
+    ) -> None:
         self._db = database
         self._clock = clock
         self._ids = ids
-        self._signals = signals
+        self._sent = sent
         self._turns = Turns()
         self._swept_at = 0.0
 
@@ -66,7 +73,7 @@ class SqliteTaskQueue(TaskQueue):
                     self._db.execute(_INSERT, (message.body, now, message.python, *turn))
                     sent.append((message.package, message.python))
         if sent:
-            self._signals.chunks_sent(sent)
+            self._sent(sent)
         return [True] * len(messages)
 
     def receive(

@@ -14,7 +14,6 @@ from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.code_blobs import PROMISED_S
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
-from cloudpar_master.server.wakeups import Wakeups
 from cloudpar_protocol.link_urls import FILES
 from cloudpar_protocol.parts import NOT_CHECKED
 from cloudpar_protocol.payloads import BlobRef, TaskCode
@@ -40,7 +39,7 @@ class Folder:
             code_in_use=lambda: code_in_use(database),
             code_bytes=ROOM * SIZE,
         )
-        self.packages = SqlitePackageStore(database, Wakeups(), self.blobs.started)
+        self.packages = SqlitePackageStore(database, started=self.blobs.started)
         self.folder = path / "blobs" / "code"
         self.clock = clock
 

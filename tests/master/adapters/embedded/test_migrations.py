@@ -25,7 +25,6 @@ from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import Sending
-from cloudpar_master.server.wakeups import Wakeups
 from master.stores import SetClock
 from system.mixture import LAST_OF, ROOT
 
@@ -109,7 +108,7 @@ def dump(path: Path) -> list[str]:
 
 def test_a_running_package_of_0_1_0_keeps_its_results_its_place_its_slices_and_its_python(old: Path) -> None:
     database = Database(old)
-    store = SqlitePackageStore(database, Wakeups())
+    store = SqlitePackageStore(database)
     found = store.load(PACKAGE)
     assert found is not None
     assert (found.page, found.data_bytes, found.tasks.open) == (4, 45, [OpenRange(3, 9, 2, sent=True)])
@@ -139,7 +138,7 @@ def test_chunks_that_wait_in_a_queue_of_0_2_0_are_handed_out(tmp_path: Path, clo
         earlier.execute("INSERT INTO messages (body, state, visible_at) VALUES ('old', 'waiting', 0.0)")
         earlier.commit()
     with closing(Database(path)) as database:
-        queue = SqliteTaskQueue(database, clock, RandomIds(), Wakeups())
+        queue = SqliteTaskQueue(database, clock, RandomIds())
         queue.send([Sending("new", "new", "ann", "p")])
         assert {message.body for message in queue.receive(10, 6.0, "a")} == {"old", "new"}
     assert path.with_name("master.sqlite.format-4").exists()

@@ -12,7 +12,6 @@ from cloudpar_master.adapters.embedded.task_queue import MEMORY_S, SqliteTaskQue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.ports import Fit, Sending
-from cloudpar_master.server.wakeups import Wakeups
 from master.packages import make_head, make_results, make_spec
 from master.stores import NOW, SetClock
 
@@ -79,7 +78,7 @@ def fill(database: Database, state: str) -> None:
 
 
 def encoded_head(database: Database) -> bytes:
-    packages = SqlitePackageStore(database, Wakeups())
+    packages = SqlitePackageStore(database)
     packages.create(make_spec("template"), make_head(make_spec("template")))
     (head,) = database.execute("SELECT head FROM packages WHERE package_id = 'template'").fetchone()
     return bytes(head)
@@ -97,9 +96,9 @@ def counted(database: Database) -> Iterator[list[int]]:
 @pytest.mark.parametrize("state", ["waiting", "hidden", "dead"])
 def test_every_call_takes_few_steps_of_sqlite(database: Database, clock: SetClock, state: str) -> None:
     fill(database, state)
-    packages = SqlitePackageStore(database, Wakeups())
+    packages = SqlitePackageStore(database)
     accounts = SqliteAccountStore(database, clock)
-    queue = SqliteTaskQueue(database, clock, RandomIds(), Wakeups())
+    queue = SqliteTaskQueue(database, clock, RandomIds())
     queue._swept_at = clock.now() - MEMORY_S / 10
     steps: dict[str, int] = {}
     for name, call in CALLS.items():
