@@ -17,7 +17,8 @@ from system.fleet import Fleet
 from system.site import Site
 from system.work import until
 
-LIMIT_S = 0.3
+LIMIT_S = 1.2
+"""Long enough that no other task reaches it on a busy machine."""
 LATE_S = 2.0
 """How late the agent may stop a task. It wakes up for the limit, so only a stalled machine makes it later than this."""
 
