@@ -11,7 +11,7 @@ ACCOUNT_NAME_CHARS = 100
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """One user of the pool. Running packages hold `reserved_us`, in addition to `spent_us`."""
+    """One user of the pool. Running packages hold `reserved_us` of its quota, which `spent_us` does not include."""
 
     account_id: str
     name: str

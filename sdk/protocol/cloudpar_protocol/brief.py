@@ -1,7 +1,7 @@
 """Values as short texts for error messages, such as the arguments of a failed task.
 
-Unlike those of `repr`, these texts are bounded and have one line, and making them takes microseconds however large the
-value is. No code of users' classes runs for them, since it may be slow, print or raise.
+Unlike a `repr`, such a text has one line and a bounded length, and takes only microseconds to make, however large the
+value is. Making it runs no methods of users' classes, because these may be slow, print or raise.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ _PLAIN: Final = frozenset({"builtins", "datetime", "decimal", "fractions", "uuid
 _ARRAYS: Final = frozenset(
     {"cudf", "cupy", "dask", "jax", "jaxlib", "numpy", "pandas", "polars", "pyarrow", "scipy", "torch", "xarray"}
 )
-"""Libraries whose arrays and tables have a `shape`, or a `repr` that shows a scalar."""
+"""Libraries whose objects `_array` describes, mostly by their `shape`."""
 _NAMED: Final = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 _CONTAINERS: Final = (dict, list, tuple, set, frozenset)
 _BRACKETS: Final[dict[type, str]] = {list: "[]", tuple: "()", set: "{}"}
@@ -58,7 +58,7 @@ def brief_call(data: Any, call: str) -> str:
 
 
 def _cut(text: str) -> str:
-    text = text.encode(errors="backslashreplace").decode()  # a lone surrogate in a name cannot travel
+    text = text.encode(errors="backslashreplace").decode()  # a lone surrogate in a name cannot be encoded
     return text if len(text) <= INPUT_CHARS else f"{text[: INPUT_CHARS - 3]}..."
 
 

@@ -45,7 +45,7 @@ class Hello(Message, frozen=True, kw_only=True):
 
 
 class HelloReply(Message, frozen=True, kw_only=True):
-    """The caller's role and account. `seal_key` makes and verifies a user's seals; None: this master has no seals."""
+    """The caller's role and account. `seal_key` is the key of the account's seals; None: this master makes no seals."""
 
     release: str
     role: Literal["user", "worker", "admin"]
@@ -61,11 +61,12 @@ class Upload(Struct, frozen=True, kw_only=True):
     """A payload that is too large to travel inline.
 
     Attributes:
-        crc32: zlib.crc32 of the payload. Because of it, uploading something else to the same link fails.
+        crc32: zlib.crc32 of the payload. An upload by the link fails if its bytes have another checksum.
         hash: SHA-256 of task code, so that the same code is uploaded only once.
         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
-        key: To continue an upload of task data: the key of the earlier answer. The reply has new links for it.
-        upload_id: To continue an upload in parts: the id of the earlier answer. The reply has new links for it.
+        key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
+        upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to its
+            parts.
     """
 
     kind: Literal["code", "data"]
@@ -82,7 +83,7 @@ class PrepareUploads(Message, frozen=True, kw_only=True):
 
 
 class PreparedUpload(Struct, frozen=True, kw_only=True):
-    """Where to upload a payload. Without a link the payload is already there. `parts` is an alternative to `link`."""
+    """Where to upload a payload. Without `link` the blob store has it already. `parts` may replace `link`."""
 
     key: str
     link: Link | None = None
@@ -98,19 +99,18 @@ class StartTasks(Message, frozen=True, kw_only=True):
 
     Attributes:
         idempotency_key: Determines the package id. The same key with the same body returns the same package.
-        session: Identifies the client process. After a start, one await of this session that does not name the new
-            package returns at once, whether it is being held or comes next; then the client awaits the new package,
-            too.
+        session: Identifies the client. After a start the master answers one await of this session at once, the held one
+            or the next one, if it does not name the new package. The client then adds the package to its next await.
         name: The function's name, for users.
         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
         chunksize: How many tasks each chunk has; None: the master sizes chunks from measured durations.
-        task_timeout_s: The time limit for a task including its retries, if it is lower than the operator's.
+        task_timeout_s: The time limit for a task including its retries. The operator's limit applies if it is lower.
         retries: How often a task that raises is retried, immediately and by the same executor.
         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
-        seal: The seal of a sealed package's code and call (`seals`).
-        depth: How deep the package is nested. A worker runs deeper tasks while others wait for them.
-        threads_per_task: The limit of numeric libraries in each task; None: the worker's own limit.
+        seal: In a sealed package: the seal of the task code and of how it is called (see `seals`).
+        depth: How deep the package is nested. A worker runs deeper tasks while the tasks that started them wait.
+        threads_per_task: How many threads a numeric library may start in each task; None: the worker decides.
     """
 
     idempotency_key: Id
@@ -143,11 +143,11 @@ class Cursor(Struct, frozen=True, kw_only=True):
 
 
 class AwaitTasks(Message, frozen=True, kw_only=True):
-    """Read the news of packages. An embedded master may hold the request for up to `hold_s` until there is some.
+    """Read the news of packages. An embedded master may hold the request until there is news, at most for `hold_s`.
 
     Attributes:
-        unwritable: The client understands the reply's `unwritable`. A master that cannot write then answers with it
-            instead of an error.
+        unwritable: The client understands the field `unwritable` of the reply. A master that cannot write then sets it;
+            to other clients it answers with an error.
     """
 
     session: Id = "-"
@@ -194,14 +194,14 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
         more: Further results are ready: send the next request at once.
         results: New results in the order in which they were committed, each task once.
         links: Links for the blobs that `results` name, by key.
-        failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all.
-        cancelled: Ranges of tasks without a result because they were cancelled one by one.
+        failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
+        cancelled: Ranges of tasks that have no result because the client cancelled them, and not the whole package.
         reason: Why the package failed, was cancelled or expired: a short code.
-        message: The same for users, with the fix.
+        message: The reason for users, with what to do.
         settled: The charge is final.
         codec: How `results` are serialized.
         set_aside: Workers that could not run the package, so that other workers run its tasks.
-        placement: Which workers are connected, if no worker has run the package for some seconds.
+        placement: Which connected workers can run the package; present if none has run it for some seconds.
     """
 
     package_id: str
@@ -251,9 +251,9 @@ class AwaitTasksReply(Message, frozen=True, kw_only=True):
 
 
 class CancelTasks(Message, frozen=True, kw_only=True):
-    """Cancel the whole package, or (with `ranges`) some of its tasks. The reply comes once the master has decided.
+    """Cancel the whole package, or (with `ranges`) some of its tasks. The master replies once it has decided.
 
-    `only_queued`: tasks that a worker has taken run on, and all other tasks of the package are cancelled.
+    `only_queued`: cancel only the tasks that no worker has taken; the others run on.
     """
 
     package_id: Id
@@ -262,7 +262,7 @@ class CancelTasks(Message, frozen=True, kw_only=True):
 
 
 class CancelTasksReply(Message, frozen=True, kw_only=True):
-    """`cancelled`: the tasks that will have no value because of this call; of a whole package, all without a result."""
+    """`cancelled`: the tasks that this call leaves without a value; for a whole package, all that have no result."""
 
     state: PackageState
     cancelled: list[Range] = []
@@ -286,7 +286,7 @@ class ListPackages(Message, frozen=True, kw_only=True):
 
 
 class PackageSummary(Struct, frozen=True, kw_only=True):
-    """One package of a list. `reason`, `message` and `set_aside` as in PackageStatus."""
+    """One package of a list. `reason`, `message` and `set_aside` mean the same as in PackageStatus."""
 
     package_id: str
     account_id: str
@@ -301,7 +301,10 @@ class PackageSummary(Struct, frozen=True, kw_only=True):
 
 
 class ListPackagesReply(Message, frozen=True, kw_only=True):
-    """`executors` published recently for any listed running package, each counted once; None: the master is older."""
+    """The packages, and how many executors published recently for those that run.
+
+    Each executor counts once. A master of an earlier release does not send `executors`.
+    """
 
     packages: list[PackageSummary]
     executors: Count | None = None

@@ -1,4 +1,4 @@
-r"""Bytes to messages and back: MessagePack for programs, JSON for people, by the media type.
+r"""Converts messages to bytes and back: MessagePack for programs, JSON for people. The media type says which.
 
 >>> from cloudpar_protocol import codec, routes
 >>> message = routes.HELLO.request()
@@ -89,7 +89,7 @@ def encode_error(error: RequestError, media: str = MSGPACK) -> bytes:
 
 
 def explain(body: bytes, status: int, media: str) -> str:
-    """Describe a blob store's refusal as text. An embedded master's refusals have the form of its other errors.
+    """Describe a blob store's refusal as text. An embedded master, which is a blob store too, sends an ErrorReply.
 
     >>> explain(encode_error(BadRequest("too short")), 400, MSGPACK), explain(b"<Error/>", 403, "application/xml")
     ('too short', 'HTTP status 403: <Error/>')
@@ -100,10 +100,10 @@ def explain(body: bytes, status: int, media: str) -> str:
 
 
 def decode_error(body: bytes, status: int) -> RequestError:
-    """Make the exception from an error answer; a body without an error reply is quoted.
+    """Make the exception for an error answer. If the body is not an ErrorReply, the exception quotes it.
 
-    If the code is unknown (of a newer master, or a proxy's page), the status decides whether a retry may help: then
-    it is an InternalError (429: RateLimited), otherwise a plain RequestError.
+    If the code is unknown (a newer master's error, or a proxy's page), the HTTP status decides. A status after which a
+    retry may help gives an InternalError (429: RateLimited), any other status a plain RequestError.
     """
     unknown = _UNKNOWN.get(status, InternalError if status in _RETRYABLE_STATUS else RequestError)
     try:

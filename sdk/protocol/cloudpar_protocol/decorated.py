@@ -1,8 +1,8 @@
-"""How functions with decorators of the standard library travel, where plain pickle fails or sends an unknown name.
+"""Pickles functions with decorators of the standard library, where plain pickle fails or sends an unknown name.
 
-This is about functions and classes of `__main__`, which travel by value: in task code and data to an executor, and in
-results back. They arrive with the same behaviour; caches arrive empty. The side that unpickles needs only the standard
-library, and nothing of this package.
+This is needed for functions and classes of `__main__`, which travel by value: in task code and data to an executor, and
+in results back. They arrive with the same behaviour; caches arrive empty. The side that unpickles needs only the
+standard library, and nothing of this package.
 """
 
 import functools
@@ -19,7 +19,7 @@ _MADE = frozenset({"__wrapped__", "cache_parameters", "register", "dispatch", "r
 
 
 def reduce(thing: Any, is_found: Callable[[Any], bool]) -> tuple[Any, ...] | None:
-    """Return how to pickle an object, like `__reduce__`; None if it needs no help or is found by its name.
+    """Return how to pickle an object, like `__reduce__`; None if plain pickle handles it.
 
     Args:
         thing: The object.
@@ -27,7 +27,7 @@ def reduce(thing: Any, is_found: Callable[[Any], bool]) -> tuple[Any, ...] | Non
     """
     kind = type(thing)
     if kind is functools.cached_property:
-        # Before Python 3.12 it contains a lock, which cannot be pickled.
+        # Before Python 3.12 a cached_property contains a lock, which cannot be pickled.
         kept = {name: value for name, value in vars(thing).items() if name not in {"func", "lock"}}
         return functools.cached_property, (thing.func,), kept
     if kind is LRU_CACHE and not is_found(thing):
@@ -47,7 +47,7 @@ def is_generic(thing: Any) -> bool:
 
 
 def has_name(thing: Any) -> bool:
-    """Whether other processes may find an object by its module and name, as this one does; never one of `__main__`."""
+    """Whether this process, and so perhaps others, finds an object by module and name. False for one of `__main__`."""
     if thing.__module__ in {None, "__main__", "__mp_main__"}:  # the last is `__main__` in spawned processes
         return False
     found: Any = sys.modules.get(thing.__module__)
@@ -67,7 +67,7 @@ def _added(thing: Any) -> dict[str, Any]:
 
 
 class _Decorator:
-    """Pickles as a call that makes a decorator."""
+    """A decorator that is pickled as the call that makes it."""
 
     def __init__(self, make: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self._call = make, arguments
@@ -84,7 +84,7 @@ class _Decorator:
 @functools.cache
 def _fill_generic() -> Callable[[Any, Any], None]:
     def fill(generic: Any, state: tuple[dict[str, Any], dict[str, Any], dict[type, Any]]) -> None:
-        # Set last, since the implementations may refer to the generic function.
+        # Pickle calls this after it has made the generic function, because the implementations may refer to it.
         names, added, registry = state
         for name, value in names.items():
             setattr(generic, name, value)

@@ -91,7 +91,7 @@ class QuotaExhausted(RequestError):
 
 
 class Forbidden(RequestError):
-    """The token is good, but not for this call."""
+    """The token is valid, but its role does not permit this call."""
 
     code, status = "forbidden", 403
 
@@ -109,19 +109,19 @@ class IdempotencyConflict(RequestError):
 
 
 class Gone(RequestError):
-    """It was there and has been deleted; the text says when and why."""
+    """What the request names has been deleted; the text says when and why."""
 
     code, status = "gone", 410
 
 
 class TooLarge(RequestError):
-    """Over a limit of `cloudpar_protocol.limits`."""
+    """The request exceeds a limit of `cloudpar_protocol.limits`."""
 
     code, status = "too_large", 413
 
 
 class RateLimited(RequestError):
-    """Too many at once; try again after `retry_after_s`."""
+    """The account has too many requests or running packages; try again after `retry_after_s`."""
 
     code, status, retryable = "rate_limited", 429, True
 
@@ -143,7 +143,7 @@ class MasterUnreachable(CloudparError):
 
 
 class PackageFailed(CloudparError):
-    """The package ended without all of its results: no quota, its lifetime over, tasks lost, or cancelled."""
+    """The package ended without all of its results: no quota was left, it expired, lost tasks, or was cancelled."""
 
 
 class PythonMismatch(PackageFailed):
@@ -163,7 +163,7 @@ class TaskError(CloudparError):
 
 
 class TaskRaised(TaskError):
-    """The task's exception could not be pickled; this carries its text, and `__cause__` the remote traceback."""
+    """The task's exception could not be pickled; this error has its text, and `__cause__` its remote traceback."""
 
 
 class TaskTimeout(TaskError, TimeoutError):
@@ -191,7 +191,7 @@ class TaskLost(TaskError):
 
 
 REQUEST_ERRORS: dict[str, type[RequestError]] = {kind.code: kind for kind in RequestError.__subclasses__()}
-"""The error classes by their code on the wire."""
+"""The error class for each code on the wire."""
 
 Outcome = Literal["ok", "error", "timeout", "quota", "cancelled", "crashed", "memory", "lost", "unpicklable"]
 """How a task ended, in one word. Only "ok" has a value; OUTCOME_ERRORS has an exception for each of the others."""
@@ -206,7 +206,7 @@ OUTCOME_ERRORS: dict[str, type[CloudparError]] = {
     "lost": TaskLost,
     "unpicklable": SerializationError,
 }
-"""The error classes by a task result's outcome other than "ok"; "error" only if the exception was not pickled."""
+"""The error class for each outcome but "ok". "error" has a TaskRaised only if the task's exception was not pickled."""
 
 FAILURE_ERRORS: dict[str, type[PackageFailed]] = {"python": PythonMismatch, "seal": SealBroken}
-"""The error classes by a failed package's reason; any other reason is a plain PackageFailed."""
+"""The error class for a failed package, by its reason. For any other reason it is a plain PackageFailed."""

@@ -14,8 +14,8 @@ class SetAside(Struct, frozen=True, kw_only=True):
     """A package that a worker cannot run, so that its tasks go to other workers.
 
     Attributes:
-        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty: not recorded, or the package was
-            deleted.
+        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has no record of it, or
+            if the package was deleted.
     """
 
     package_id: str

@@ -1,9 +1,9 @@
-"""The globals and submodules that a function uses only in its nested classes and functions.
+"""Adds to a pickled function the globals and submodules that only its nested classes and functions use.
 
 `cloudpickle` sends with a function the globals that its code loads by LOAD_GLOBAL. A class body loads globals by other
-instructions, since the name may also be the class's own; without these globals a task raises a NameError. Also,
-cloudpickle looks for submodules, such as `xml.dom` of `xml`, only in the function's outermost code. This applies to
-functions in task code and data, and in results.
+instructions, since the name may also be the class's own. Without these globals a task raises a NameError. Also,
+cloudpickle looks for submodules, such as `xml.dom` of `xml`, only in the function's outermost code. This module
+completes functions in task code, in task data and in results.
 """
 
 import dis
@@ -15,7 +15,7 @@ from typing import Any
 
 _OF_GLOBALS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OF_MODULES = frozenset({"__name__", "__package__", "__path__", "__file__"})
-"""Globals that functions have in any process."""
+"""Globals that every module has in any process, so that nothing needs to be added."""
 _JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 
 
@@ -31,8 +31,8 @@ def global_names(code: CodeType) -> tuple[str, ...]:
 def _looked_up(code: CodeType) -> Iterator[str]:
     """The names that one code object looks up.
 
-    A name that a class body has certainly assigned before is left out: a global of that name may be something that
-    cannot be pickled.
+    It leaves out a name that a class body has certainly assigned before. A global of the same name may be an object
+    that cannot be pickled.
     """
     own = set[str]()
     straight = not code.co_exceptiontable

@@ -7,22 +7,23 @@ INLINE_CODE_BYTES = 32 * 1024
 """The largest task code that travels inside messages; larger code goes through the blob store."""
 
 INLINE_DATA_BYTES = 256 * 1024
-"""The most task data of a package that travels inside StartTasks; more goes to the blob store (an item has 400 KB)."""
+"""The most task data of a package that travels inside StartTasks; more goes to the blob store (a DynamoDB item holds
+400 KB)."""
 
 INLINE_RESULT_BYTES = 32 * 1024
 """The largest result of a task that travels inside a publication; larger results go through the blob store."""
 
 PUBLICATION_BYTES = 256 * 1024
-"""The most inline results of one publication, which becomes one inbox item (a table item holds 400 KB)."""
+"""The most bytes of inline results in one publication. It is stored as one item, and DynamoDB's items hold 400 KB."""
 
 PUBLICATION_TASKS = 4_000
-"""The most tasks of one publication, so that it fits into a table item."""
+"""The most tasks of one publication, so that it fits into one item of a DynamoDB table."""
 
 BULK_ITEMS = 100
 """The most leases, publications, packages or uploads in one bulk request."""
 
 BODY_BYTES = 4 * 1024 * 1024
-"""The largest body of a request or an answer (a function's payload may have 6 MB, and base64 adds a third)."""
+"""The largest body of a request or an answer (AWS Lambda takes 6 MB, and base64 adds a third)."""
 
 RETRIEVED_CHUNKS = BODY_BYTES // (INLINE_CODE_BYTES + INLINE_DATA_BYTES + 8 * 1024)
 """The most chunks of one retrieval: each may carry a package's code and inline data, and all are in one body."""
@@ -34,10 +35,10 @@ BLOB_BYTES = 1024**3
 """The largest blob: all task data of a package, or one result."""
 
 WHOLE_BYTES = 64 * 1024**2
-"""The largest payload that one request uploads; a larger one goes in parts, where the store takes parts."""
+"""The largest payload that one request uploads; a larger one goes in parts, if the blob store accepts parts."""
 
 PART_BYTES = 16 * 1024**2
-"""The size of one part of such an upload; the last one may be smaller."""
+"""The size of each part of an upload in parts; the last part may be smaller."""
 
 OUTPUT_BYTES = 64 * 1024
 """How much of one task's standard output is kept, and likewise of its standard error."""
@@ -61,4 +62,4 @@ THREADS = 1024
 """The most threads that a pool may allow each task."""
 
 NESTING = 32
-"""How deep tasks that start tasks may nest; a worker may have this many times as many executors as cores."""
+"""How deep tasks that start tasks may nest. At each depth a worker may keep as many executors waiting as it runs."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 HEADER: Final = "Cloudpar-Links"
 RELATIVE: Final = "relative"
 FILES: Final = "files"
-"""The header value for relative links, and for links to files if the master has files: see `payload_folder`."""
+"""The header value of a caller that accepts relative links, and also links to files: see `payload_folder`."""
 
 
 def resolve(url: str, endpoint: str) -> str:

@@ -6,6 +6,6 @@ from .limits import PROTOCOL_VERSION
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """A request or a reply. `v` is the protocol version of its sender; a newer one than this side's is refused."""
+    """A request or a reply. `v` is the protocol version of its sender; the receiver refuses a version above its own."""
 
     v: int = PROTOCOL_VERSION

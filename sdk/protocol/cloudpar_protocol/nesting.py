@@ -19,9 +19,9 @@ class Executor(Protocol):
     """What an executor's process offers to the clients in it. Safe for use by any thread.
 
     Attributes:
-        depth: The depth of the running task: 0, or one more than that of the task that started its package.
-        pool: The executor's pool, if that pool has started its own worker. None in processes that a task forks: these
-            cannot tell the executor that they wait.
+        depth: The depth of the running task: 0 if no task started its package, otherwise one more than that task's.
+        pool: The pool that has started this worker; None if no pool has. Also None in processes that a task forks,
+            because they cannot tell the executor that they wait.
     """
 
     depth: int
@@ -32,7 +32,7 @@ class Executor(Protocol):
         ...
 
     def begins_to_wait(self, package: object) -> None:
-        """Report that the task has started a package, or reads one: it counts as waiting until the other call."""
+        """Report that the task has started a package, or reads one: it counts as waiting until `ends_to_wait`."""
         ...
 
     def ends_to_wait(self, package: object) -> None:

@@ -1,8 +1,8 @@
 """Refuses to pickle open files, which `cloudpickle` would send as copies of their text.
 
 A copy would look like the file, but be independent of it. Each task would read from the start; or, if an executor
-unpickles the copy once for many tasks, only the first task would read anything. This applies to task code and data, and
-to results. Streams in memory (`io.StringIO`, `io.BytesIO`) are data, and travel as copies.
+unpickles the copy once for many tasks, only the first task would read anything. Files are refused in task code, in
+task data and in results. Streams in memory (`io.StringIO`, `io.BytesIO`) are data, and travel as copies.
 """
 
 import io
@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 _BY_NAME = ("stdout", "stderr")
-"""Streams of `sys` that every process has and tasks may print to. Standard input belongs to one process only."""
+"""Streams of `sys` that are pickled by name, because every process has them and tasks may print to them."""
 
 
 def reduce(thing: Any) -> tuple[Any, ...] | None:
@@ -20,7 +20,7 @@ def reduce(thing: Any) -> tuple[Any, ...] | None:
         thing: Any object.
 
     Raises:
-        TypeError: It is a file, open or closed.
+        TypeError: The object is a file, open or closed.
     """
     for name in _BY_NAME:
         if thing is getattr(sys, name, None) and thing is not None:
@@ -32,5 +32,5 @@ def reduce(thing: Any) -> tuple[Any, ...] | None:
 
 
 def _is_spooled(kind: type) -> bool:
-    """Whether a class is a temporary file that starts in memory. Checked by name: most executors do not import it."""
+    """Whether a class is a temporary file that starts in memory. Checked by name, so that nothing is imported."""
     return kind.__module__ == "tempfile" and kind.__qualname__ == "SpooledTemporaryFile"

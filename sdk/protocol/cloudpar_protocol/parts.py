@@ -1,6 +1,6 @@
 """The parts of a large payload: their bounds, their checksums, and the list that makes one payload of them.
 
-Parts are what S3 takes, so the list is S3's. `transport.parted_upload` uploads them.
+They follow S3's multipart uploads, so the list has S3's format. `transport.parted_upload` uploads the parts.
 """
 
 import re
@@ -26,11 +26,11 @@ def bounds(size: int) -> list[tuple[int, int]]:
 
 
 NOT_CHECKED = 0
-"""Instead of a CRC-32 for a payload that is written to the pool's own folder: no network can damage it."""
+"""Takes the place of a CRC-32 if the payload is written to the pool's own folder, where no network can damage it."""
 
 
 def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tuple[int, list[int]]:
-    """CRC-32 of a payload, and of each part if it is large enough for parts. `read` returns bytes [start, end)."""
+    """The CRC-32 of a payload, and of each part if it is uploaded in parts. `read` returns bytes [start, end)."""
     if size <= WHOLE_BYTES:
         return crc32(read(0, size)), []
     whole, parts = 0, []
@@ -57,7 +57,7 @@ def _lines(etags: Sequence[str], crc32s: Sequence[int]) -> Iterator[bytes]:
 
 
 def completion_status(status: int, body: bytes) -> int:
-    """The status of an answer to `complete`. S3 may send status 200 first, and then an error in the body.
+    """The status of S3's answer to a list of parts. S3 may send status 200 first, and then an error in the body.
 
     >>> completion_status(200, b"<CompleteMultipartUploadResult>"), completion_status(404, b"")
     (200, 404)

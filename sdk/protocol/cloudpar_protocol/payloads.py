@@ -15,13 +15,13 @@ Micros = Natural
 LACKS_CHARS = 300
 """The longest text about what a worker lacks, in characters; the worker cuts longer ones."""
 WHY_CHARS = 500
-"""The longest text about why nothing can be written, in characters; its author cuts longer ones."""
+"""The longest text about why nothing can be written, in characters; the sender cuts longer ones."""
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0.0, le=1e9)]
 Name = Annotated[str, Meta(max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
-Receipt = Annotated[str, Meta(min_length=1, max_length=2_000)]  # SQS's have 1,024 characters at most
-Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # "$" alone lets a newline pass
+Receipt = Annotated[str, Meta(min_length=1, max_length=2_000)]  # one of SQS has 1,024 characters at most
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # "$" also matches before a last newline
 Crc32 = Annotated[int, Meta(ge=0, lt=2**32)]
 PartsCrc32 = Annotated[list[Crc32], Meta(max_length=BLOB_BYTES // PART_BYTES)]
 """zlib.crc32 of each part of a payload, in order."""
@@ -33,7 +33,7 @@ Reference = Annotated[str, Meta(pattern=rf"^{_DOTTED}:{_DOTTED}$(?!\n)", max_len
 """The name of a function at the workers: "package.module:function"."""
 SEAL_BYTES = 16
 Seal = Annotated[bytes, Meta(min_length=SEAL_BYTES, max_length=SEAL_BYTES)]
-"""See `seals`."""
+"""The seal of task code, task data or a result; see `seals`."""
 SealKey = Annotated[bytes, Meta(min_length=32, max_length=32)]
 """An account's key for its seals."""
 Range = tuple[Count, Count]
@@ -119,8 +119,8 @@ class TaskResult(Struct, array_like=True, frozen=True):
     Attributes:
         index: The task's number in its package.
         outcome: "ok": `data` is the serialized value. "error": the task code raised; `data` is the serialized
-            exception if it can be pickled (never with codec "msgpack"). Others have no value, and `message` says why;
-            "unpicklable": the package's codec cannot serialize the value.
+            exception if it can be pickled (never with codec "msgpack"). Other outcomes have no value, and `message`
+            says why; "unpicklable": the package's codec cannot serialize the value.
         duration_us: Monotonic wall time in the executor, including unpickling; this time is charged.
         data: The serialized value or exception, if it is small.
         blob: The place of a large serialized value or exception.
@@ -128,7 +128,7 @@ class TaskResult(Struct, array_like=True, frozen=True):
         traceback: The remote traceback, formatted.
         stdout: The task's standard output: bounded, with undecodable bytes replaced.
         stderr: The same for standard error.
-        seal: In a sealed package: the seal of `data`, by the worker's agent.
+        seal: In a sealed package: the seal of `data`, which the worker's agent makes.
         input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
             INPUT_CHARS characters. It is not sealed.
     """
@@ -189,8 +189,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     """One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that combines them.
 
     Attributes:
-        upload_id: Sent back to the master, it brings new links to the same parts; uploaded parts stay.
-        links: One for each part. The answers' ETags go into the POST.
+        upload_id: A request with this id gets new links to the same parts; uploaded parts stay.
+        links: One PUT for each part. Each answer has an ETag, which goes into the body of the POST.
         complete: The POST. Its body is S3's CompleteMultipartUpload document with number, ETag and CRC-32 of each part.
             Like the PUT of a whole payload, it succeeds once per key.
     """

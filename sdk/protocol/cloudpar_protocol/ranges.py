@@ -38,7 +38,7 @@ def subtract(numbers: Iterable[Range], taken: Sequence[Range]) -> list[Range]:
 
 
 def intersect(numbers: Iterable[Range], others: Sequence[Range]) -> list[Range]:
-    """The numbers that are in both; `others` must be a sorted set."""
+    """The numbers that are in both sets; `others` must be sorted."""
     return [
         (max(start, low), min(end, high))
         for start, end in numbers
@@ -74,7 +74,7 @@ def of(indices: Iterable[int]) -> list[Range]:
 
 
 def cut_tail(numbers: Sequence[Range], most: int) -> tuple[list[Range], list[Range]]:
-    """Divide a sorted set into two: all but its last `most` numbers, and those.
+    """Divide a sorted set into two: all but its last `most` numbers, and these last numbers.
 
     >>> cut_tail([(0, 3), (5, 9)], 5)
     ([(0, 2)], [(2, 3), (5, 9)])

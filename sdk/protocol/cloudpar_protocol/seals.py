@@ -1,7 +1,8 @@
-r"""Seals show that code, data and results come from an account's clients and workers' agents, by the account's key.
+r"""Seals prove that code, data and results were made with the account's key, by its clients or by workers' agents.
 
 A seal is an HMAC-SHA-256, cut to SEAL_BYTES, of the sealed bytes, the package and, for data and results, the task's
-number. So sealed bytes cannot be moved to another place. Every process verifies the seal before it unpickles.
+number. So a seal does not match in another package or for another task. Agents and clients verify seals before anything
+is unpickled.
 
 >>> from cloudpar_protocol.seals import Seals, package_id
 >>> seals = Seals(b"k" * 32, package_id("account", "key", sealed=True))
@@ -22,7 +23,7 @@ ResultT = TypeVar("ResultT", bound=TaskResult)
 
 KEY_BYTES = 32
 SEALED = "s"
-"""The first character of a sealed package's id; the ids of others start with a hexadecimal digit."""
+"""The first character of a sealed package's id; the ids of other packages start with a hexadecimal digit."""
 
 LARGE_BYTES = 64 * 1024
 """A payload above this size, in bytes, is sealed by its BLAKE2b digest, which takes half the time of SHA-256."""
@@ -52,7 +53,7 @@ class Seals:
 
     def __init__(self, key: bytes, package_id: str) -> None:
         self.package_id = package_id
-        # HMAC as its two hashes, prepared once: a tenth of the time of an `hmac` call for each task.
+        # The two hashes of HMAC are prepared once. A seal then takes a tenth of the time of an `hmac` call.
         padded = key.ljust(_BLOCK_BYTES, b"\0")
         self._outer = hashlib.sha256(padded.translate(_OUTER))
         inner = hashlib.sha256(padded.translate(_INNER))
@@ -94,7 +95,7 @@ class Seals:
         return self._seal(self._place, what.encode())
 
     def sealed(self, results: Iterable[ResultT]) -> list[ResultT]:
-        """Return the results with new seals, for those that have data."""
+        """Return the results: those that have data with new seals, all others without seals."""
         return [
             result
             if result.data is None and result.seal is None

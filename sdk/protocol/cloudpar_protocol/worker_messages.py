@@ -50,8 +50,8 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
             release, which does not report them; it gets chunks for every Python.
         set_aside: The packages that it cannot run, because it lacks something that they need.
-        besides: Packages of which it already has waiting tasks: it wants chunks of others. A master whose queue cannot
-            choose ignores this.
+        besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. A
+            master whose queue cannot choose ignores this.
         peek: Lease nothing; only answer whether a chunk is waiting.
         again: The worker repeats this request, since it got no answer.
     """
@@ -99,9 +99,9 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
         attempt: 1 for the first retrieval of the chunk.
         account: An opaque id; an executor never runs tasks of two accounts.
         code, code_link: The task code; the link is for code that is not inline.
-        data: For a range: the package's. Inline: the items of `ranges`, one after the other. Blob: the package's.
-        data_link: For a blob; allows byte ranges.
-        tasks: The number of tasks of the package, which is the length of a data blob's table.
+        data: A range or a blob is the whole package's data. Inline data has only the items of `ranges`, in order.
+        data_link: The link to a blob of data; it allows requests for byte ranges.
+        tasks: The number of tasks of the package, by which the worker finds the table in a blob of data.
         codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
             ignored.
         mean_us: The mean duration of the package's tasks so far; 0: unknown.
@@ -109,16 +109,15 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
         task_timeout_s: The time limit for one task.
         threads_per_task, depth: As in StartTasks.
         retries, retry_on: As in StartTasks; the time of all tries is the task's time.
-        budget_us: The compute time that the account has left; a task that runs longer is stopped.
+        budget_us: The compute time that the account has left; the worker stops a task that runs longer.
         collect_us: While all executors have work, the worker may collect results for this long before it publishes
             them, since a request may cost money.
         seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
-        elsewhere: If the worker cannot run the package, it gives the chunk back with the reason (`unfit`), and another
-            worker runs it. False: no worker can (or the master is of an earlier release), so the worker reports a
-            failure.
+        elsewhere: Another worker may be able to run the package. A worker that cannot run it gives the chunk back with
+            the reason (`unfit`). If this is False, or the master is of an earlier release, it reports a failure.
     """
 
-    package_id: str  # a worker refuses no id that a master gives: only requests bound their ids
+    package_id: str  # not bounded as in requests: a worker accepts every id that a master gives
     lease_id: str
     receipt: str
     ranges: list[Range]
@@ -201,9 +200,10 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
         results: Results of any tasks of the lease.
         closes: This is the lease's last message; the master may delete its queue message.
-        wait_us: The lease's `wait_us`.
-        retrieve_us: Time of the requests and downloads that brought this lease, without held waiting; sent once.
-        publish_us: Time of the worker's publish requests for this package since its last publication of it; sent once.
+        wait_us: The same as in the lease.
+        retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
+            master held them. Only one publication of the lease reports it.
+        publish_us: The time of the worker's publish requests for this package that no publication has reported yet.
         refused: The package fails with this reason. "python": the worker has no suitable Python. "seal": the code or
             data does not match the client's seal.
         message: The reason for users, with the fix.
@@ -220,7 +220,7 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
 
 
 class PublishResults(Message, frozen=True, kw_only=True):
-    """`seals`: results of sealed packages have their seals. For a worker without seals, the master makes them."""
+    """`seals`: the worker has sealed the results of sealed packages. If it cannot make seals, the master makes them."""
 
     worker_id: Id
     executors: Annotated[int, Meta(ge=1, le=10_000)]
@@ -278,8 +278,8 @@ class Return(LeaseRef, frozen=True, kw_only=True):
     Attributes:
         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
         unfit: What the worker lacks for the package; the master then gives it no more chunks of it.
-        used_us: Execution time to charge without a result: of tasks that ran long before they failed because of what
-            the worker lacks.
+        used_us: Execution time to charge although there is no result: the time of tasks that ran long before they
+            failed because of what the worker lacks.
     """
 
     seq: Natural
@@ -295,7 +295,7 @@ class GiveBack(Message, frozen=True, kw_only=True):
 
     Attributes:
         leaving: The worker has no tasks left and ends, so the master stops counting on it. `returns` may then be
-            empty. A master of an earlier release refuses that; the worker ends nevertheless.
+            empty. A master of an earlier release refuses an empty list; the worker ends nevertheless.
     """
 
     worker_id: Id

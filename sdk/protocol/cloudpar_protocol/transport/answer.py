@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from httptools import HttpParserError, HttpResponseParser
 
 _LINE_BYTES = _CHUNKS_BYTES = 1 << 16
-"""How much of a line in the head, and of a body in chunks, is read at a time."""
+"""How many bytes of a line in the head, and of a chunked body, are read at a time."""
 
 
 class Answer(NamedTuple):
@@ -38,8 +38,8 @@ def read(connection: socket.socket) -> tuple[Answer, bool]:
                 parser.feed(stream.read1(_CHUNKS_BYTES))
             body = b"".join(parser.parts)
         else:
-            # Past the parser: fresh memory for copies of a large body costs more than its transfer.
-            length = int(parser.headers.get(b"content-length", b"-1"))  # -1: it ends with the connection
+            # Not by the parser: allocating memory for its copies of a large body takes longer than the transfer.
+            length = int(parser.headers.get(b"content-length", b"-1"))  # -1: the body ends with the connection
             body = stream.read(length)
             if len(body) < length:
                 parser.feed(b"")
@@ -48,7 +48,7 @@ def read(connection: socket.socket) -> tuple[Answer, bool]:
 
 
 class _Parser:
-    """The head of an answer, and a body in chunks. httptools calls the methods `on_...`."""
+    """Parses the head of an answer, and a chunked body. httptools calls the methods `on_...`."""
 
     def __init__(self) -> None:
         self._parser: Any = HttpResponseParser(self)
@@ -73,11 +73,11 @@ class _Parser:
             self.headers.clear()
 
     def end(self) -> None:
-        """Let go of httptools' parser, which refers to this one: else both would wait for the garbage collector."""
+        """Drop httptools' parser, which refers to this object: otherwise only the garbage collector would free both."""
         self._parser = None
 
     def feed(self, part: bytes) -> None:
-        """Parse more bytes; none are the end of the connection."""
+        """Parse more bytes; an empty part means that the connection has ended."""
         if not part:
             raise ConnectionResetError("the connection ended before its answer")
         try:

@@ -1,4 +1,4 @@
-"""The way to one master, and to the blob stores that its links lead to: one attempt of each request."""
+"""Sends requests to one master, and to the blob stores that its links lead to: one attempt of each request."""
 
 import io
 import string
@@ -43,11 +43,11 @@ class Channel:
 
     Args:
         endpoint: The master's URL.
-        token: Of an account, of a worker, or of an operator.
+        token: The token of an account, of a worker, or of an operator.
         folder: The payload folder of a master that the pool started; None: links to files are refused.
 
     Raises:
-        ValueError: The endpoint is no URL, or the token has characters that no token has.
+        ValueError: The endpoint is no URL, or the token has characters that a token cannot have.
     """
 
     def __init__(self, endpoint: str, token: str, folder: PayloadFolder | None = None) -> None:
@@ -71,7 +71,7 @@ class Channel:
         timeouts: Timeouts,
         interruption: Interruption | None = None,
     ) -> ReplyT:
-        """Send an encoded message to the master, and return the reply. The master may carry out an unanswered one."""
+        """Send an encoded message, and return the reply. If none comes, the master may have carried it out."""
         answer = self._master.post(route.path, body, timeouts, interruption)
         if answer.status != 200:
             raise codec.decode_error(answer.body, answer.status)
@@ -82,7 +82,7 @@ class Channel:
         return address(resolve(link.url, self.endpoint))
 
     def put(self, link: Link, body: Body, timeouts: Timeouts) -> str:
-        """Upload a payload, or a part of one; return the ETag, where the store says one."""
+        """Upload a payload, or a part of one; return its ETag, "" if the store sends none."""
         if PayloadFolder.has(link.url):
             if isinstance(body, Draft):
                 self._own_folder().publish(link.url, body)
@@ -130,7 +130,7 @@ class Channel:
     ) -> Answer:
         url = urlsplit(resolve(link.url, self.endpoint))
         target = quote((url.path or "/") + (f"?{url.query}" if url.query else ""), safe=string.punctuation)
-        # Bytes of a compressed answer would not be those of the range that is asked for.
+        # If the store compressed its answer, the bytes would not be those of the requested range.
         headers = {"Accept-Encoding": "identity", **link.headers, **headers}
         return self._store(self.address(link)).request(link.method, target, body, timeouts, headers=headers)
 
@@ -146,7 +146,7 @@ class Channel:
             return self._stores[address]
 
     def hang_up(self) -> None:
-        """Stop calling, and tell the master so; answers to earlier calls can still be read."""
+        """Send no more requests, and tell the master so; answers to earlier calls can still be read."""
         self._master.hang_up()
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""Requests over HTTP/1.1 on connections that are kept. One costs a fraction of the time that a general client takes.
+"""Sends requests over HTTP/1.1 on kept connections, in a fraction of the time that a general HTTP client takes.
 
-There is only what calls and payloads need: a body whose length is known, and no redirections, proxies or cookies.
+It supports only what calls and payloads need: bodies whose length is known, and no redirections, proxies or cookies.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ KEPT: Final = 8
 """The most idle connections; further ones are closed after use."""
 
 PIECE_BYTES: Final = 1 << 16
-"""A body is sent in pieces of this size, since the time limit of a socket is for all that one call sends."""
+"""The size of the pieces in which a body is sent, in bytes. The time limit of a socket then applies to each piece."""
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -38,11 +38,11 @@ class ConnectionPool:
     """The connections to one address. Safe for use by any thread.
 
     Args:
-        endpoint: A URL. The targets of `post` follow its path; those of `request` are whole.
+        endpoint: A URL. `post` puts the path of this URL before its own path; `request` does not.
         headers: What to send with each request.
 
     Raises:
-        ValueError: The endpoint is no URL, or a header has characters that none has.
+        ValueError: The endpoint is no URL, or a header has characters that no header may have.
     """
 
     def __init__(self, endpoint: str, headers: Mapping[str, str] = _NONE) -> None:
@@ -58,7 +58,7 @@ class ConnectionPool:
         self._closed = False
 
     def post(self, path: str, body: bytes, timeouts: Timeouts, interruption: Interruption | None = None) -> Answer:
-        """Send a message to a path below the endpoint's; otherwise as `request`."""
+        """Send a message to a path below the endpoint; otherwise do as `request`."""
         length = {"Content-Length": str(len(body))}
         return self.request("POST", self._prefix + path, [body], timeouts, headers=length, interruption=interruption)
 
@@ -77,10 +77,10 @@ class ConnectionPool:
         Args:
             method: Such as "GET".
             target: The path and the query.
-            body: Its pieces; `headers` name their length.
+            body: The pieces of the body; `headers` must contain its length.
             timeouts: For the connection, each piece of the body, and each part of the answer.
             headers: What to send besides the headers of all requests.
-            interruption: By which another thread may end the request.
+            interruption: Lets another thread end the request.
 
         Raises:
             OSError: There is no complete answer. The server may still have carried out the request.
@@ -155,7 +155,7 @@ class ConnectionPool:
 
     def _end(self, how: int) -> None:
         with self._lock:
-            self._closed = True  # `_note` closes a connection that is being opened now
+            self._closed = True  # a thread that is opening a connection now is refused by `_note`
             idle, self._idle = self._idle, []
             connections = list(self._all)
         for connection in connections:
@@ -190,7 +190,7 @@ def _send(connection: socket.socket, head: bytes, body: Iterable[bytes | memoryv
         view = memoryview(part)
         for start in range(0, len(view), PIECE_BYTES):
             piece = view[start : start + PIECE_BYTES]
-            connection.sendall(head + piece if head else piece)  # a small request goes out at once
+            connection.sendall(head + piece if head else piece)  # a small request needs one call
             head = b""
     if head:
         connection.sendall(head)

@@ -1,4 +1,4 @@
-"""How one thread ends a request of another."""
+"""How one thread ends a request of another thread."""
 
 import contextlib
 import socket
@@ -25,7 +25,7 @@ class Interruption:
                 shut(self._connection, socket.SHUT_RDWR)
 
     def watch(self, connection: socket.socket | None) -> None:
-        """Name the connection that the request uses now; None: the request no longer uses it.
+        """Record the connection that the request uses now; None: it no longer uses one.
 
         Raises:
             ConnectionAbortedError: The request is already interrupted.
@@ -39,4 +39,4 @@ class Interruption:
 def shut(connection: socket.socket, how: int) -> None:
     """Shut a connection down that another thread may be using."""
     with contextlib.suppress(OSError):
-        socket.socket.shutdown(connection, how)  # the plain one also for TLS: it interrupts a thread that reads
+        socket.socket.shutdown(connection, how)  # not the method for TLS: this one interrupts a thread that reads

@@ -1,4 +1,4 @@
-"""Uploads in parts: their order and threads. The caller repeats each request while that may help."""
+"""Uploads payloads in parts, by several threads. The caller's functions repeat each request while that may help."""
 
 import threading
 from collections import deque
@@ -22,7 +22,7 @@ class PartedUpload:
 
     Attributes:
         put: Uploads a part by a link, and returns its ETag.
-        complete: Makes one payload of the parts by a link, given their list.
+        complete: Combines the uploaded parts into one payload by a link, given the list of parts.
         size: The size of the payload, in bytes.
         read: Returns bytes [start, end) of the payload. Several threads call it.
         crc32s: The CRC-32 of each part.

@@ -1,8 +1,8 @@
 """Payloads as files, between a pool and the master and worker that it has started on the same machine.
 
-These three processes belong to one user. Sent through the master by HTTP, a payload is copied eight times; a file is
-written once and read once. A process that has a folder for it asks for such links in a header of each call
-(`link_urls`).
+These three processes belong to one user. If a payload went through the master by HTTP, it would be copied eight times;
+a file is written once and read once. A process that knows this folder says so in a header of each call (`link_urls`),
+and gets links to files.
 """
 
 import errno
@@ -22,7 +22,7 @@ SCHEME: Final = "file://"
 UPLOAD: Final = ".upload-"
 """The start of an unfinished file's name. The id of the writing process follows."""
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""The operating system's errors for a file that has no room."""
+"""The error numbers of the operating system which say that there is no room for a file."""
 MAPPED_BYTES: Final = 256 * 1024
 """From this size on, in bytes, ranges of payloads are mapped into memory instead of copied."""
 
@@ -132,7 +132,7 @@ class PayloadFolder:
         """Refuse a folder that was removed or belongs to another user.
 
         A program that cleans temporary files may remove the folder. Then any user of this machine can create one of
-        this name, and the client would unpickle that user's payloads. For the same reason, it is never created here.
+        this name, and the client would unpickle that user's payloads. So this class never creates the folder.
         """
         try:
             owner = self._path.stat().st_uid

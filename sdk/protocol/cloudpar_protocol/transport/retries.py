@@ -1,4 +1,4 @@
-"""Attempts of one request, repeated until one succeeds. How long that may take is the caller's decision."""
+"""Repeats attempts of one request until one succeeds. The caller decides how long that may take."""
 
 import random
 import threading
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Stopped(Exception):
-    """This side wants no answer any more."""
+    """The caller no longer wants an answer."""
 
 
 class Backoff:
@@ -26,9 +26,9 @@ class Backoff:
         self._next_s = self._first_s
 
     def next_s(self, asked_s: float | None = None) -> float:
-        """Return the next delay: at least `asked_s`, which the other side asked for, and up to a quarter longer.
+        """Return the next delay, with a random addition. It is at least `asked_s`, if the other side asked for a delay.
 
-        Without the random quarter, all that one absence has interrupted would return at once.
+        The addition is at most a quarter. Without it, all clients of a master that was away would return at once.
         """
         delay_s, self._next_s = self._next_s, min(2 * self._next_s, self._longest_s)
         return max(asked_s or 0.0, delay_s) * random.uniform(1.0, 1.25)  # noqa: S311 - jitter
@@ -39,8 +39,8 @@ def retry(once: Callable[[], T], failed: Callable[[OSError | RequestError], floa
 
     Args:
         once: Makes one attempt. It raises an OSError if there is no answer, and a RequestError if it is refused.
-        failed: Returns the delay before the next attempt, in seconds, or raises an error if another is of no use.
-        stopped: Once it is set, there is no further attempt, and the failure of one under way is not reported.
+        failed: Returns the delay before the next attempt, in seconds, or raises an error if no other attempt can help.
+        stopped: Once it is set, no further attempt starts, and the failure of an attempt under way is not reported.
 
     Raises:
         Stopped: `stopped` is set.

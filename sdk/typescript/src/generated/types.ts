@@ -4,7 +4,7 @@ export interface components {
     schemas: {
         /**
          * Account
-         * @description One user of the pool. Running packages hold `reserved_us`, in addition to `spent_us`.
+         * @description One user of the pool. Running packages hold `reserved_us` of its quota, which `spent_us` does not include.
          */
         Account: {
             account_id: string;
@@ -39,11 +39,11 @@ export interface components {
         };
         /**
          * AwaitTasks
-         * @description Read the news of packages. An embedded master may hold the request for up to `hold_s` until there is some.
+         * @description Read the news of packages. An embedded master may hold the request until there is news, at most for `hold_s`.
          *
          *     Attributes:
-         *         unwritable: The client understands the reply's `unwritable`. A master that cannot write then answers with it
-         *             instead of an error.
+         *         unwritable: The client understands the field `unwritable` of the reply. A master that cannot write then sets it;
+         *             to other clients it answers with an error.
          */
         AwaitTasks: {
             /** @default 1 */
@@ -103,9 +103,9 @@ export interface components {
         ];
         /**
          * CancelTasks
-         * @description Cancel the whole package, or (with `ranges`) some of its tasks. The reply comes once the master has decided.
+         * @description Cancel the whole package, or (with `ranges`) some of its tasks. The master replies once it has decided.
          *
-         *     `only_queued`: tasks that a worker has taken run on, and all other tasks of the package are cancelled.
+         *     `only_queued`: cancel only the tasks that no worker has taken; the others run on.
          */
         CancelTasks: {
             /** @default 1 */
@@ -121,7 +121,7 @@ export interface components {
         };
         /**
          * CancelTasksReply
-         * @description `cancelled`: the tasks that will have no value because of this call; of a whole package, all without a result.
+         * @description `cancelled`: the tasks that this call leaves without a value; for a whole package, all that have no result.
          */
         CancelTasksReply: {
             /** @default 1 */
@@ -246,7 +246,7 @@ export interface components {
          *
          *     Attributes:
          *         leaving: The worker has no tasks left and ends, so the master stops counting on it. `returns` may then be
-         *             empty. A master of an earlier release refuses that; the worker ends nevertheless.
+         *             empty. A master of an earlier release refuses an empty list; the worker ends nevertheless.
          */
         GiveBack: {
             /** @default 1 */
@@ -282,7 +282,7 @@ export interface components {
         };
         /**
          * HelloReply
-         * @description The caller's role and account. `seal_key` makes and verifies a user's seals; None: this master has no seals.
+         * @description The caller's role and account. `seal_key` is the key of the account's seals; None: this master makes no seals.
          */
         HelloReply: {
             /** @default 1 */
@@ -326,9 +326,9 @@ export interface components {
          *         attempt: 1 for the first retrieval of the chunk.
          *         account: An opaque id; an executor never runs tasks of two accounts.
          *         code, code_link: The task code; the link is for code that is not inline.
-         *         data: For a range: the package's. Inline: the items of `ranges`, one after the other. Blob: the package's.
-         *         data_link: For a blob; allows byte ranges.
-         *         tasks: The number of tasks of the package, which is the length of a data blob's table.
+         *         data: A range or a blob is the whole package's data. Inline data has only the items of `ranges`, in order.
+         *         data_link: The link to a blob of data; it allows requests for byte ranges.
+         *         tasks: The number of tasks of the package, by which the worker finds the table in a blob of data.
          *         codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
          *             ignored.
          *         mean_us: The mean duration of the package's tasks so far; 0: unknown.
@@ -336,13 +336,12 @@ export interface components {
          *         task_timeout_s: The time limit for one task.
          *         threads_per_task, depth: As in StartTasks.
          *         retries, retry_on: As in StartTasks; the time of all tries is the task's time.
-         *         budget_us: The compute time that the account has left; a task that runs longer is stopped.
+         *         budget_us: The compute time that the account has left; the worker stops a task that runs longer.
          *         collect_us: While all executors have work, the worker may collect results for this long before it publishes
          *             them, since a request may cost money.
          *         seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
-         *         elsewhere: If the worker cannot run the package, it gives the chunk back with the reason (`unfit`), and another
-         *             worker runs it. False: no worker can (or the master is of an earlier release), so the worker reports a
-         *             failure.
+         *         elsewhere: Another worker may be able to run the package. A worker that cannot run it gives the chunk back with
+         *             the reason (`unfit`). If this is False, or the master is of an earlier release, it reports a failure.
          */
         Lease: {
             package_id: string;
@@ -478,7 +477,9 @@ export interface components {
         };
         /**
          * ListPackagesReply
-         * @description `executors` published recently for any listed running package, each counted once; None: the master is older.
+         * @description The packages, and how many executors published recently for those that run.
+         *
+         *     Each executor counts once. A master of an earlier release does not send `executors`.
          */
         ListPackagesReply: {
             /** @default 1 */
@@ -515,14 +516,14 @@ export interface components {
          *         more: Further results are ready: send the next request at once.
          *         results: New results in the order in which they were committed, each task once.
          *         links: Links for the blobs that `results` name, by key.
-         *         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all.
-         *         cancelled: Ranges of tasks without a result because they were cancelled one by one.
+         *         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
+         *         cancelled: Ranges of tasks that have no result because the client cancelled them, and not the whole package.
          *         reason: Why the package failed, was cancelled or expired: a short code.
-         *         message: The same for users, with the fix.
+         *         message: The reason for users, with what to do.
          *         settled: The charge is final.
          *         codec: How `results` are serialized.
          *         set_aside: Workers that could not run the package, so that other workers run its tasks.
-         *         placement: Which workers are connected, if no worker has run the package for some seconds.
+         *         placement: Which connected workers can run the package; present if none has run it for some seconds.
          */
         PackageStatus: {
             package_id: string;
@@ -566,7 +567,7 @@ export interface components {
         };
         /**
          * PackageSummary
-         * @description One package of a list. `reason`, `message` and `set_aside` as in PackageStatus.
+         * @description One package of a list. `reason`, `message` and `set_aside` mean the same as in PackageStatus.
          */
         PackageSummary: {
             package_id: string;
@@ -590,8 +591,8 @@ export interface components {
          * @description One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that combines them.
          *
          *     Attributes:
-         *         upload_id: Sent back to the master, it brings new links to the same parts; uploaded parts stay.
-         *         links: One for each part. The answers' ETags go into the POST.
+         *         upload_id: A request with this id gets new links to the same parts; uploaded parts stay.
+         *         links: One PUT for each part. Each answer has an ETag, which goes into the body of the POST.
          *         complete: The POST. Its body is S3's CompleteMultipartUpload document with number, ETag and CRC-32 of each part.
          *             Like the PUT of a whole payload, it succeeds once per key.
          */
@@ -675,7 +676,7 @@ export interface components {
         };
         /**
          * PreparedUpload
-         * @description Where to upload a payload. Without a link the payload is already there. `parts` is an alternative to `link`.
+         * @description Where to upload a payload. Without `link` the blob store has it already. `parts` may replace `link`.
          */
         PreparedUpload: {
             key: string;
@@ -715,9 +716,10 @@ export interface components {
          *         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
          *         results: Results of any tasks of the lease.
          *         closes: This is the lease's last message; the master may delete its queue message.
-         *         wait_us: The lease's `wait_us`.
-         *         retrieve_us: Time of the requests and downloads that brought this lease, without held waiting; sent once.
-         *         publish_us: Time of the worker's publish requests for this package since its last publication of it; sent once.
+         *         wait_us: The same as in the lease.
+         *         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
+         *             master held them. Only one publication of the lease reports it.
+         *         publish_us: The time of the worker's publish requests for this package that no publication has reported yet.
          *         refused: The package fails with this reason. "python": the worker has no suitable Python. "seal": the code or
          *             data does not match the client's seal.
          *         message: The reason for users, with the fix.
@@ -746,7 +748,7 @@ export interface components {
         };
         /**
          * PublishResults
-         * @description `seals`: results of sealed packages have their seals. For a worker without seals, the master makes them.
+         * @description `seals`: the worker has sealed the results of sealed packages. If it cannot make seals, the master makes them.
          */
         PublishResults: {
             /** @default 1 */
@@ -797,8 +799,8 @@ export interface components {
          *         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
          *             release, which does not report them; it gets chunks for every Python.
          *         set_aside: The packages that it cannot run, because it lacks something that they need.
-         *         besides: Packages of which it already has waiting tasks: it wants chunks of others. A master whose queue cannot
-         *             choose ignores this.
+         *         besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. A
+         *             master whose queue cannot choose ignores this.
          *         peek: Lease nothing; only answer whether a chunk is waiting.
          *         again: The worker repeats this request, since it got no answer.
          */
@@ -851,8 +853,8 @@ export interface components {
          *     Attributes:
          *         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
          *         unfit: What the worker lacks for the package; the master then gives it no more chunks of it.
-         *         used_us: Execution time to charge without a result: of tasks that ran long before they failed because of what
-         *             the worker lacks.
+         *         used_us: Execution time to charge although there is no result: the time of tasks that ran long before they
+         *             failed because of what the worker lacks.
          */
         Return: {
             package_id: string;
@@ -889,8 +891,8 @@ export interface components {
          * @description A package that a worker cannot run, so that its tasks go to other workers.
          *
          *     Attributes:
-         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty: not recorded, or the package was
-         *             deleted.
+         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has no record of it, or
+         *             if the package was deleted.
          */
         SetAside: {
             package_id: string;
@@ -903,19 +905,18 @@ export interface components {
          *
          *     Attributes:
          *         idempotency_key: Determines the package id. The same key with the same body returns the same package.
-         *         session: Identifies the client process. After a start, one await of this session that does not name the new
-         *             package returns at once, whether it is being held or comes next; then the client awaits the new package,
-         *             too.
+         *         session: Identifies the client. After a start the master answers one await of this session at once, the held one
+         *             or the next one, if it does not name the new package. The client then adds the package to its next await.
          *         name: The function's name, for users.
          *         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
          *         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
          *         chunksize: How many tasks each chunk has; None: the master sizes chunks from measured durations.
-         *         task_timeout_s: The time limit for a task including its retries, if it is lower than the operator's.
+         *         task_timeout_s: The time limit for a task including its retries. The operator's limit applies if it is lower.
          *         retries: How often a task that raises is retried, immediately and by the same executor.
          *         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
-         *         seal: The seal of a sealed package's code and call (`seals`).
-         *         depth: How deep the package is nested. A worker runs deeper tasks while others wait for them.
-         *         threads_per_task: The limit of numeric libraries in each task; None: the worker's own limit.
+         *         seal: In a sealed package: the seal of the task code and of how it is called (see `seals`).
+         *         depth: How deep the package is nested. A worker runs deeper tasks while the tasks that started them wait.
+         *         threads_per_task: How many threads a numeric library may start in each task; None: the worker decides.
          */
         StartTasks: {
             /** @default 1 */
@@ -986,8 +987,8 @@ export interface components {
          *     Attributes:
          *         index: The task's number in its package.
          *         outcome: "ok": `data` is the serialized value. "error": the task code raised; `data` is the serialized
-         *             exception if it can be pickled (never with codec "msgpack"). Others have no value, and `message` says why;
-         *             "unpicklable": the package's codec cannot serialize the value.
+         *             exception if it can be pickled (never with codec "msgpack"). Other outcomes have no value, and `message`
+         *             says why; "unpicklable": the package's codec cannot serialize the value.
          *         duration_us: Monotonic wall time in the executor, including unpickling; this time is charged.
          *         data: The serialized value or exception, if it is small.
          *         blob: The place of a large serialized value or exception.
@@ -995,7 +996,7 @@ export interface components {
          *         traceback: The remote traceback, formatted.
          *         stdout: The task's standard output: bounded, with undecodable bytes replaced.
          *         stderr: The same for standard error.
-         *         seal: In a sealed package: the seal of `data`, by the worker's agent.
+         *         seal: In a sealed package: the seal of `data`, which the worker's agent makes.
          *         input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
          *             INPUT_CHARS characters. It is not sealed.
          */
@@ -1042,11 +1043,12 @@ export interface components {
          * @description A payload that is too large to travel inline.
          *
          *     Attributes:
-         *         crc32: zlib.crc32 of the payload. Because of it, uploading something else to the same link fails.
+         *         crc32: zlib.crc32 of the payload. An upload by the link fails if its bytes have another checksum.
          *         hash: SHA-256 of task code, so that the same code is uploaded only once.
          *         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
-         *         key: To continue an upload of task data: the key of the earlier answer. The reply has new links for it.
-         *         upload_id: To continue an upload in parts: the id of the earlier answer. The reply has new links for it.
+         *         key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
+         *         upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to its
+         *             parts.
          */
         Upload: {
             /** @enum {unknown} */
@@ -1098,7 +1100,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `forbidden`: The token is good, but not for this call. */
+        /** @description `forbidden`: The token is valid, but its role does not permit this call. */
         403: {
             headers: {
                 [name: string]: unknown;
@@ -1128,7 +1130,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `gone`: It was there and has been deleted; the text says when and why. */
+        /** @description `gone`: What the request names has been deleted; the text says when and why. */
         410: {
             headers: {
                 [name: string]: unknown;
@@ -1138,7 +1140,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `too_large`: Over a limit of `cloudpar_protocol.limits`. */
+        /** @description `too_large`: The request exceeds a limit of `cloudpar_protocol.limits`. */
         413: {
             headers: {
                 [name: string]: unknown;
@@ -1148,7 +1150,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `rate_limited`: Too many at once; try again after `retry_after_s`. May be sent again. */
+        /** @description `rate_limited`: The account has too many requests or running packages; try again after `retry_after_s`. May be sent again. */
         429: {
             headers: {
                 [name: string]: unknown;
