@@ -1,4 +1,4 @@
-"""`python -m cloudpar`: the command line, where its script is not on the PATH."""
+"""Runs the command line as `python -m cloudpar`, for example where the script `cloudpar` is not on the PATH."""
 
 from .cli import main
 

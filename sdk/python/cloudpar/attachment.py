@@ -21,8 +21,8 @@ class Outcome(NamedTuple, Generic[T_co]):
 
     Attributes:
         task_index: The task's number, from 0.
-        value: What it returned; None if it has an error.
-        error: What it raised, or why it has no value; None if it has one.
+        value: What the task returned; None if there is an error.
+        error: The exception that the task raised, or that says why it has no value; None if it has a value.
 
     Example:
         >>> from cloudpar import Outcome
@@ -36,14 +36,14 @@ class Outcome(NamedTuple, Generic[T_co]):
 
 
 class Attachment(Generic[T_co]):
-    """The results of a package, found by its id. Iterating over it gives them in task order; it can be iterated again.
+    """The results of a package, which is found by its id. Iterate over them in task order, as often as you like.
 
-    Where a task failed, the iterator raises the task's exception; the next `next` continues with the following task, as
-    with the results of a map.
+    Where a task failed, the iterator raises the task's exception. The next call of `next` continues with the following
+    task, as with the results of a map.
 
     The results stay at the master until `acknowledge`, so that other processes can read them too. The pool that made
-    this attachment does not own the package: its shutdown waits for the package only while it is being read, and Ctrl-C
-    does not cancel it; only `cancel` does.
+    this attachment does not own the package. The pool's shutdown waits for the package only while the program reads
+    its results. Ctrl-C does not cancel the package; only `cancel` does.
     """
 
     def __init__(self, session: Session, package_id: str, *, keep: object = None) -> None:
@@ -82,20 +82,20 @@ class Attachment(Generic[T_co]):
                     try:
                         raise raisable(outcome.error, outcome.task_index)
                     finally:
-                        del outcome  # no cycle through this frame
+                        del outcome  # otherwise the exception and this frame would keep each other alive
                 values.append(outcome.value)  # type: ignore[arg-type]  # it has a value
         return values
 
     def outcomes(self, timeout: float | None = None) -> list[Outcome[T_co]]:
-        """Return each task's value or error, in task order. While the package runs: the results that have arrived.
+        """Return each task's value or error, in task order.
 
         A task's exception is returned, never raised. If the package failed, that failure is the error of each task
         without a result.
 
         Args:
             timeout: How long to wait for the end of the package, in seconds. None waits without a limit, 0 does not
-                wait. Tasks that still have no result are left out. The first call always waits until every result that
-                the master has at that moment is here.
+                wait. Tasks that have no result after this time are left out. The first call always waits until this
+                process has received every result that the master has at that moment.
 
         Raises:
             NotFound: This account has no package of this id.
@@ -160,7 +160,7 @@ class Attachment(Generic[T_co]):
 
 
 class AttachedResults(Iterator[T_co]):
-    """One iteration over an attachment. From its first result to its last, a pool that shuts down waits for it."""
+    """One iteration over an attachment. A pool that shuts down waits for it from the first `next` until its end."""
 
     def __init__(self, attachment: Attachment[T_co]) -> None:
         self._attachment = attachment
@@ -175,7 +175,7 @@ class AttachedResults(Iterator[T_co]):
         try:
             outcome = self._attachment.read(self._index)
         except CloudparError:
-            self._index += 1  # the package failed before its number of tasks was known: raise that once
+            self._index += 1  # the package failed before its number of tasks was known: end with the next call
             raise
         if outcome is None:
             self._reading.close()

@@ -1,6 +1,7 @@
-"""Everything that can go wrong, in one tree; see `cloudpar_protocol.errors` for the drawing.
+"""The pool's own exceptions. They form one tree of classes, which `cloudpar_protocol.errors` draws.
 
-An exception that task code raises is not in this tree: it comes back as itself, a `RemoteTraceback` as its cause.
+An exception that task code raises is not in this tree: the client raises the same exception, and its cause is a
+`RemoteTraceback`.
 """
 
 from cloudpar_protocol.errors import (

@@ -18,13 +18,14 @@ from .errors import CloudparError, TaskCancelled
 T = TypeVar("T")
 
 CANCEL_S = 10.0
-"""How long `cancel` tries to reach the master, in seconds. Short, since an event loop may call it."""
+"""How long `cancel` tries to reach the master, in seconds. The time is short, since an event loop that calls `cancel`
+does nothing else meanwhile."""
 
 log = logging.getLogger("cloudpar")
 
 _places_known = threading.Condition()
-"""Notified when tasks get their place in a package. The futures' own conditions cannot serve for this: the standard
-library's `Future.result` takes every notification of them for the end of the task."""
+"""Wakes threads that wait for a task's place in a package. A future's own condition cannot do this: `Future.result` of
+the standard library takes every notification of that condition for the end of the task."""
 
 
 def _announce(_: object = None) -> None:
@@ -88,7 +89,7 @@ class TaskFuture(Future[T]):
         return self.set_cancelled() if batch.stop(index) else self.cancelled()
 
     def set_cancelled(self) -> bool:
-        """Mark the future as cancelled; returns whether that is how it ended."""
+        """Mark the future as cancelled, unless it has ended in another way; returns whether it is cancelled."""
         with self._condition:
             if self._state not in {"PENDING", "RUNNING"}:
                 return self._state in {"CANCELLED", "CANCELLED_AND_NOTIFIED"}
@@ -99,7 +100,10 @@ class TaskFuture(Future[T]):
         return True
 
     def result(self, timeout: float | None = None) -> T:
-        """Return the task's value; see `concurrent.futures.Future.result`. Ctrl-C while waiting cancels its package."""
+        """Return the task's value; see `concurrent.futures.Future.result`.
+
+        Ctrl-C during the wait cancels all submitted tasks of the pool.
+        """
         __tracebackhide__ = True
         try:
             return super().result(seconds_or_none("timeout", timeout))
@@ -133,7 +137,7 @@ class FutureReceiver:
             future._batch = self, index  # noqa: SLF001 - the two classes are one thing
 
     def started(self, handle: PackageHandle | None) -> None:
-        """Tell the futures their place in the package; None: the package was not started."""
+        """Give the futures their places in the package. `handle` is None if the package was not started."""
         self._handle = handle
         self._started.set()
         if handle is not None:
@@ -142,7 +146,7 @@ class FutureReceiver:
         _announce()
 
     def fail(self, error: Exception) -> None:
-        """Fail the futures: the package could not start. If it did start, cancel it."""
+        """Fail the futures because of an error during the start. If the package has started all the same, cancel it."""
         if self._handle is not None:
             self._session.read(self._handle)
         self.started(None)
@@ -194,7 +198,7 @@ class FutureReceiver:
 
 
 def resolve(future: TaskFuture[Any], value: object, error: BaseException | None) -> None:
-    """Give a future its value or its error, unless it was cancelled in this moment."""
+    """Give a future its value or its error, unless another thread cancels it at this moment."""
     future._batch = None  # noqa: SLF001 - otherwise one future keeps its whole batch alive
     try:
         if error is None:

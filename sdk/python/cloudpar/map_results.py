@@ -17,8 +17,8 @@ T_co = TypeVar("T_co", covariant=True)
 class MapResults(Iterator[T_co]):
     """An iterator over the results of a map, in task order. It can be read while tasks are still running.
 
-    It has exactly one place for each task. Where a task failed, `next` raises the task's exception (or returns it, with
-    `return_exceptions`), and the next call continues with the following task. If this object is garbage-collected
+    It gives exactly one result for each task. Where a task failed, `next` raises the task's exception (or returns it,
+    with `return_exceptions`), and the next call continues with the following task. If this object is garbage-collected
     when it is half read, the rest of its tasks is cancelled; tasks of a map that was never read run to the end.
     """
 
@@ -31,9 +31,10 @@ class MapResults(Iterator[T_co]):
 
     @property
     def package_id(self) -> str | None:
-        """The id of the package of these results, with `buffersize` the last one started; None if there was no task.
+        """The id of the package of these results; None if there was no task.
 
-        Pass it to `Pool.attach`, in this process or another.
+        With `buffersize`, this is the package that was started last. Pass the id to `Pool.attach`, in this process or
+        another.
         """
         return self._feed.package_ids[-1] if self._feed.package_ids else None
 
@@ -65,7 +66,7 @@ class MapResults(Iterator[T_co]):
             self.raised = True
             raise raisable(error, index)
         finally:
-            del error  # no cycle through this frame
+            del error  # otherwise the exception and this frame would keep each other alive
 
     def _end(self) -> NoReturn:
         __tracebackhide__ = True
@@ -86,11 +87,11 @@ class MapResults(Iterator[T_co]):
         return self._index, *self._feed.buffer.take(self._index, self._feed.parts[0], self._feed.deadline)
 
     def under_way(self) -> list[PackageHandle]:
-        """Return its packages that have not been read to the end."""
+        """Return the packages of this map that have not been read to the end."""
         return self._feed.under_way()
 
     def cancel(self) -> None:
-        """Stop its running tasks and drop the queued ones. Reading on raises TaskCancelled."""
+        """Stop the running tasks and drop the queued ones. Where a task has no result, reading raises TaskCancelled."""
         self._feed.more = False
         for handle in self.under_way():
             if not handle.ended.is_set():
@@ -125,7 +126,7 @@ class MapResults(Iterator[T_co]):
     def __del__(self) -> None:
         if getattr(self, "_touched", False):
             self.close()
-        else:  # called so that its tasks run; its results are not read
+        else:  # the program has called map for its effects and reads no results: let the tasks run to the end
             for handle in self.under_way() if hasattr(self, "_feed") else ():
                 self._session.drop(handle)
 

@@ -46,8 +46,7 @@ class Pool(FamiliarNames, MapMethods):
     these gives one, or the endpoint is "local", the pool starts its own master and worker on this machine, with
     temporary data, and stops them when it shuts down.
 
-    Inside a task of such a pool, `Pool()` connects to the same pool: while the task waits, other tasks use its
-    executor.
+    Inside a task of such a pool, `Pool()` connects to the same pool: while the task waits, other tasks use its core.
 
     Functions, lambdas, closures and classes that a script or notebook defines travel by value. Modules of your own
     project travel as files to workers on other machines; on this machine they are imported from their place. Installed
@@ -70,7 +69,8 @@ class Pool(FamiliarNames, MapMethods):
         retry_on: Retry only after these exceptions and their subclasses.
         output: What to do with the text that tasks print: "print" shows it with the task's index in front, a function
             is called with (index, stdout, stderr), and None drops it.
-        progress: Whether to show progress while waiting for results; None: after 2 s in a terminal or a notebook.
+        progress: Whether to show progress while waiting for results. None shows it after 2 s, and only in a terminal or
+            a notebook.
 
     Raises:
         TypeError: An argument has a wrong type; the text names it and the types that it takes.

@@ -1,6 +1,7 @@
 """Checks of the arguments of public calls: an error names the argument, the given value, and what is allowed.
 
-Numbers of any library become Python's own. True and False are not numbers: `workers=True` is a mistake.
+Numbers of other libraries, such as NumPy, become Python's own. True and False are refused as numbers, since
+`workers=True` is a mistake.
 """
 
 import math
@@ -125,8 +126,8 @@ def address(name: str, value: object) -> str | None:
 
     Raises:
         TypeError: The value is not text. The error does not show it, since it may be a token.
-        ConfigurationError: The text is empty. A program that did not find its setting would start a pool on this
-            machine.
+        ConfigurationError: The text is empty. Without this error, a program that did not find its setting would start
+            a pool on this machine.
     """
     if value is None:
         return None
@@ -141,7 +142,7 @@ def address(name: str, value: object) -> str | None:
 
 
 def _text_instead(name: str, value: object) -> str:
-    """What to give instead: a user of `multiprocessing.Pool(4)` means the number of executors."""
+    """Say what to give instead. A user who is used to `multiprocessing.Pool(4)` means the number of executors."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= EXECUTORS:
         return "give text, or None"
     if name == "token":  # errors never show tokens

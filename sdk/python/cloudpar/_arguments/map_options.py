@@ -40,7 +40,7 @@ class MapOptions:
             raise ValueError("buffersize must be None or > 0")
 
     def completed(self, pool: "PoolOptions") -> "MapOptions":
-        """These options, with the pool's in place of those that the call does not give."""
+        """Return these options; where the call gives none, the pool's option is taken."""
         return replace(self, task_timeout_s=self.task_timeout_s or pool.task_timeout_s, retry=self.retry or pool.retry)
 
 

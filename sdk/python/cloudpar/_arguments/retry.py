@@ -46,5 +46,5 @@ def _is_exception(kind: object) -> bool:
 
 
 def _name(kind: type[Exception]) -> str:
-    """The class's name without the function that it is nested in, which is lost where a class travels by value."""
+    """The class's name, without the function that defines it: a class that travels by value loses that part."""
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -21,10 +21,11 @@ from .package_handle import PackageHandle
 from .storage_watch import StorageWatch
 
 NEW_PACKAGE_S = 0.1
-"""How soon to ask about a package that starts while the master's answer is awaited, if it never holds questions."""
+"""How soon to ask about a new package, in seconds, if the master's last answer said how long to wait."""
 
 RESTLESS_S = 0.05
-"""The least time between two questions that the master answers at once without news, although it may hold them."""
+"""The least pause between two requests without news, in seconds: while the master must not hold requests, and after it
+has repeatedly answered within this time although it may hold them."""
 
 log = logging.getLogger("cloudpar")
 
@@ -63,12 +64,12 @@ class Awaiter:
                 self._thread = thread
 
     def start_begins(self) -> None:
-        """A package is about to start: hold no question that leaves it out."""
+        """Note that a package is about to start. Until it has, no request may be held, since it would not name it."""
         with self._condition:
             self._starting += 1
 
     def start_ends(self, handle: PackageHandle | None) -> None:
-        """The package has started, or could not (None)."""
+        """Note that the package has started; `handle` is None if it could not start."""
         with self._condition:
             self._starting -= 1
             if handle is not None:
@@ -80,8 +81,8 @@ class Awaiter:
         self._nesting.begins_to_wait(handle)
         with self._condition:
             self._add(handle)
-            # A master answers a held question early when its own session starts a package. It knows nothing of this
-            # one, so its news would come only when the held question times out.
+            # The master answers a held request early when the same session starts a package. Another session has
+            # started this one, so without the interruption its news would come only when the held request times out.
             self._interruption.interrupt()
             self._condition.notify()
 
@@ -101,7 +102,7 @@ class Awaiter:
             return list(self._under_way)
 
     def close(self) -> None:
-        """End the thread; its connection is closed before."""
+        """End the thread. The caller has closed the connection before."""
         with self._condition:
             self._closed = True
             self._condition.notify()
@@ -131,7 +132,7 @@ class Awaiter:
                     routes.AWAIT_TASKS, message, hold_s=hold_s, interruption=self._interruption
                 )
             except Interrupted:
-                continue  # the same cursors, so no news is lost; the added package is included
+                continue  # the next request repeats these cursors, so no news is lost, and names the added package
             except CloudparError as error:
                 for each in asked:
                     each.lost(error)
@@ -155,7 +156,7 @@ class Awaiter:
         self._interruption = Interruption()
         asked = list(self._under_way)[:BULK_ITEMS]
         whole = len(asked) == len(self._under_way)
-        for each in [] if whole else asked:  # the packages left out come first next time
+        for each in [] if whole else asked:  # the next request starts with the packages that this one leaves out
             self._under_way[each] = self._under_way.pop(each)
         hold_s = self._hold_s(asked) if whole and not self._starting else 0.0
         hold_s = min(hold_s, self._storage.due_s())
@@ -163,7 +164,7 @@ class Awaiter:
 
     @staticmethod
     def _hold_s(asked: list[PackageHandle]) -> float:
-        """How long the master may hold the question: at most until the pool shows the user why no task runs."""
+        """How long the master may hold the request: at most until it is time to tell the user why no task runs."""
         if any(each.package.more for each in asked):
             return 0.0
         lonely = [each.started_at for each in asked if not each.executors]
@@ -195,7 +196,7 @@ class Awaiter:
         """Decide when to ask again."""
         now = time.monotonic()
         with self._condition:
-            if held_s is not None:  # the master also says how long to wait where it was asked not to hold
+            if held_s is not None:  # a request that must not be held always gets a delay, which says nothing
                 self._retry_after_s = reply.retry_after_s
             running = [each for each in self._under_way if each.package.phase == "running"]
             if any(each.package.more for each in running):
@@ -222,7 +223,7 @@ class Awaiter:
 def _matched(
     asked: list[PackageHandle], statuses: list[PackageStatus]
 ) -> Iterator[tuple[PackageHandle, PackageStatus]]:
-    """Pair each status with its package: statuses come in the order of the question, and some are missing."""
+    """Pair each status with its package. Statuses come in the order of the request; some packages have none."""
     rest = iter(asked)
     for status in statuses:
         for handle in rest:

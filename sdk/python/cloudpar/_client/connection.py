@@ -80,7 +80,7 @@ class Connection:
 
         Raises:
             RequestError: The master refused.
-            Interrupted: The interruption was used.
+            Interrupted: Another thread has ended the call by the interruption.
             MasterUnreachable: The master did not answer for longer than the patience.
         """
         body = codec.encode(message)

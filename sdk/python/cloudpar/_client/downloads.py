@@ -1,4 +1,4 @@
-"""Downloads of large results: results that lie side by side in one request, several requests at a time."""
+"""Downloads of large results. One request fetches results that lie side by side; several requests run at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -55,7 +55,7 @@ class Downloads:
         self._threads: list[Thread] = []
 
     def begin(self, handle: PackageHandle, news: News, page: int) -> None:
-        """Fetch the payloads of a status; `page` is the cursor that the status answered. Called by one thread."""
+        """Fetch the payloads of a status. `page` is the cursor of the request that it answers. Called by one thread."""
         for span in spans(news.fetches):
             self._jobs.put(partial(self._fetch, handle, span, news.links, page))
             if len(self._threads) < THREADS:

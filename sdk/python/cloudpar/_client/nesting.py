@@ -9,7 +9,8 @@ class Nesting:
     """Reports one client's waiting to the executor; does nothing outside of tasks.
 
     Args:
-        own_master: The client's pool has its own master and executors, so this executor need not make room.
+        own_master: Whether the client's pool has its own master and executors. If so, the worker of this task need not
+            make room.
     """
 
     def __init__(self, *, own_master: bool) -> None:

@@ -24,7 +24,7 @@ class PackageFeed:
         session: Starts the packages.
         shipper: Adds the modules that task code needs.
         code_of: Serializes the function; returns task code as it is.
-        function: Runs on each value; or its task code.
+        function: The function that runs on each value, or its task code.
         values: One for each task.
         call: How the function is called with a value.
         options: The options of this map, completed by those of its pool.
@@ -34,7 +34,7 @@ class PackageFeed:
         buffer: The results that were received and not yet read.
         parts: The packages with results that are still to be read.
         package_ids: The ids of all packages that have started.
-        given: How many tasks these have in total.
+        given: How many tasks these packages have in total.
         more: Whether another package may follow.
         error: Why the next package could not start. It is raised after the results of the earlier packages.
         deadline: When reading must end, on the monotonic clock.
@@ -70,10 +70,11 @@ class PackageFeed:
         self.given = 0
 
     def refill(self) -> None:
-        """Start the next package once a part of the buffer is free.
+        """Start the next package if enough of the buffer is free.
 
-        The part is a quarter, so that executors have tasks while the reader works. It is half if the tasks are known to
-        be short: then starting a package costs more than its tasks, and fewer packages are better.
+        A quarter is enough, so that executors have tasks while the reader works. If the tasks are known to be short,
+        half of the buffer must be free: starting a package then costs more than its tasks, so fewer packages are
+        better.
 
         Raises:
             Exception: The first package cannot start. The error of a later one waits until the earlier results are

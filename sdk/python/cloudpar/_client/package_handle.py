@@ -31,7 +31,7 @@ class Receiver(Protocol):
         """The package is at the master. Called before the other methods."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:
-        """Take complete results; each task's comes once."""
+        """Take complete results. The result of each task comes once."""
 
     def end(self, failure: CloudparError | None) -> None:
         """No more results will come; `failure` says why some are missing, if any are."""
@@ -70,7 +70,7 @@ class PackageHandle:
         self.ended_at: float | None = None
         self.ended = threading.Event()
         self.caught_up = threading.Event()
-        """Set once every result that the master had at the first question is here."""
+        """Set once this process has every result that the master had at the first request."""
         self.executors = 0
         self.fleet: FleetStatus | None = None
         self.placement: Placement | None = None

@@ -33,7 +33,7 @@ class Places:
             error: The exception that the task raised, or the reason why it has no value.
             package_id: The id of the task's package.
             index: The task's index in its package.
-            called_with: The arguments as the executor describes them; None if no executor does.
+            called_with: The executor's description of the arguments; None if there is no such description.
         """
         number = self.base + index
         _set(error, "task_index", number)

@@ -39,7 +39,7 @@ class MapPart:
         self._buffer.end(self, failure)
 
     def lost(self, start: int = 0) -> int | None:
-        """The first task from `start` on that will never have a result; None if there is none, or none yet."""
+        """The first task from `start` on that will never have a result; None if no such task is known."""
         if not self.ended or self.failure is None:
             return None
         index = self._arrived.find(0, start)
@@ -60,7 +60,7 @@ class MapPart:
 
 
 class ResultBuffer:
-    """Received results until they are read, by their index in the whole map. Safe for use by any thread."""
+    """Keeps received results until they are read, by their index in the whole map. Safe for use by any thread."""
 
     def __init__(self, read: Callable[[PackageHandle], None]) -> None:
         self._read = read
@@ -100,7 +100,7 @@ class ResultBuffer:
         return self._open(*found)
 
     def take_any(self, parts: Sequence[MapPart], deadline: float | None) -> tuple[int, Any, BaseException | None]:
-        """Remove and return the oldest result, waiting for one; its index comes first. Otherwise like `take`."""
+        """Wait for a result, and remove the oldest one. Returns its index, and then what `take` returns."""
         with self._condition:
             while not self._arrived:
                 for part in parts:

@@ -8,8 +8,8 @@ FIRST_CONTACT_S = 8.0
 """How long to try a master that never answered, in seconds, so that a wrong endpoint fails within 10 s."""
 
 NOTICE_S, NOTICE_EVERY_S = 5.0, 60.0
-"""When the master asks a request to wait longer than the first, in seconds, the log says so; the second is the least
-time between two such lines."""
+"""The log mentions a request that the master delays for at least NOTICE_S seconds, at most every NOTICE_EVERY_S
+seconds."""
 
 SHORTEST_S, LONGEST_S = 0.02, 5.0
 
@@ -93,9 +93,9 @@ class Attempts:
         return delay_s if now + delay_s - self.began <= self.allowance_s else None
 
     def paced(self, now: float, asked_s: float | None = None) -> float:
-        """How long to wait because the server asks for it. It does answer, so this is no failure and has no limit.
+        """How long to wait because the server asks for it. The server does answer, so the client never gives up here.
 
-        The waits grow, since the server names only the earliest useful time; none is shorter than that.
+        The waits grow, since the server names only the earliest useful time. No wait is shorter than that.
         """
         if not self._is_paced:
             self.paced_since = now

@@ -252,7 +252,7 @@ class Session:
             self._condition.notify_all()
 
     def read(self, handle: PackageHandle) -> None:
-        """The results of a package were read or are unwanted: soon cancel the rest of it and free its storage."""
+        """Note that a package was read or is unwanted. Its acknowledgement cancels the rest and frees its storage."""
         self.forget(handle)
         with self._condition:
             self._read.append(handle.id)

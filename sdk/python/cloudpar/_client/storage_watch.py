@@ -20,9 +20,9 @@ log = logging.getLogger("cloudpar")
 class StorageWatch:
     """Follows whether results can be stored. Used by one thread.
 
-    With a master that others operate, the pool waits: an operator must make room. With its own master it waits for
-    its patience. It gives up at once when only its own results fill the disk and no other package can be read to the
-    end: these results are kept until their own package has been read, so no room can appear.
+    With a master that others operate, the pool waits until an operator makes room. With its own master the pool waits
+    for `patience_s`. It gives up after SAY_S if the results of a single package fill the disk: they are kept until this
+    package has been read to its end, so no room can appear.
 
     Args:
         folder: The payload folder of the pool's own master; None: others operate the master.

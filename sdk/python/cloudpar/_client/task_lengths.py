@@ -11,7 +11,7 @@ WHOLE_US = 10_000
 other workers could save."""
 
 OWN_WHOLE_US = 200_000
-"""The same limit for a pool's own master: its only worker gets all chunks anyway, and divides them by tasks."""
+"""The same limit for a pool's own master: its only worker gets all chunks anyway, and feeds single tasks."""
 
 
 class TaskLengths:

@@ -28,7 +28,7 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
     wanted = Upload(kind=kind, size=blob.size, crc32=NOT_CHECKED, hash=code_hash)
     prepared = None if connection.folder is None else _prepare(connection, wanted)
     if prepared is None or (prepared.link is not None and not PayloadFolder.has(prepared.link.url)):
-        # Over HTTP, payloads carry checksums; an earlier release's master of a pool also expects them.
+        # Payloads that travel by HTTP need checksums. A pool's own master of an earlier release also expects them.
         crc32, parts_crc32 = blob.checksums()
         wanted = replace(wanted, crc32=crc32, parts_crc32=parts_crc32)
         prepared = _prepare(connection, wanted)

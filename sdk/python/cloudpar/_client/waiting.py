@@ -23,7 +23,7 @@ class Peer(NamedTuple):
     Attributes:
         kind: "master" or "blob store".
         address: The contacted address, for messages.
-        policy: Separate for the master and for each store, so that a failing store does not pass for a failing master.
+        policy: Separate for the master and for each store, so that a failing store is not taken for a failing master.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Peer(NamedTuple):
 
 
 class Waiting:
-    """One request's wait for its peer: what follows from each of its attempts.
+    """One request and its attempts: decides after each attempt whether to wait, and how long.
 
     Args:
         peer: Where the request goes.

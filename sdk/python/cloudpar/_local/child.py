@@ -18,15 +18,15 @@ READY = b'"event":"ready"'
 """A line of standard output that contains this says that the process can work."""
 
 LAST_LINES_S = 1.0
-"""How long the end of standard output may follow the end of its process, in seconds."""
+"""How long to wait for the last lines of standard output after the process has ended, in seconds."""
 
 
 class Event(NamedTuple):
     """What happened to a child.
 
     Attributes:
-        what: "ready": it can work. "restarting": it died, and the next process starts when the report returns.
-            "ended": it ended, and is not restarted.
+        what: "ready": it can work. "restarting": it died, and the next process starts when the function that receives
+            this event returns. "ended": it ended, and is not restarted.
         name: The child's name.
         code: The exit status of the process that ended, negative for a signal.
     """
@@ -37,7 +37,7 @@ class Event(NamedTuple):
 
 
 Report = Callable[[Event], None]
-"""Receives the events of a child, in a thread of the child's own. It must not call the child's methods."""
+"""Receives the events of a child, in a thread of the `Child`. It must not call the methods of this `Child`."""
 
 
 class Child:
@@ -46,10 +46,14 @@ class Child:
     The process ends when its standard input closes. So it also ends when this process dies, even by a SIGKILL.
 
     Args:
-        name, command, greeting: "master" or "worker"; the module and its arguments; the content of the line.
-        report, policy: Receives the events; decides about restarts.
-        pass_fds, environment: Descriptors and environment variables of the process; None: those of this process.
-        log_path: The file that receives its standard error; None: the standard error of this process.
+        name: "master" or "worker".
+        command: The module and its arguments.
+        greeting: The content of the line.
+        report: Receives the events.
+        policy: Decides about restarts.
+        pass_fds: File descriptors that the process inherits.
+        environment: The environment variables of the process; None stands for those of this process.
+        log_path: The file that receives its standard error; None stands for the standard error of this process.
     """
 
     def __init__(
@@ -74,7 +78,7 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The id of the current process; in a report of a process that ended, the id of that one."""
+        """The id of the current process. While the end of a process is reported, it is still the id of that process."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
@@ -115,8 +119,8 @@ class Child:
 
     def _watch(self) -> None:
         while self._process is not None:
-            # Not until its output ends: processes that it started may keep the output open, and may hang, after it is
-            # killed.
+            # Wait for the process, not for the end of its output: after it is killed, processes that it started may
+            # hang and keep the output open.
             code = self._process.wait()
             with self._lock:
                 self._close_stdin()
@@ -124,7 +128,7 @@ class Child:
                     self._listener.join(LAST_LINES_S)  # its last line may still report that it was ready
                     if self._policy.allow(code, was_ready=self._is_ready):
                         self._report(Event("restarting", self.name, code))
-                        with suppress(OSError, RuntimeError):  # no process can start, or none any more
+                        with suppress(OSError, RuntimeError):  # the system starts no process, or Python shuts down
                             self._spawn()
                             continue
                 self.exit_code = code

@@ -108,7 +108,7 @@ class LocalCluster:
         sweep()
 
     def abandon(self) -> None:
-        """In a forked child: drop what only the parent may hold."""
+        """In a forked child: close the copies of what only the parent may hold open."""
         self._agent.abandon()
         self._master.abandon()
         self._temporary.abandon()

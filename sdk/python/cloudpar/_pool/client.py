@@ -81,9 +81,9 @@ class Client:
     def feed(
         self, function: Any, values: Iterable[Any], call: CallStyle, options: MapOptions, *, keep: object = None
     ) -> PackageFeed:
-        """Make the object that starts the packages of a map: one, or with `buffersize` several, one after the other.
+        """Make the object that starts the packages of a map. With `buffersize` there are several, one after the other.
 
-        `keep` is kept alive as long as the results are read.
+        The results keep `keep` alive until they are read.
         """
         return PackageFeed(
             self.session, self._shipper, code_of=self._code, function=function, values=values, call=call,
@@ -166,7 +166,7 @@ class Client:
         return [handle.id for handle in packages]
 
     def fail(self, error: CloudparError) -> None:
-        """Fail everything that is under way: the master is lost for good."""
+        """Fail all unfinished tasks, because the master is lost for good."""
         self.session.fail(error)
         self._batcher.close(error)
 
@@ -174,7 +174,7 @@ class Client:
         """End all threads and connections."""
         self._batcher.close(CloudparError("the pool was shut down before this task was started"))
         if acknowledge:
-            # All results are here by now. The master deletes packages without an acknowledgement later.
+            # All results have arrived. If an acknowledgement fails, the master deletes the package some days later.
             for handle in self.session.open_packages():
                 if not handle.attached:  # other processes may still read an attached package
                     self.session.read(handle)
@@ -187,7 +187,7 @@ class Client:
 
 def _captured(body: Callable[[int], object]) -> Capture:
     try:
-        with LOCAL_MODULES.by_value(everything=True):  # so that what functions write into their modules is seen, too
+        with LOCAL_MODULES.by_value(everything=True):  # so that writes into globals of the user's modules are seen, too
             return capture(body)
     except Exception as error:  # noqa: BLE001 - users' reducers may raise anything
         refused = refusal(error, body, function_name(body))

@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from .client import Client
 
 CONTACT_S = 9.5
-"""How long to wait for the first contact, in seconds. Needed since resolving a host name has no timeout itself."""
+"""How long a new pool waits for the master's first answer, in seconds. The timeouts of the request do not suffice,
+because resolving a host name has none."""
 
 LOCAL_CONTACT_S = 60.0
-"""The same for a master that the pool started. If it crashes, the pool learns of it at once; if it hangs, by this."""
+"""How long requests to a master that the pool started are repeated before its first answer, in seconds. This matters
+only if the master hangs: the pool learns of a crash at once."""
 
 _living: "set[Lifetime]" = set()
 
 
 class Lifetime:
-    """What a pool holds, and the order in which it ends. It outlives the pool object while tasks are unfinished."""
+    """Holds a pool's client, master and worker, and ends them. It outlives the pool object while tasks are running."""
 
     def __init__(self, configuration: Configuration | None, options: PoolOptions) -> None:
         self._lock = threading.Lock()
@@ -73,7 +75,7 @@ class Lifetime:
             threading.Thread(target=self.finish, kwargs={"wait": True}, name="cloudpar-finish", daemon=True).start()
 
     def finish_at_exit(self, *, interrupted: bool) -> bool:
-        """Wait for what was submitted, as other executors do. After Ctrl-C, cancel it and print what it has cost.
+        """Wait for unfinished tasks, as other executors do. After Ctrl-C, cancel them and print what they have cost.
 
         Returns:
             Whether the user pressed Ctrl-C, before or during this call.
@@ -109,12 +111,12 @@ class Lifetime:
 
 
 def first_contact(lifetime: Lifetime) -> None:
-    """Ask the master which account this is. If the master asks to wait, wait.
+    """Ask the master to which account the token belongs. If the master answers that the client must wait, wait.
 
     Raises:
         MasterUnreachable: Nothing answers within 10 s; or the master stopped answering for longer than the patience.
         InvalidToken: The master does not know the token.
-        Forbidden: The token's role does not start tasks.
+        Forbidden: A token of this role may not start tasks.
     """
     outcome: list[BaseException] = []
 
@@ -154,7 +156,7 @@ def _finish_all() -> None:
 
 
 def _main_was_interrupted() -> bool:
-    """Whether Ctrl-C ends the main thread. At an interactive prompt, the interrupt may be older."""
+    """Whether Ctrl-C has ended the main thread. False at an interactive prompt, which Ctrl-C does not end."""
     if hasattr(sys, "ps1") or sys.flags.interactive:
         return False
     return issubclass(getattr(sys, "last_type", None) or Exception, KeyboardInterrupt)

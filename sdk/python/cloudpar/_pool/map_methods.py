@@ -80,7 +80,7 @@ class MapMethods(Executor):
 
         Args:
             fn: Any callable.
-            iterables: At most 10,000,000 values in all without `buffersize`. A `range` is sent as two numbers.
+            iterables: Without `buffersize`, they may give at most 10,000,000 tasks. A `range` is sent as two numbers.
             timeout: In seconds from this call. A result that has not arrived by then raises TimeoutError.
             chunksize: How many tasks a worker takes at a time. None: the master decides from measured durations.
             buffersize: The maximum number of tasks that are submitted but not yet read. The iterables are consumed
@@ -226,11 +226,11 @@ class MapMethods(Executor):
         Args:
             start: The first index.
             stop: The index after the last one.
-            body: Each call writes other elements than the rest. Its return value is ignored.
+            body: Called with each index. No two calls may write the same element. The return value is ignored.
             task_timeout_s: The longest time that one of these tasks may run, in seconds.
 
         Raises:
-            SideEffectError: A write that cannot be copied back, or two tasks wrote one element; the text names it.
+            SideEffectError: A write cannot be copied back, or two tasks wrote one element; the text names the variable.
             SerializationError: The body, or what it captures, cannot be pickled; the text names the part that cannot.
             Exception: The exception that the body raised.
 
@@ -256,7 +256,7 @@ class MapMethods(Executor):
     ) -> "MapResults[Any]":
         __tracebackhide__ = True  # IPython and pytest leave frames with this name out of tracebacks
         self._check()
-        keep = None if options.buffersize is None else self  # reading the results starts further packages
+        keep = None if options.buffersize is None else self  # reading starts further packages, so the pool must live
         with ShortTracebacks():
             feed = self._client.feed(fn, values, call, options, keep=keep)
             feed.refill()

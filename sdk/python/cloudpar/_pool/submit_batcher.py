@@ -72,7 +72,7 @@ class SubmitBatcher:
     def nudge(self) -> None:
         """Tell the thread that there is a package to acknowledge."""
         if self._thread is None or self._session.to_acknowledge in {1, ACKNOWLEDGE_COUNT}:
-            # If no thread can start, the acknowledgement waits for the pool's end: a reader must not fail for it.
+            # If no thread can start, the pool acknowledges the package when it ends: reading a result must not fail.
             with self._condition, contextlib.suppress(RuntimeError):
                 self._wake()
 

@@ -8,7 +8,7 @@ from .footprint import Footprint, footprint
 from .pickling import Needs, Part
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
-"""How many classes and functions are remembered, and the largest pickle that is, in bytes."""
+"""How many classes and functions are remembered, and the size of the largest pickle that is remembered, in bytes."""
 
 
 class _Known(NamedTuple):
@@ -26,10 +26,10 @@ class PartCache:
         self._known: OrderedDict[int, _Known] = OrderedDict()
 
     def get(self, thing: object) -> Part | None:
-        """The part of a class or function as it is now; None if it travels with the arguments.
+        """Return the current part of a class or function; None if it travels with the arguments.
 
-        It travels with them when it is met for the first time, since many are used only once, and when it may change in
-        a way that its footprint does not show.
+        It travels with the arguments when this cache meets it for the first time, since many are used only once. It
+        also does if it may change in a way that its footprint does not show, or if its pickle is too large.
         """
         with self._lock:
             known = self._known.get(id(thing))

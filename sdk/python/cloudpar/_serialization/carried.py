@@ -1,4 +1,4 @@
-"""Functions of this package that run at workers, which may not have it: they travel by value, compressed."""
+"""Functions of this package that run at workers. A worker may lack the package, so they travel by value, compressed."""
 
 import pickle
 import threading
@@ -36,8 +36,8 @@ class PickledCall:
 
 @cache
 def _deflated(function: Callable[..., Any], module: ModuleType) -> bytes:
-    """Pickled once per process, not once per task code: a pickle may cost 17 ms and 43 KB (20 KB compressed)."""
-    with _registering:  # the registry belongs to the process: otherwise one thread removes what another still needs
+    """Pickle and compress a function, once per process: a pickle may take 17 ms and 43 KB (20 KB compressed)."""
+    with _registering:  # threads share cloudpickle's registry: one would remove a module that another still needs
         cloudpickle.register_pickle_by_value(module)
         try:
             return zlib.compress(cloudpickle.dumps(function, protocol=5), 9)

@@ -33,7 +33,7 @@ _ADVICE = {
     "cloudpar.map_results.MapResults": "give list(results), or map over the results themselves",
     "concurrent.futures._base.Executor": "a pool stays here: a task that starts tasks makes one inside, by Pool()",
 }
-"""By the name of a class or its base class, as a text: so the classes need not be imported."""
+"""The advice for each class, by the name of the class or of a base class, so that the classes need not be imported."""
 
 
 class Call(NamedTuple):
@@ -63,7 +63,7 @@ def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tupl
     place, seen = Place(name), set[int]()
     for _ in range(DEPTH):
         if _known_advice(value):
-            break  # the known type says more than a lock inside it
+            break  # advice for this type helps more than advice for a part of it, such as a lock
         seen.add(id(value))
         for part_place, part in _parts(value, place):
             if id(part) not in seen and not _passes(part, dumps):

@@ -1,4 +1,7 @@
-"""A footprint is everything that the pickle of a function or class is made from. Both change only together."""
+"""Footprints. A footprint is everything that the pickle of a function or class is made from.
+
+While the footprint is unchanged, pickling again would give the same bytes.
+"""
 
 import enum
 import functools
@@ -45,7 +48,7 @@ _TYPE_PARTS = (
     "__constraints__",
     "__default__",
 )
-"""The attributes that lead from types such as `list[Point]` and type variables to classes in their pickles."""
+"""The attributes by which a type such as `list[Point]`, or a type variable, refers to the classes in its pickle."""
 
 
 class _Unknown(Exception):
@@ -119,11 +122,11 @@ class Footprint:
 
     def _add_code(self, thing: Any) -> None:
         if thing is NoneType:
-            return  # it belongs to no module
+            return  # `builtins`, which counts as its module, has no such name
         self._watch(_is_found, thing)
         if _is_found(thing) == [True] and not self._travels_by_value(thing.__module__):
             self._named.add(thing.__module__)
-            return  # only its name is sent
+            return  # its pickle has only its name
         if type(thing) is FunctionType:
             self._watch(_of_function, thing)
             self._functions.append((thing, submodules(thing)))
@@ -137,7 +140,8 @@ class Footprint:
         return any(f"{module}.".startswith(f"{name}.") for name in (*self._strays, *self._by_value))
 
     def _add_globals(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        # These names include attributes, so a function may be serialized again without need; that is harmless.
+        # `co_names` also has names of attributes. A global with such a name may change, and then the function is
+        # serialized again without need, which is harmless.
         self._watch(functools.partial(_of_namespace, code.co_names), namespace)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):

@@ -52,7 +52,7 @@ def _is_init(file: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _listed(folder: str, _changed_ns: int) -> frozenset[str]:
-    """The modules of the distributions in a folder. An editable install lists none: its files are elsewhere."""
+    """The modules of the distributions in a folder. An editable install adds none, since its files are elsewhere."""
     names = set[str]()
     for distribution in distributions(path=[folder]):
         if distribution.read_text("RECORD") is not None:

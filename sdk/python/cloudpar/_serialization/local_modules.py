@@ -21,7 +21,7 @@ from .project.listings import LISTINGS
 from .project.units import Unit, unit_of
 
 OWN = frozenset({"cloudpar", "cloudpar_protocol", "cloudpar_worker", "cloudpar_master"})
-"""This product's packages; a worker has its own."""
+"""The packages of this project. They never travel: a worker has its own copies of those that it needs."""
 
 
 _SPAWNED_MAIN = "__mp_main__"
@@ -36,7 +36,7 @@ def is_local(module: object) -> bool:
     if not isinstance(module, ModuleType) or not isinstance(name, str):
         return False
     if name == _SPAWNED_MAIN:
-        return True  # like `__main__`, a worker cannot import it
+        return True  # a worker cannot import the script's module, as it cannot import `__main__`
     if name == "__main__" or name.partition(".")[0] in OWN:
         return False
     file = getattr(module, "__file__", None)
@@ -44,7 +44,7 @@ def is_local(module: object) -> bool:
 
 
 class LocalModules:
-    """The local modules in sys.modules. It looks only at modules that are new since the last time."""
+    """Finds the local modules in sys.modules. Each search looks only at modules that are new since the last search."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -60,9 +60,9 @@ class LocalModules:
 
     def find(self) -> dict[str, ModuleType]:
         """Return the local modules by name."""
-        with self._lock:  # without it, a thread that comes during a search gets the old list
+        with self._lock:  # without the lock, a thread that comes during a search gets the old list
             now = len(sys.modules), next(reversed(sys.modules))
-            # A module that was removed and imported again, perhaps from another folder, changes neither figure.
+            # If a module was removed and imported again, perhaps from another folder, both values may be unchanged.
             if now != self._seen or any(sys.modules.get(name) is not module for name, module in self._local.items()):
                 self._seen = now
                 modules = dict(sys.modules)
@@ -106,9 +106,9 @@ class LocalModules:
             return dict(self._units)
 
     def is_deleted(self, name: str) -> bool:
-        """Whether the file of a project's module is gone. Then it travels by value, since no import finds it.
+        """Whether the file of a project's module is gone. Such a module travels by value, since no import finds it.
 
-        Warns once for each module. Inside `by_value`, cloudpickle pickles the module by value from now on.
+        Logs one warning for each module. Inside `by_value`, cloudpickle pickles the module by value from now on.
 
         Args:
             name: The module's name. A module that was imported since the last `find` counts as not deleted.

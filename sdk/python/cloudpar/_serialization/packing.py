@@ -25,7 +25,7 @@ from .local_modules import LOCAL_MODULES
 from .pickling import Needs, Pickler, refusal
 
 IN_MEMORY_BYTES = 64 << 20
-"""The most serialized task data that waits in memory for its upload, in bytes; more waits on disk."""
+"""Up to this size, in bytes, serialized task data waits in memory for its upload. Larger data waits on disk."""
 
 DRAFT_BYTES = 1 << 20
 """With a pool's own master, task data above this size, in bytes, is written directly to a file in its folder."""
@@ -51,7 +51,7 @@ class Blob:
         return [memoryview(self.file.getvalue())] if isinstance(self.file, io.BytesIO) else self.file
 
     def checksums(self) -> tuple[int, list[int]]:
-        """The CRC-32 of the whole payload, and of each part if it is large enough to go in parts."""
+        """The CRC-32 of the whole payload, and of each part if the payload is large enough to be uploaded in parts."""
         return checksums(self.size, self.read)
 
     def read(self, start: int, end: int) -> memoryview:
@@ -71,7 +71,7 @@ class Blob:
 class Packed:
     """The task data of n tasks: a part of the request that starts them, or a blob that is uploaded before.
 
-    `needs` are the modules and parts that their task code must bring.
+    `needs` are the modules and parts that the task code must bring with it.
     """
 
     n: int
@@ -92,10 +92,10 @@ def range_data(values: range) -> RangeData | None:
 
 
 class Packer:
-    """Serializes the data of one task after the other.
+    """Serializes the data of a package, one task after the other.
 
     Attributes:
-        needs: What all of the tasks need besides their own bytes.
+        needs: What the data of all tasks needs besides its own bytes.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Packer:
         return len(self._starts)
 
     def finish(self) -> InlineData | Blob:
-        """Return everything that was added, in the layout for the worker."""
+        """Return everything that was added, in the layout that workers read."""
         self.check()
         n = len(self._starts)
         inline_bytes = self._position + len(self._made) + ITEM_OVERHEAD_BYTES * n
@@ -232,7 +232,8 @@ def pack(
 
     Args:
         values: One for each task.
-        limit: Take at most this many; None takes all. An iterator can be used again for the following values.
+        limit: Take at most this many values; None takes all. If `values` is an iterator, a later call takes the next
+            ones.
         codec: The serialization that the task code expects.
         seals: The package's seals; None: it is not sealed.
         folder: The folder of the pool's own master for large data; None: the data is uploaded.

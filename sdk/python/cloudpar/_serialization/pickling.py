@@ -42,12 +42,12 @@ class Needs:
         self.parts: dict[str, bytes] = {}
         part_of = remote.holder().part_of
         self.known: dict[int, Any] = {id(part_of): NotImplemented}
-        """How each object that was met travels, by its id."""
+        """For each object that was met, by its id: how a pickle refers to it."""
         self._alive: list[object] = [part_of]
-        """Keeps these objects alive, so that no other object gets one of their ids."""
+        """Keeps the objects of `known` alive, so that no other object gets one of their ids."""
 
     def share(self, thing: object) -> Any:
-        """Return how a pickle refers to a class or function that travels once; None: it stays in the pickle."""
+        """Return how a pickle refers to a class or function that travels once; None if each pickle contains it."""
         if len(self._alive) > SHARED_PARTS:
             return None
         part = self.part(thing)
@@ -60,7 +60,7 @@ class Needs:
         return reduced
 
     def part(self, thing: object) -> "Part | None":
-        """Return the class or function as a part that travels once; None: it stays in each pickle."""
+        """Return the class or function as a part that travels once; None if each pickle must contain it."""
         return Part.of(thing)
 
 
@@ -80,7 +80,7 @@ class Part(NamedTuple):
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Writes several objects to one file, each as a pickle of its own. Cheaper than a new pickler for each object.
+    """Writes several objects to one file, each as a pickle of its own. This costs less than a pickler for each object.
 
     Args:
         file: Receives the pickles.
@@ -162,7 +162,7 @@ def _is_found(thing: Any) -> bool:
 
 
 def _is_lasting(thing: Any) -> bool:
-    """Whether many tasks are likely to refer to an object: a class, or a function of `__main__` but no new lambda."""
+    """Whether many tasks are likely to refer to an object: to a class, or to a function that `__main__` has by name."""
     return isinstance(thing, type) or vars(sys.modules["__main__"]).get(thing.__qualname__) is thing
 
 
@@ -177,9 +177,9 @@ def pickled(value: object, what: str, needs: Needs | None = None) -> Pickled:
     """Serialize one object.
 
     Args:
-        value: The object; of a `Call`, its args and kwargs are serialized.
+        value: The object. If it is a `Call`, its args and kwargs are serialized.
         what: What the object is, for the error message, such as "the function".
-        needs: Receives the classes and functions that travel beside the pickle; None: none do.
+        needs: Receives the classes and functions that travel beside the pickle; None if the pickle must contain all.
 
     Raises:
         SerializationError: It cannot be pickled; the text names the part that cannot, and the fix.

@@ -15,8 +15,8 @@ from .footprint import Footprint, footprint
 from .pickling import pickled
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
-"""How many functions are remembered, and the largest pickle that is, in bytes. What they capture stays alive with
-them."""
+"""How many functions are remembered, and the size of the largest pickle that is remembered, in bytes. The objects that
+a remembered function captures stay in memory."""
 
 
 class Code(NamedTuple):
@@ -93,7 +93,7 @@ def serialize(function: Any) -> Code:
 
 
 def check_function(function: object) -> None:
-    """Refuse an object that an executor cannot call for a value.
+    """Refuse an object that an executor cannot call to get a value.
 
     Raises:
         TypeError: It is not callable, or is an async function.

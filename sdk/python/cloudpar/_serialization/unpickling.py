@@ -17,7 +17,7 @@ _MARK = b"_class_setstate"
 """Part of each pickle that brings a class. Other pickles need no check of the names in them."""
 
 _SEARCHED_BYTES = 1 << 16
-"""Up to this size, in bytes, a pickle is searched for the mark. In a larger one, checking its names is cheaper."""
+"""Up to this size, in bytes, a pickle is searched for the mark. For a larger one, the check of its names costs less."""
 
 _filling: WeakSet[type] = WeakSet()
 """Classes that a pickle has brought and whose attributes are not set yet."""

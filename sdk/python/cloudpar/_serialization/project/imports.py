@@ -41,7 +41,7 @@ def of_code(code: CodeType, module: str | None) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def of_file(file: File, package: str) -> frozenset[str]:
-    """The modules that a source file may import. A changed file is another key of the cache, by its times.
+    """The modules that a source file may import. The cache's key contains the file's times, so changes are noticed.
 
     Args:
         file: The source file.

@@ -20,9 +20,9 @@ from .imports import of_file
 from .units import SOURCE_SUFFIXES, File, Unit, digest, folder_times
 
 FEW_DATA_FILES = 1_000
-"""Up to this many data files of a unit are compared at each call."""
+"""If a unit has at most this many data files, each call compares them."""
 DATA_CHECK_S = 1.0
-"""How often a larger number of data files is compared at most, in seconds."""
+"""The least time between two comparisons of the data files of a unit that has more, in seconds."""
 SETTLED_NS = 2_000_000_000
 """How long a folder must have been unchanged when it was listed, in nanoseconds, for the list to be reused. After a
 shorter time it may have changed again within the same tick of the file system's clock."""

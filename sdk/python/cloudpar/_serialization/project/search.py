@@ -35,7 +35,7 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
             LOCAL_MODULES.is_deleted(name)  # logs a warning
             continue
         pending += found[unit].imports
-        pending.append(unit.name.rpartition(".")[0] or unit.name)  # whose `__init__.py` may lie alone
+        pending.append(unit.name.rpartition(".")[0] or unit.name)  # its `__init__.py` may be a unit of its own
     return dict(sorted(found.items()))
 
 

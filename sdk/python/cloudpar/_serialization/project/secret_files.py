@@ -1,4 +1,4 @@
-"""Which files never travel to workers on other machines, since they may hold keys, passwords or tokens."""
+"""Tells which files never travel to workers on other machines, because they may hold keys, passwords or tokens."""
 
 import re
 from fnmatch import translate

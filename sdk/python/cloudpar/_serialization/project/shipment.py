@@ -20,7 +20,8 @@ from .search import reachable
 from .units import Unit
 
 CLIENT = secrets.token_hex(8)
-"""The id of this process. Task code that is loaded in the process that made it moves no modules."""
+"""The id of this process. A process that loads its own task code recognizes it by this id, and leaves its modules as
+they are."""
 
 _ARCHIVES = 2
 """How many archives are kept, so that further maps over the same project do not pack it again."""
@@ -30,7 +31,7 @@ class Shipper:
     """Adds to task code what it needs of the project.
 
     Args:
-        here: The executors run on this machine and find the project in the same folders.
+        here: Whether the executors run on this machine, and so find the project in the same folders.
     """
 
     def __init__(self, *, here: bool) -> None:
@@ -39,7 +40,7 @@ class Shipper:
         """The folders that executors on this machine search anyway."""
         self._lock = threading.Lock()
         self._last: tuple[object, Code] | None = None
-        """The last task code, for many calls of one large function."""
+        """The last task code and what it was made of, so that further calls of a large function use it again."""
         self._archives: OrderedDict[tuple[tuple[str, str], ...], bytes] = OrderedDict()
 
     def ship(self, code: Code, needs: Needs) -> Code:
@@ -85,9 +86,9 @@ class Shipper:
 
 
 def _folders(units: Iterable[Unit]) -> list[str]:
-    """The folders that executors on this machine search: those of sys.path, and those of units imported earlier.
+    """The folders that executors on this machine search: those of sys.path, and those from which units were imported.
 
-    A notebook that changes its working directory, which sys.path lists as "", has such units.
+    The two differ if, for example, a notebook changes its working directory, which sys.path lists as "".
     """
     folders = project_path()
     return list(dict.fromkeys([*folders, *(unit.folder for unit in units if unit.folder is not None)]))

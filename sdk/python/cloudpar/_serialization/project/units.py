@@ -36,8 +36,8 @@ class File(NamedTuple):
         path: The path on this machine.
         size: The size in bytes.
         changed: The times of its last changes, in nanoseconds.
-        travels: Whether workers on other machines get it. They get no code behind a symbolic link. Executors on this
-            machine import such code, so its changes count as changes of the unit.
+        travels: Whether workers on other machines get the file. They get no code behind a symbolic link. Executors on
+            this machine do import such code, so its changes count as changes of the unit.
     """
 
     place: str
@@ -83,7 +83,7 @@ class Unit(NamedTuple):
         return self.path.removesuffix(ending) if stem == expected and self.path.endswith(ending) else None
 
     def files(self, folders: dict[str, tuple[int, int]] | None = None) -> list[File]:
-        """List its files: no caches, no hidden files, no secrets, and only code behind symbolic links.
+        """List its files, without caches, hidden files and secrets. Behind symbolic links, list only code.
 
         Args:
             folders: Receives the folders that were searched, with the times of their last changes.
@@ -125,7 +125,7 @@ def _is_code(place: str) -> bool:
 def folder_times(folder: str) -> tuple[int, int]:
     """When the content of a folder last changed, in nanoseconds; -1 if there is no such folder.
 
-    The second value is the inode's change time: programs that copy files set the first one back, but not this one.
+    The second value is the inode's change time. Programs that copy files may set back the first value, but not this.
     """
     try:
         status = os.stat(folder)
@@ -144,12 +144,13 @@ class _Walk:
     def __init__(self, folders: dict[str, tuple[int, int]]) -> None:
         self._folders = folders
         self._linked = set[str]()
-        """The real paths of packages behind links that were searched: links may form a circle."""
+        """The real paths of packages behind links that were searched. Without them, links in a circle would be followed
+        without end."""
 
     def entries(self, folder: str, place: str, *, travels: bool = True) -> Iterator[tuple[str, os.DirEntry[str], bool]]:
         """Yield the files with their places, and whether workers on other machines get them."""
         try:
-            self._folders[folder] = folder_times(folder)  # before the reading, so that changes meanwhile are noticed
+            self._folders[folder] = folder_times(folder)  # before the folder is read, so that later changes are noticed
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:
             return
@@ -194,7 +195,7 @@ def unit_of(module: ModuleType) -> Unit | None:
 
 
 def find_unit(name: str) -> Unit | None:
-    """Find a module by its name like an import, without importing it; None: it does not exist, or is installed."""
+    """Find a module by its name, as an import does, without importing it; None if it is missing or installed."""
     return look_up(name).unit
 
 
@@ -202,7 +203,7 @@ class Found(NamedTuple):
     """The result of a search for a module.
 
     Attributes:
-        unit: The module's unit; None: it does not exist, or is installed.
+        unit: The module's unit; None if the module does not exist or is installed.
         is_of_top: Whether all modules with the same first word belong to this unit.
     """
 
