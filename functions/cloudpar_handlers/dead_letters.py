@@ -17,7 +17,7 @@ _log = RequestLog()
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
     """Fold each lost chunk into its package.
 
-    Lambda delivers the messages that the answer names again, and deletes the others.
+    Lambda deletes the messages, except those that the answer names: it delivers these again.
     """
     entry = _log.entry("lost", context)
     failures: list[dict[str, str]] = []

@@ -1,4 +1,4 @@
-"""POST /v1/{name} as an HTTP API of API Gateway brings it (payload format 2.0)."""
+"""Answers POST /v1/{name}, as an HTTP API of API Gateway passes it to a function (payload format 2.0)."""
 
 import base64
 import binascii
@@ -19,9 +19,9 @@ Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
 
 
 def handler(*served: Route[Any, Any]) -> Handler:
-    """Make the handler of a function that serves these routes of the master that its environment describes.
+    """Make the handler of a function that serves these routes, with the master that its environment describes.
 
-    Lambda gives a function a whole processor while it starts, so what every first call needs is prepared here.
+    Lambda gives a function a whole processor while it starts. Therefore this prepares what the first call needs.
     """
     backend = from_environment()
     backend.blobs.get_link("warm-up")

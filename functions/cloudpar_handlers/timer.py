@@ -16,7 +16,7 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
-    """Fold what is due, round after round while there is more."""
+    """Fold the packages that are due, in rounds, until none is left or the time is short."""
     del event
     entry = _log.entry("tick", context)
     folded = 0

@@ -20,7 +20,7 @@ class AesGcmSafe(KeySafe):
 
     @cached_property
     def _cipher(self) -> "AESGCM":
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - loaded by the first use only: it takes long
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - loaded at the first use only: it takes long
 
         return AESGCM(self._secret())
 

@@ -3,13 +3,13 @@ from typing import Literal, NamedTuple, Protocol
 from cloudpar_protocol.errors import IdempotencyConflict
 
 MOST_US = 2**63 - 1
-"""The largest quota: tables and messages hold 63 bits."""
+"""The largest quota, in microseconds: tables and messages hold signed integers of 64 bits. No grant exceeds it."""
 
 
 class AccountRecord(NamedTuple):
     """An account as stored. Its free compute time is granted - spent - reserved.
 
-    `spent_us` is what ended packages were charged, and `reserved_us` is what running ones hold.
+    `spent_us` is the sum of the charges for settled packages. `reserved_us` is the sum of what all other packages hold.
     """
 
     account_id: str
@@ -28,7 +28,11 @@ class AccountRecord(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """The answer to a request for a slice: the granted part of it, maybe 0. `exhausted`: nothing can come back."""
+    """The answer to a request for a slice.
+
+    `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says that it is useless to wait: no
+    other package can give compute time back, or this package may not get any.
+    """
 
     granted_us: int
     exhausted: bool
@@ -45,10 +49,10 @@ class AccountStore(Protocol):
     """Accounts, tokens and quotas."""
 
     def create(self, account: AccountRecord) -> AccountRecord:
-        """Write it unless an account of this id exists; returns what is stored.
+        """Store an account, unless one with this id exists. Returns the account that is stored.
 
         No two active accounts have the same name, also when several masters create accounts at the same time. (Releases
-        up to 0.2.0 allowed several of a name; these stay.) A revoked account's name is free again.
+        up to 0.2.0 allowed several accounts of one name; such accounts stay.) A revoked account's name is free again.
 
         Raises:
             IdempotencyConflict: Another account has the token, or an active one has the name.
@@ -60,7 +64,7 @@ class AccountStore(Protocol):
         ...
 
     def free_us(self, account_id: str) -> int:
-        """Return what is free of the account's quota (0: no such account). A large answer may be a little old."""
+        """Return how much of the quota is free; 0 if there is no such account. A large answer may be a little old."""
         ...
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
@@ -68,11 +72,14 @@ class AccountStore(Protocol):
         ...
 
     def key(self, account_id: str) -> bytes | None:
-        """Return the account's encrypted key as it was stored; None: it has none yet."""
+        """Return the account's encrypted key as it was stored; None if it has no key yet."""
         ...
 
     def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
-        """Store an account's key if `instead_of` is stored. Returns what is stored then; None: no such account."""
+        """Store an account's key, if the stored key is `instead_of` (None: if there is no key yet).
+
+        Returns the key that is stored after this call; None if the account does not exist.
+        """
         ...
 
     def list(self) -> list[AccountRecord]:
@@ -80,29 +87,30 @@ class AccountStore(Protocol):
         ...
 
     def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
-        """Set aside up to `wanted_us` for the package's slice `number`, never more than is free.
+        """Reserve up to `wanted_us` for the package's slice `number`, never more than is free.
 
-        A repeated call for the same slice has the same answer and reserves nothing more, but an answer of 0 is not
-        kept. A settled package gets nothing, since no later call would give such a slice back. A revoked account gets
-        nothing.
+        A repeated call for the same slice returns the same answer and reserves nothing more. Only an answer of 0 is not
+        stored: after it, a repeated call may reserve something. A settled package gets nothing, since no later call
+        would give such a slice back. A revoked account gets nothing.
         """
         ...
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
-        """Charge an ended package: spend min(used, its slices + what is free), once, and give its slices back.
+        """Charge the account for an ended package, once, and give the slices of the package back.
 
-        `held_us` is what its slices add up to, as far as the package knows: a hint, which may be wrong, or 0. Returns
-        what was charged; a repeated call returns the same.
+        The charge is `used_us`, but at most the sum of the slices and what is free of the quota. `held_us` is the sum
+        of the slices as the package knows it: a hint, which may be wrong or 0. Returns the charge; a repeated call
+        returns the same.
         """
         ...
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
-        """Add to the quota, at most up to MOST_US, or take from it, never below spent + reserved; once for each key.
+        """Add `quota_us` to the quota, or subtract from it if it is negative; once for each key.
 
-        None: no such account.
+        The quota stays between spent + reserved and MOST_US. Returns None if the account does not exist.
         """
         ...
 
     def revoke(self, account_id: str) -> AccountRecord | None:
-        """Refuse its token from now on. None: no such account."""
+        """Refuse the account's token from now on. Returns None if the account does not exist."""
         ...

@@ -11,13 +11,14 @@ class BlobStore(Protocol):
     """
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
-        """Make a link for one upload of exactly these bytes. The same upload again succeeds; another is refused."""
+        """Make a link for one upload of exactly these bytes. Repeating it succeeds; other bytes are refused."""
         ...
 
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
-        """Make links for the same upload in parts; None: this store takes uploads by `put_link` only.
+        """Make links for the same upload in parts; None if this store takes uploads by `put_link` only.
 
-        With `upload_id`, the links are for the upload of that id. The store removes uploads that are never completed.
+        With `upload_id`, they are new links for the upload of that id. The store removes uploads that are never
+        completed.
         """
         ...
 
@@ -26,13 +27,13 @@ class BlobStore(Protocol):
         ...
 
     def exists(self, key: str) -> bool:
-        """Whether the blob exists. The call counts as a use, so that the blob is not removed for its age."""
+        """Whether the blob exists. The call counts as a use, so that the blob is not soon removed as unused."""
         ...
 
     def abandon(self, prefix: str) -> None:
-        """Remove all blobs whose keys start so, now or by the store's own rules: no package needs them."""
+        """Remove all blobs whose keys start with `prefix`, which no package needs, now or by the store's own rules."""
         ...
 
     def delete(self, key: str) -> None:
-        """Remove a blob, or, if the key ends with '/', all blobs whose keys start so. There may be none."""
+        """Remove a blob; if the key ends with '/', all blobs whose keys start with it. If there is none, do nothing."""
         ...

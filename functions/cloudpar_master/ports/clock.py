@@ -2,7 +2,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time. The masters' clocks agree roughly, and nothing depends on more."""
+    """Wall time. The clocks of several masters agree only roughly, and the services need no more."""
 
     def now(self) -> float:
         """Return the seconds since 1970, UTC."""

@@ -5,9 +5,9 @@ class KeySafe(Protocol):
     """Makes accounts' keys, and encrypts them with a key of its own, which is in no table."""
 
     def make(self, account_id: str) -> bytes:
-        """Make a new key for an account, encrypted."""
+        """Make a new key for an account, and return it encrypted."""
         ...
 
     def open(self, account_id: str, encrypted: bytes) -> bytes | None:
-        """Decrypt a key; None: it belongs to another account, or another safe encrypted it."""
+        """Decrypt a key; None if it belongs to another account, or if another safe encrypted it."""
         ...

@@ -14,10 +14,10 @@ class InboxItem(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A head and the oldest events of its inbox; `more`: there are others behind them.
+    """A head and the oldest events of its inbox. `more` says that the inbox has further events.
 
-    An event that another fold takes in the meantime may be in neither: this head was read before that fold saved its
-    own, and the inbox afterwards.
+    If another fold consumes an event meanwhile, the event may be in neither of them: this head was read before that
+    fold saved its own, and the inbox after that fold deleted the event.
     """
 
     head: Head
@@ -41,12 +41,12 @@ class Running(NamedTuple):
 
     @classmethod
     def of(cls, head: Head) -> "Running":
-        """What one package counts for while it runs. It must never change, since adapters store it only once."""
+        """Return the figures of one running package. They must never change: an adapter may store them only once."""
         return cls(packages=1, tasks=head.tasks.count, data_bytes=head.data_bytes)
 
     @property
     def figures(self) -> dict[str, int]:
-        """What adapters store of a package, by RUNNING_FIGURES. They count packages by their rows."""
+        """The figures that adapters store with each package, by name. Without `packages`, since adapters count rows."""
         return {name: getattr(self, name) for name in RUNNING_FIGURES}
 
 
@@ -54,7 +54,10 @@ RUNNING_FIGURES: Final = Running._fields[1:]
 
 
 class PackageStore(Protocol):
-    """Heads, inboxes and result pages. All reads see every write that was answered before them."""
+    """Heads, inboxes and result pages. A read of these sees every write that was answered before it.
+
+    A list of packages (`due`, `uncut`, `of_account`, `running`, `unsettled`) may be a little old.
+    """
 
     def create(self, spec: Spec, head: Head) -> Spec:
         """Write both, once: if the package exists already, nothing changes. Returns the spec that is stored."""
@@ -69,7 +72,7 @@ class PackageStore(Protocol):
         ...
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
-        """Return head and spec of those packages that exist."""
+        """Return the head and the spec of each of these packages that exists."""
         ...
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
@@ -81,7 +84,7 @@ class PackageStore(Protocol):
         ...
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
-        """Replace the head if the stored one has the version head.version - 1; False if it has not.
+        """Replace the head if the stored one has the version head.version - 1. Returns False if it has another version.
 
         The same write stores `due_at`, which is when the timer should fold the package, and a page of the results that
         this version commits, if there are any.
@@ -89,22 +92,25 @@ class PackageStore(Protocol):
         ...
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
-        """Put events into the inbox durably, each under its key. An event that has its key already stays as it is.
+        """Put events into the inbox durably, each under its key. If a key has an event already, that event stays.
 
         Events of a package that does not exist change nothing.
         """
         ...
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
-        """Remove events that a saved head has taken in."""
+        """Remove events that the fold of a saved head has consumed."""
         ...
 
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
-        """Return pages of versions in (after, until], ascending: at least one if there is one, about `limit_bytes`."""
+        """Return the pages of the versions from `after` + 1 to `until`, in order, up to about `limit_bytes`.
+
+        If there is such a page, at least one is returned.
+        """
         ...
 
     def due(self, now: float, limit: int) -> list[str]:
-        """Return packages whose due time has come. Reads the registry only, never the table."""
+        """Return packages whose due time has come. Reads only the registry of due times, and no package."""
         ...
 
     def uncut(self, limit: int) -> list[str]:

@@ -9,11 +9,11 @@ class Sending(NamedTuple):
     """A message to send.
 
     Attributes:
-        group: Also its deduplication id: a message with the same one within 5 minutes is dropped.
-        account, package: Whose chunk it is: these take turns.
+        group: Its group and its deduplication id: within 5 minutes the queue drops further messages of the same group.
+        account, package: Whose chunk it is. Accounts take turns, and so do the packages of an account.
         first: It is the first chunk of its package.
         cost_us: How long the chunk is likely to keep an executor busy.
-        python: The version of Python that it needs; "": any.
+        python: The version of Python that it needs; "" if any version will do.
         express: It starts with one of the first tasks of its package. A queue that cannot choose keeps such messages
             apart, so that they do not wait behind others.
     """
@@ -29,11 +29,12 @@ class Sending(NamedTuple):
 
 
 Needs = tuple[str, str]
-"""What a message needs of a worker: that its package (the id) is not set aside, and its version of Python."""
+"""A package id and a version of Python. The message needs a worker that has this version and that is not set aside for
+this package."""
 
 
 class Fit(NamedTuple):
-    """Which messages a worker can take: those of its versions of Python (empty: any) and not of these packages."""
+    """Which messages a worker can take: those for one of `pythons` (empty: any), and no package in `set_aside`."""
 
     pythons: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ ANY: Final = Fit()
 
 
 class Message(NamedTuple):
-    """A message received: invisible to others until its visibility ends or it is deleted.
+    """A received message. The queue does not deliver it again before its visibility timeout ends.
 
     `wait_us` is how long it lay in the queue before this delivery, `receives` counts the deliveries.
     """
@@ -64,18 +65,18 @@ class Message(NamedTuple):
 
 
 class StaleAttempt(Exception):
-    """The queue does not repeat an attempt, since its messages have changed. Another id makes a new attempt."""
+    """The queue cannot repeat an attempt, since its messages have changed. A call with another id is a new attempt."""
 
 
 class TaskQueue(Protocol):
     """A queue that delivers each message at least once. Messages are hints, and their groups are independent.
 
-    The messages of one package come first in, first out. Accounts and packages take turns (core.turns), the first
-    chunks of packages before all others, as far as a queue can choose.
+    As far as a queue can choose, it delivers the messages of one package in the order of their sending, accounts and
+    packages take turns (core.turns), and the first chunks of packages come before all others.
     """
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """Enqueue durably. One answer for each message: False for those that have to be sent again."""
+        """Enqueue durably. Returns one answer for each message; False means that it has to be sent again."""
         ...
 
     def receive(
@@ -92,10 +93,10 @@ class TaskQueue(Protocol):
         """Take up to `limit` messages, none of a package in `besides` unless the queue cannot choose.
 
         A queue that can look into messages brings only those that fit; one that cannot brings any, and the caller puts
-        back what does not fit. The same attempt id again within 5 minutes brings the same messages, and they are
-        invisible for `visibility_s` again. `again` says that the id was used before: a queue that consists of several
-        may then bring up to `limit` of each. Without `express`, a queue that keeps `express` messages apart brings none
-        of them.
+        back what does not fit. A call with the same attempt id within 5 minutes brings the same messages, and
+        hides them for `visibility_s` again. `again` says that the id was used before: a queue that consists of several
+        queues may then bring up to `limit` messages of each. Without `express`, a queue that keeps `express` messages
+        apart brings none of them.
 
         Raises:
             StaleAttempt: The id was used before, and the queue cannot say what it brought.
@@ -111,7 +112,7 @@ class TaskQueue(Protocol):
         ...
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
-        """Remove messages of which a worker ran nothing: they do not count for whose turn is next."""
+        """Remove messages of which a worker ran no task. They do not count when the queue decides whose turn it is."""
         ...
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
@@ -119,7 +120,7 @@ class TaskQueue(Protocol):
         ...
 
     def waiting(self) -> int:
-        """Return about how many messages could be received now; a large number may be cut short."""
+        """Return about how many messages could be received now. A queue may stop counting at a large number."""
         ...
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
@@ -129,7 +130,7 @@ class TaskQueue(Protocol):
     def express_waits(self) -> bool:
         """Whether a busy worker should fetch a first chunk (`express`) as soon as one of its executors is free.
 
-        False where the queue chooses by itself: there busy workers peek.
+        Always False if the queue can choose: its busy workers peek instead.
         """
         ...
 

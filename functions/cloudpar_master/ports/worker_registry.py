@@ -7,7 +7,7 @@ from .task_queue import ANY, Fit
 class WorkerRecord(NamedTuple):
     """What a worker reported with its last retrieval, and when it last sent a request.
 
-    `executors` is 0 for a worker that has only beaten since the registry was lost.
+    `executors` is 0 if the registry was lost, and the worker has sent only beats since then.
     """
 
     worker_id: str
@@ -18,14 +18,14 @@ class WorkerRecord(NamedTuple):
 
 
 class WorkerRegistry(Protocol):
-    """The workers that sent requests lately. A registry that forgets makes packages wait longer, and fails none."""
+    """The workers that sent requests lately. If a registry forgets them, packages wait longer, but none fails."""
 
     def note(self, worker: WorkerRecord) -> None:
         """Keep what a worker reports. While that does not change, its `seen_at` may be some seconds old."""
         ...
 
     def beat(self, worker_id: str, now: float) -> None:
-        """Note that a worker lives. It reports nothing else. `seen_at` may be some seconds old here, too."""
+        """Note that a worker is alive; a beat reports nothing else. Here, too, `seen_at` may be some seconds old."""
         ...
 
     def leave(self, worker_id: str) -> None:
@@ -40,5 +40,5 @@ class WorkerRegistry(Protocol):
         ...
 
     def knows_all(self, now: float) -> bool:
-        """Whether every live worker has had time to send a request; False right after a start without memory."""
+        """Whether every live worker has had time to send a request; False right after the registry was lost."""
         ...

@@ -1,1 +1,1 @@
-"""An AWS account: DynamoDB, SQS FIFO, S3, and the group of the fleet. The only code that knows AWS."""
+"""The ports on AWS: DynamoDB, SQS FIFO, S3 and an Auto Scaling group. No other code of the master calls AWS."""

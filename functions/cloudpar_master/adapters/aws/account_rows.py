@@ -1,6 +1,7 @@
 """How accounts are stored in their table.
 
-A row has the free compute time beside its parts, since a condition in DynamoDB cannot calculate it from them.
+An account's row has the free compute time, beside the three numbers that determine it, since a condition in DynamoDB
+cannot calculate.
 """
 
 from cloudpar_master.ports import AccountRecord
@@ -10,7 +11,7 @@ from .rows import Row
 Key = tuple[str, str]
 
 EVERY = "accounts"
-"""The partition with a pointer to each account. To list accounts, it is read as last written; an index would lag."""
+"""The partition with a pointer to each account. Listing accounts reads it as last written; an index would lag."""
 
 
 def account_key(account_id: str) -> Key:
@@ -39,7 +40,7 @@ def slice_key(package_id: str, number: int) -> Key:
 
 
 def settlement_key(package_id: str) -> Key:
-    """Return the key of the row with what a package holds (held_us) and, once settled, was charged (charged_us)."""
+    """Return the key of the row with what a package holds (held_us) and, once settled, its charge (charged_us)."""
     return f"p#{package_id}", "settlement"
 
 

@@ -26,12 +26,12 @@ MEMORY_S = 10.0
 """Seconds for which a process remembers an account. A revocation or a grant takes effect within this time."""
 
 PLENTY_US = 3600 * 1_000_000
-"""With at least this much left, in microseconds, a remembered account is recent enough to say what a task may use."""
+"""If a remembered account has at least this much free, in microseconds, `free_us` does not read the row again."""
 
 KNOWN_TOKENS = 1_000
 SLICE_DAYS, GRANT_DAYS = 60, 400
-"""Days for which settlements, and grants, are remembered: longer than any caller repeats one. Forgotten before, a
-repeated one would count twice."""
+"""Days for which slices and settlements, and days for which grants, are remembered: longer than any caller repeats one.
+If a row were removed earlier, a repeated call would count twice."""
 
 DAY_S = 86_400
 
@@ -67,7 +67,7 @@ class DynamoAccountStore(AccountStore):
         raise errors.busy(f"the name {account.name!r}")
 
     def _revoked_holder(self, name: str) -> str | None:
-        """Return the revoked account that had this name; None: there is none.
+        """Return the revoked account that has this name; None if no account has it.
 
         Raises:
             IdempotencyConflict: An active account has the name.
@@ -156,8 +156,9 @@ class DynamoAccountStore(AccountStore):
 
     def _reserving(self, account_id: str, package_id: str, number: int, asked_us: int) -> Sequence[Change]:
         slice_ = row(slice_key(package_id, number), granted_us=asked_us, expires_at=self._day(SLICE_DAYS))
-        # In one transaction: the slice makes a repeated call fail, the settlement one that comes after the charge, and
-        # the account one that would overdraw it. Apart, a crash between them would lose compute time or grant it twice.
+        # One transaction with three conditions: it fails if the package is settled, if the slice exists (a repeated
+        # call), or if too little is free. With separate writes, a crash between them would lose compute time or grant
+        # it twice.
         return [
             update(
                 settlement_key(package_id), "ADD held_us :asked SET expires_at = :day",
@@ -176,7 +177,7 @@ class DynamoAccountStore(AccountStore):
         return 0 if stored is None else int(stored["held_us"])
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
-        """See the port. The rows of the slices stay until their day: they answer late calls, and removal is free."""
+        """See the port. The slices' rows stay until they expire: they answer late calls, and expiry is free."""
         if 0 < held_us >= used_us:
             changes = [
                 self._settling(package_id, held_us, used_us),
@@ -209,7 +210,8 @@ class DynamoAccountStore(AccountStore):
         key, values = settlement_key(package_id), {"charged": charged_us, "none": 0, "day": day}
         if held_us is None:
             return update(key, expression, MISSING, **values)
-        # `held_us` is what the caller has seen: a slice that came in between would stay reserved, and never be used.
+        # `held_us` is what the caller has read. If the package got a slice since then, the write must fail: otherwise
+        # this slice would stay reserved.
         condition = "held_us = :held AND attribute_not_exists(charged_us)"
         return update(key, expression, condition, **values, held=held_us)
 
@@ -245,7 +247,7 @@ class DynamoAccountStore(AccountStore):
 
 
 def _creating(account: AccountRecord, before: str | None) -> list[Change]:
-    """Create an account with its token and its name, which the account `before` had; all or nothing."""
+    """Create an account with its token and its name, all or nothing. `before` is a revoked account with this name."""
     name = row(name_key(account.name), account_id=account.account_id)
     return [
         put(account_row(account), MISSING),
@@ -258,8 +260,8 @@ def _creating(account: AccountRecord, before: str | None) -> list[Change]:
 def _charging(account_id: str, held_us: int, charged_us: int, free_us: int, *, short: bool) -> Change:
     """Charge an account, and give the rest of the slices back.
 
-    A charge that is `short`, because too little was free, needs exactly this much to be free still: otherwise the
-    package would pay less than the account has, or the account more.
+    If too little is free for the whole charge (`short`), the charge is all that is free. Then exactly this much must
+    still be free: with more the charge would be too small, with less it would overdraw the account.
     """
     return update(
         account_key(account_id),

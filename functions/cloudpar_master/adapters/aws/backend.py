@@ -39,7 +39,7 @@ POLICY = Policy(
     grace_s=180.0,
 )
 """Each chunk costs calls on AWS, so chunks are long; a fleet takes minutes to start, so packages wait for it.
-CLOUDPAR_POLICY overrides each figure. Each warm instance counts requests for itself (services.request_rate)."""
+CLOUDPAR_POLICY can override each figure. Each warm instance counts requests for itself (services.request_rate)."""
 
 MARGIN_S = 7 * DAY_S
 """Seconds for which rows are kept beyond the longest life of their package: time for clocks that differ, for late
@@ -58,7 +58,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
 
     Raises:
         KeyError: The environment lacks a name.
-        ValueError: CLOUDPAR_POLICY is no policy.
+        ValueError: CLOUDPAR_POLICY is not a valid policy.
     """
     clients, clock, ids = Clients(), SystemClock(), RandomIds()
     policy = read_policy(environment.get("CLOUDPAR_POLICY", ""))

@@ -27,14 +27,14 @@ HEADERS = {
     "ChecksumCRC32": "x-amz-checksum-crc32",
     "MpuObjectSize": "x-amz-mp-object-size",
 }
-"""The headers of signed values, by the names that botocore gives these."""
+"""botocore's name of each value that a link signs, and the header with this value."""
 
 MISSING = {"404", "NoSuchKey", "NotFound", "403", "AccessDenied", "Forbidden"}
 DELETE_BATCH = 1000
 
 
 class S3BlobStore(BlobStore):
-    """Blobs in one bucket, reached through links that S3 itself checks. The client is made when it is needed."""
+    """Blobs in one bucket, reached through links that S3 itself checks. The client is made at its first use."""
 
     def __init__(self, client: "Callable[[], S3Client]", bucket: str, clock: Clock) -> None:
         self._client = client
@@ -42,15 +42,15 @@ class S3BlobStore(BlobStore):
         self._clock = clock
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
-        """See the port. S3 answers 412 to every second upload; a key is its uploader's own, so that is success."""
+        """See the port. If the key exists, S3 answers 412. The uploader owns the key, so it counts this as success."""
         signed = {"ContentLength": size, "ChecksumCRC32": _base64(crc32), "IfNoneMatch": "*"}
         return Link("PUT", self._presign("put_object", key, signed), _headers(signed))
 
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
         """See the port. The bucket's rules abort an upload that is not completed within a day.
 
-        S3 checks each part as it checks a whole. When they become one, it checks that they have the size of the whole,
-        so that none is missing, and that nothing is there yet.
+        S3 checks each part as it checks a whole upload. At the end it checks the total size, so that no part is
+        missing, and that the key does not exist yet.
         """
         if upload_id is None:
             answer = self._client().create_multipart_upload(Bucket=self._bucket, Key=key, ChecksumAlgorithm="CRC32")
@@ -78,8 +78,8 @@ class S3BlobStore(BlobStore):
     def exists(self, key: str) -> bool:
         """See the port. An old blob is copied onto itself, since the bucket's rules count from the last write.
 
-        A role that may read blobs but not list them gets "forbidden" for a missing one. To take that for missing
-        does no harm: if the blob is there, S3 refuses the second upload.
+        For a missing blob, a role that may read blobs but not list them gets "forbidden", so this counts as missing.
+        That does no harm if the blob exists: S3 then refuses the second upload.
         """
         try:
             head = self._client().head_object(Bucket=self._bucket, Key=key)

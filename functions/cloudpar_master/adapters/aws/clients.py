@@ -20,9 +20,9 @@ CONNECT_S, ANSWER_S = 2.0, 6.0
 
 
 class Clients:
-    """AWS's clients, each made when it is first used: a function pays at its start only for what it needs.
+    """AWS's clients, each made at its first use, so that the start of a function takes no time for the others.
 
-    botocore without boto3 on top: the same clients, and less to import.
+    They come from botocore, without boto3: the clients are the same, and there is less to import.
     """
 
     def __init__(self, region: str | None = None, endpoint: str | None = None) -> None:
@@ -44,7 +44,7 @@ class Clients:
 
     @cached_property
     def s3(self) -> "S3Client":
-        """Return the client for payloads. The host of a link names the region: another one would only redirect."""
+        """Return the client for payloads. The host of a link names the region: any other host would redirect."""
         client: S3Client = self._make(
             "s3",
             signature_version="s3v4",

@@ -1,4 +1,4 @@
-"""Messages as bytes that cost less: a table charges by the kilobyte, for each write, read and removal."""
+"""Compresses messages, since DynamoDB charges for each write, read and removal by the kilobyte."""
 
 import zlib
 from typing import Any
@@ -32,7 +32,7 @@ def unpack(body: bytes) -> bytes:
     """Return the serialized message.
 
     Raises:
-        ValueError: It is damaged.
+        ValueError: The message is damaged.
     """
     if body[:1] != _ZLIB:
         return body

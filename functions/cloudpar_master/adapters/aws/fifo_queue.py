@@ -17,13 +17,13 @@ BATCH = 10
 """How many messages SQS takes or brings in one call."""
 
 ENTRY_ATTEMPTS = 4
-"""How often a batch call is made while SQS refuses some of its entries for the moment."""
+"""How often a batch call is made, at most, while SQS refuses some of its entries for the moment."""
 
 LONGEST_VISIBILITY_S = 12 * 3600
 """SQS refuses a call that asks for a longer visibility, in seconds."""
 
 NEVER: Final = 0.0
-"""The time of a look that has not happened: no span that `seen_within` asks about reaches back to it."""
+"""Stands for a time before this process has seen the queue. It is so long ago that `seen_within` then returns None."""
 
 
 class FifoQueue:
@@ -41,11 +41,11 @@ class FifoQueue:
         self._has_messages, self._seen_at = has_messages, self._clock.now()
 
     def seen_within(self, seconds: float) -> bool | None:
-        """Whether the queue had messages when this process last saw it; None: that was longer ago."""
+        """Whether the queue had messages when this process last saw it; None if that is longer ago."""
         return self._has_messages if 0 <= self._clock.now() - self._seen_at < seconds else None
 
     def send(self, messages: Sequence[tuple[str, str]]) -> list[bool]:
-        """Send (group, body) pairs. The answer is False for those that have to be sent again."""
+        """Send (group, body) pairs. Returns False for those that have to be sent again."""
         # The group is also the deduplication id: without it, a chunk that two masters send, or one master twice, would
         # be leased twice. Each message has a group of its own: while a worker has a message of a group, SQS hands out
         # no other one of that group.
@@ -53,7 +53,7 @@ class FifoQueue:
             {"MessageBody": body, "MessageGroupId": group, "MessageDeduplicationId": group} for group, body in messages
         ]
         left = _in_batches(partial(self._client.send_message_batch, QueueUrl=self._url), entries)
-        self.note(has_messages=True)  # or the next receive of this process would take the queue for empty
+        self.note(has_messages=True)  # otherwise this process may take the queue for empty
         return [number not in left for number in range(len(messages))]
 
     def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[dict[str, Any]]:
@@ -69,14 +69,15 @@ class FifoQueue:
                     QueueUrl=self._url,
                     MaxNumberOfMessages=min(BATCH, limit - first),
                     VisibilityTimeout=_whole(visibility_s),
-                    # SQS answers a repeated attempt with the same messages. Under one id, each part would bring those
-                    # of the first. SQS refuses ids with spaces.
+                    # SQS answers a repeated id with the same messages. Each part needs an id of its own: otherwise it
+                    # would bring the messages of the first part. SQS refuses ids with spaces.
                     ReceiveRequestAttemptId=f"{attempt_id}#{part}".replace(" ", "_"),
                     MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
                 )
             except (ClientError, BotoCoreError) as error:
                 if messages:
-                    return messages  # they are hidden already: without a lease they would lie idle until they surface
+                    # They are hidden already: if they were not leased, they would wait until they surface.
+                    return messages
                 if _is_stale_attempt(error):
                     raise StaleAttempt from error
                 raise
@@ -84,7 +85,7 @@ class FifoQueue:
             messages += received
             if len(received) < min(BATCH, limit - first):
                 break
-        self.note(has_messages=len(messages) == limit)  # fewer messages were probably all that there are
+        self.note(has_messages=len(messages) == limit)  # if there are fewer, these were probably all
         return messages
 
     def delete(self, receipts: Sequence[str]) -> None:
@@ -138,9 +139,9 @@ def _may_pass(failed: Mapping[str, Any]) -> bool:
 
 
 def _is_stale_attempt(error: Exception) -> bool:
-    """Whether AWS does not take the attempt's id again.
+    """Whether AWS refuses to repeat the attempt with this id.
 
-    AWS refuses it after one of the attempt's messages was deleted or extended. It also does after it has throttled the
+    AWS does so after one of the attempt's messages was deleted or extended. It also does so after it has throttled the
     attempt, since botocore's next try has the same id.
     """
     return (
@@ -151,5 +152,5 @@ def _is_stale_attempt(error: Exception) -> bool:
 
 
 def _whole(seconds: float) -> int:
-    """Round a time up to what SQS takes: rounded down, a message would surface while its worker has the lease."""
+    """Round up to whole seconds, as SQS needs. Rounded down, a message would surface while its worker has the lease."""
     return min(math.ceil(seconds), LONGEST_VISIBILITY_S)

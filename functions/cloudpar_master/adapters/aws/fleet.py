@@ -27,7 +27,7 @@ log = logging.getLogger("cloudpar_master")
 
 
 class AutoScalingFleet(Fleet):
-    """An Auto Scaling group that sleeps at zero instances.
+    """An Auto Scaling group that has no instances while there is no work.
 
     The queue's metrics come minutes late, and not at all from an idle queue. So the master wakes the group when a
     client starts a package.
@@ -70,7 +70,7 @@ class AutoScalingFleet(Fleet):
                 running = sum(each["LifecycleState"] == "InService" for each in group["Instances"])
                 starting = max(0, group["DesiredCapacity"] - running)
                 return FleetStatus(running=running, starting=starting, message=self._failure() if starting else None)
-        except (ClientError, BotoCoreError) as error:  # only news for people: the await is answered without it
+        except (ClientError, BotoCoreError) as error:  # clients only show it to people: they get an answer without it
             log.warning("the fleet could not be looked at: %s", error)
         return None
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Objects:
-    """Objects in the bucket, for what is too large for a row of a table. The client is made when it is needed."""
+    """Objects in the bucket, for what is too large for a row of a table. The client is made at its first use."""
 
     def __init__(self, client: "Callable[[], S3Client]", bucket: str) -> None:
         self._client = client

@@ -24,7 +24,7 @@ UNCUT = "0"
 """The one partition of the index of packages with uncut tasks."""
 
 KEY_BYTES = 1000
-"""A sort key has 1,024 bytes at most; a longer key is addressed by its hash."""
+"""An event with a longer key is stored under the key's hash, since a sort key has 1,024 bytes at most."""
 
 INBOX_BYTES = 1_000_000
 """About how many bytes of events one fold reads."""
@@ -37,8 +37,9 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     """Make the row of a head, with what the sparse indexes need.
 
     `due` names a shard of the registry; `due_at` is rounded up to whole steps, so that a busy package changes its
-    place there once a step at most. `uncut` is there only while tasks are in no chunk. `unsettled` is there until the
-    package is settled, and its figures until it has ended: so its index is written only three times in its life.
+    place there once a step at most. The row has `uncut` only while tasks are in no chunk. It has `unsettled`
+    until the package is settled, and the package's figures until it has ended. These change rarely, so the index
+    of unsettled packages is written only three times for each package.
     """
     started_at = round(head.started_at, 6)
     row: Row = {
@@ -62,7 +63,7 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
 
 
 def read_running(found: Iterable[Row]) -> Running:
-    """Count what runs from rows of the index of unsettled packages: only running ones have figures."""
+    """Count what runs, from rows of the index of unsettled packages. Only rows of running ones have figures."""
     running = [row for row in found if "tasks" in row]
     sums = (sum(int(row.get(name, 0)) for row in running) for name in RUNNING_FIGURES)
     return Running(len(running), *sums)
@@ -96,7 +97,7 @@ def event_key(package_id: str, key: str) -> tuple[str, str]:
 
 
 def event_row(package_id: str, key: str, event: Event, at: int) -> Row:
-    """Make the row of an event; `at` puts the inbox in order."""
+    """Make the row of an event; the inbox is in the order of `at`."""
     pk, sk = event_key(package_id, key)
     return {"pk": pk, "sk": sk, "event": pack(event), "at": at, "key": None if sk == EVENT + key else key}
 

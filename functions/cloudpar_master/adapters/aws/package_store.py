@@ -43,7 +43,7 @@ SKEW_S = 300.0
 """Seconds by which clocks may differ. That is far less than the day after which a package id may be used again."""
 
 CONFLICT_S = 0.01
-"""About how many seconds a transaction on a head lasts."""
+"""The longest wait, in seconds, for another process's write to the same head: about as long as a transaction lasts."""
 
 ROW_BYTES = 395_000
 """A larger event is refused: DynamoDB takes rows of at most 400 KB."""
@@ -52,16 +52,16 @@ DAY_S = 86_400
 
 
 class DynamoPackageStore(PackageStore):
-    """Packages in one table; what a package has lies under its id.
+    """Packages in one table. The id of a package is the partition key of all its rows.
 
-    Each row has a day after which AWS may remove it, long after its package is forgotten. So what a crash leaves does
-    not stay.
+    Each row names a day after which AWS may remove it, long after the package is deleted. Therefore rows that a crash
+    leaves behind do not stay.
 
     Args:
         table: The packages' table.
         objects: Where large result pages go.
-        clock: Tells that day.
-        ids: Names writers, so that the store knows its own save when botocore sent it twice.
+        clock: Tells the time, from which this day is computed.
+        ids: Makes a name for each save, so that the store recognizes its own save if botocore has sent it twice.
         kept_s: Seconds after which nothing of a package is needed any more.
         due_step_s: As DUE_STEP_S.
         skew_s: As SKEW_S.
@@ -93,7 +93,7 @@ class DynamoPackageStore(PackageStore):
             row = self._table.get(spec.package_id, SPEC)
             if row is not None:
                 return read_spec(row)
-        raise errors.busy(f"package {spec.package_id}")  # an earlier package of this id is being forgotten
+        raise errors.busy(f"package {spec.package_id}")  # an earlier package of this id is being deleted
 
     def spec(self, package_id: str) -> Spec | None:
         if package_id in self._cache:
@@ -131,7 +131,7 @@ class DynamoPackageStore(PackageStore):
         return [read_head(rows[key]) for key in keys if key in rows]
 
     def open(self, package_id: str, limit: int) -> Opened | None:
-        """See the port. Of a very long inbox it brings the oldest events among the first megabyte."""
+        """See the port. If the inbox has over a megabyte, only the first megabyte by key counts."""
         between = {"pk": package_id, "head": HEAD, "last": LAST_EVENT}
         rows = self._table.query("pk = :pk AND sk BETWEEN :head AND :last", between)
         first = next(rows, None)
@@ -162,12 +162,12 @@ class DynamoPackageStore(PackageStore):
                 else:
                     refused = self._table.write(change, patient=False)
             except errors.Conflict:
-                # Another process is writing this head. A long wait would only find that it won: look at once.
+                # Another process is writing this head and will probably win, so a long wait is useless: look at once.
                 refused = Refused(self._table.get(head.package_id, HEAD))
                 if refused.row is not None and refused.row["version"] == before:
                     continue
-            # A save that took effect and was sent again finds its own version stored. Taken for a lost race, its events
-            # would be folded again, and its effects would wait for another process.
+            # If botocore repeats a save that took effect, AWS refuses it, since the version is stored already. If this
+            # counted as a lost race, the events would be folded again, and the effects would wait for another process.
             won = refused is None or (refused.row is not None and refused.row.get("writer") == writer)
             if not won and "object" in page:
                 self._objects.delete(page["object"])
@@ -193,15 +193,15 @@ class DynamoPackageStore(PackageStore):
             self._table.write(put(row, MISSING))
 
     def _arrival(self) -> int:
-        """Return this machine's time in microseconds, never twice the same. It only puts an inbox in order."""
+        """Return this machine's time in microseconds, never the same twice. It decides only the order of an inbox."""
         self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
         return self._arrivals
 
     def _own(self, package_id: str, found: list[Row]) -> list[Row]:
-        """Drop and delete the events that are left of an earlier package of this id.
+        """Delete the events that are left of an earlier package of this id. Returns the others.
 
-        Only the process that created the package knows when that was. An event that may be of this package, since
-        clocks differ, stays: otherwise results could be lost.
+        Only the process that created the package knows the time of the creation. Since clocks differ, an event from
+        shortly before this time may be of this package. It stays: otherwise results could be lost.
         """
         born = self._born.get(package_id, 0) - self._skew_us
         left = [row for row in found if row["at"] < born]
@@ -232,7 +232,7 @@ class DynamoPackageStore(PackageStore):
         return [row["pk"] for row in self._table.query("uncut = :all", {"all": UNCUT}, index="uncut", limit=limit)]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        """See the port. For all accounts it reads the whole index, which only an operator asks for."""
+        """See the port. For all accounts, which only an operator lists, it reads the whole index."""
         if account_id is None:
             every = self._table.scan("account")
             found = heapq.nlargest(limit, every, key=lambda row: row["started_at"])
@@ -253,7 +253,7 @@ class DynamoPackageStore(PackageStore):
         return self._table.query("unsettled = :id", {"id": account_id}, index="unsettled")
 
     def _heads(self, found: Iterable[Row]) -> list[Head]:
-        """Read the heads of rows of an index, in the same order: the rows may be a little old."""
+        """Read the heads of the packages in these rows of an index, in the same order: the rows may be a little old."""
         return self.heads([row["pk"] for row in found])
 
     def delete_pages(self, package_id: str) -> None:
@@ -265,7 +265,7 @@ class DynamoPackageStore(PackageStore):
             self._table.write(put(self._dated(spec_row(freed)), THERE))
 
     def forget(self, package_id: str) -> None:
-        """See the port. The head goes last: after a crash in between, the timer finds it and forgets the rest."""
+        """See the port. The head is deleted last: after a crash in between, the timer finds it and deletes the rest."""
         self._cache.pop(package_id, None)
         self._delete_all(package_id, "pk = :pk", {})
         self._table.delete([(package_id, HEAD)])

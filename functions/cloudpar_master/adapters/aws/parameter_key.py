@@ -10,20 +10,21 @@ from cloudpar_protocol.seals import KEY_BYTES
 
 
 class ParameterClient(Protocol):
-    """The calls of Systems Manager that are used."""
+    """The calls of Systems Manager that this module makes."""
 
     def get_parameter(self, *, Name: str, WithDecryption: bool) -> Any:  # noqa: N803 - AWS's names of parameters
         """Read a parameter."""
 
     def put_parameter(self, *, Name: str, Value: str, Type: Any, Description: str) -> Any:  # noqa: N803 - AWS's names of parameters
-        """Write a parameter that does not exist."""
+        """Create a parameter. The call fails if it exists."""
 
 
 class ParameterKey:
     """The key that encrypts the accounts' keys: a SecureString parameter, made by the first function that needs it.
 
-    A standard parameter that AWS's own key encrypts costs nothing, unlike a secret or a customer's key. The key is in
-    no template and in no table. A function that may not make it waits until another one has made it.
+    A standard parameter that AWS's own key encrypts costs nothing; a secret or a customer's key would cost money. The
+    key is in no template and in no table. A function that may not make it refuses requests until another function has
+    made it.
     """
 
     def __init__(self, client: Callable[[], ParameterClient], name: str) -> None:
@@ -34,7 +35,7 @@ class ParameterKey:
         """Return the key.
 
         Raises:
-            Unavailable: It is not there yet, and this function may not make it.
+            Unavailable: The key does not exist yet, and this function may not make it.
         """
         found = self._read()
         if found is None:

@@ -1,6 +1,6 @@
 """How result pages are stored in the package's table: under r#<version>, so that a query reads them in order.
 
-A large page is an object in the bucket, and its row names it: a table charges by the kilobyte.
+A large page is an object in the bucket, and its row names the object, because a table charges by the kilobyte.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ from .rows import Row
 
 PAGE = "r#"
 ROW_BYTES = 16_000
-"""A page of more bytes is cheaper as an object, although that is another call."""
+"""A page of more bytes is cheaper as an object, although storing it takes another call."""
 
 OBJECT_ROOM = 64_000
 """When pages are read, an object counts as at least this many bytes, because fetching it is a call."""
@@ -29,10 +29,11 @@ def key(version: int) -> str:
 
 
 def page_row(package_id: str, version: int, results: Sequence[TaskResult], writer: str) -> tuple[Row, bytes | None]:
-    """Make the row of a page, and the content of the object that it names (None: it names none).
+    """Make the row of a page, and the content of its object; None if it names none.
 
-    The loser of the race for a version also writes an object. Without the writer in its name, it would overwrite the
-    winner's. Objects are deleted with the package's uploaded results, when the package's storage is freed.
+    A process that loses the race for a version has also written an object. Without the writer in the object's name, it
+    would overwrite the winner's object. Objects are deleted with the package's uploaded results, when its
+    storage is freed.
     """
     body = pack(results)
     row: Row = {"pk": package_id, "sk": key(version)}

@@ -17,7 +17,7 @@ MISSING, THERE = "attribute_not_exists(pk)", "attribute_exists(pk)"
 
 
 class Refused(NamedTuple):
-    """A condition did not hold. `row` is what is stored (None: there is no such row)."""
+    """A write whose condition did not hold. `row` is the stored row; None if it does not exist."""
 
     row: Row | None
 
@@ -32,20 +32,20 @@ class Change(NamedTuple):
 
 
 def put(row: Mapping[str, Any], condition: str = "", **values: Any) -> Change:
-    """Replace a row, if the condition holds for what is stored; its values are named :name."""
+    """Make a change that replaces a row if the condition holds for it. `:name` stands for a value."""
     return Change(row, condition, values)
 
 
 def update(key: tuple[str, str], expression: str, condition: str, **values: Any) -> Change:
-    """Change attributes of a row if the condition holds for it. #name stands for a name that is a word of AWS's."""
+    """Make a change of a row's attributes if the condition holds for it. `#name` is for a reserved word."""
     return Change({"pk": key[0], "sk": key[1]}, condition, values, expression)
 
 
 class Table:
-    """One table, whose rows have the keys pk and sk. What AWS leaves undone is tried again, a bounded number of times.
+    """One table, whose rows have the keys pk and sk. A method repeats what AWS leaves undone, within bounds.
 
     Raises:
-        Unavailable: Every method, if AWS never did it; the same call may be made again.
+        Unavailable: AWS still leaves something undone after the last attempt. The caller may try again.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
@@ -78,7 +78,10 @@ class Table:
 
     def query(self, condition: str, values: Mapping[str, Any], *, index: str | None = None, keys_only: bool = False,
               limit: int | None = None, descending: bool = False) -> Iterator[Row]:  # fmt: skip
-        """Yield rows by key, in order, read as the caller iterates. A table is read as last written; an index lags."""
+        """Yield the rows of these keys, in order, and read them as the caller iterates.
+
+        A table is read as last written; an index may lag.
+        """
         options: dict[str, Any] = {
             "TableName": self._name,
             "KeyConditionExpression": condition,
@@ -107,7 +110,7 @@ class Table:
             options["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
 
     def write(self, change: Change, *, patient: bool = True) -> Refused | None:
-        """Make one conditional write; None: it is done.
+        """Make one conditional write. Returns None if it is done.
 
         Raises:
             Conflict: A transaction is writing the row, and the caller is not `patient`.
@@ -130,7 +133,7 @@ class Table:
         raise errors.busy(self._name)
 
     def transact(self, changes: Sequence[Change], *, patient: bool = True) -> list[Refused | None] | None:
-        """Make all changes or none. None: they are done; otherwise each refusal, in the place of its change.
+        """Make all changes or none. Returns None if they are done, otherwise each refusal in the place of its change.
 
         Raises:
             Conflict: Another process is writing one of the rows, and the caller is not `patient`.
@@ -189,5 +192,5 @@ def _row(answer: Mapping[str, Any]) -> Row | None:
 
 
 def _named(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Name values as expressions do."""
+    """Convert values, and name them as expressions do: with a colon."""
     return rows.encode({f":{name}": value for name, value in values.items()})

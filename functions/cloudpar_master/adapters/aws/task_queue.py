@@ -19,8 +19,8 @@ ATTEMPT_CHARS = 110
 """A longer attempt id is hashed: SQS takes 128 characters at most, and FifoQueue adds a number."""
 
 EXPRESS, DEAD, MAIN = "express#", "dead#", ""
-"""How the receipts of each queue start. Without that, a message would be deleted from the wrong queue, and surface
-again. SQS's own receipts contain no #."""
+"""The prefix that tells from which queue a receipt is. Without it, the master would delete a message from the wrong
+queue, and the message would surface again. SQS's own receipts contain no #."""
 
 MAIN_FIRST: Final = 4
 """One attempt in this many looks into the main queue first. Otherwise the workers would get no chunks of a long
@@ -47,8 +47,8 @@ class SqsTaskQueue(TaskQueue):
         url: The main queue.
         dead_letter_url: The dead letters.
         clock: Tells how long messages have waited.
-        express_url: The express queue. "": there is none (the functions' code may be deployed some seconds before their
-            environment), and all chunks go by the main queue.
+        express_url: The express queue. If it is empty, all chunks go through the main queue: a deployment may update
+            the code of a function some seconds before its environment.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SqsTaskQueue(TaskQueue):
         self._client = client
         self._main = FifoQueue(client, url, clock)
         self._express = FifoQueue(client, express_url, clock) if express_url else None
-        # In the order of sending: if a process dies between the queues, the first chunks of packages are on their way.
+        # In the order of sending: if a process dies between the queues, it has sent the first chunks of packages.
         self._queues = {} if self._express is None else {EXPRESS: self._express}
         self._queues |= {MAIN: self._main, DEAD: FifoQueue(client, dead_letter_url, clock)}
         self._dead_letter_url = dead_letter_url
@@ -111,12 +111,12 @@ class SqsTaskQueue(TaskQueue):
                 break
         if failures and not messages:
             raise failures[0]
-        for hidden in failures:  # the messages are leased already: the worker has to get them
+        for hidden in failures:  # some messages are received and hidden: the worker has to get them
             log.warning("one of the two task queues could not be read: %r", hidden)
         return messages
 
     def _in_order(self, attempt_id: str, *, busy: bool, express: bool) -> list[tuple[str, FifoQueue]]:
-        """The queues that an attempt looks into, with the prefixes of their receipts."""
+        """Return the queues that an attempt looks into, in order, with the prefixes of their receipts."""
         if self._express is None:
             return [(MAIN, self._main)]
         queues = [(EXPRESS, self._express)] if express else []

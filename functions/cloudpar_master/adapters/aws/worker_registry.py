@@ -31,8 +31,8 @@ class DynamoWorkerRegistry(WorkerRegistry):
 
     Args:
         table: Where the rows are.
-        clock: For what this instance remembers.
-        kept_s: How long a row is kept after its worker was last heard of.
+        clock: Tells when the rows that this instance has read are too old.
+        kept_s: Seconds for which a row is kept after the last request of its worker.
     """
 
     def __init__(self, table: Table, clock: Clock, kept_s: float) -> None:

@@ -44,9 +44,9 @@ class FileBlobStore(BlobStore):
         base: Called for each link. It returns the URL before the server's path `/blobs`, empty for a relative link, or
             `FILES` for a link to the file itself.
         secret: Signs links.
-        clock: Ends links.
+        clock: Tells when links expire.
         code_in_use: Returns the keys of the task code that packages need.
-        code_bytes: Bytes of other task code to keep.
+        code_bytes: As KEPT_BYTES of code_blobs.py.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class FileBlobStore(BlobStore):
         return link
 
     def part_links(self, *_: object) -> None:
-        """See the port. On one machine parts are no faster, and an upload that breaks off loses little."""
+        """See the port. This store takes no parts: on one machine they save no time, and a lost upload costs little."""
 
     def get_link(self, key: str) -> Link:
         return self._link("GET", key, {})
@@ -105,7 +105,7 @@ class FileBlobStore(BlobStore):
     def delete(self, key: str) -> None:
         self._remover.remove(self._path(key).with_suffix("") if key.endswith("/") else self._path(key))
 
-    # the other end of the links
+    # for the server, which answers the links
 
     def check(self, method: str, key: str, query: dict[str, str]) -> None:
         """Check that this store has signed a request.
@@ -126,7 +126,7 @@ class FileBlobStore(BlobStore):
         Raises:
             BadRequest, TooLarge: The upload is not what the link was made for.
             IdempotencyConflict: Another blob is stored under the key.
-            OSError: It cannot be written, such as on a full disk.
+            OSError: The blob cannot be written, for example because the disk is full.
         """
         path, size, crc32 = self._path(key), 0, 0
         expected = int(query["size"])
@@ -165,9 +165,9 @@ class FileBlobStore(BlobStore):
             raise NotFound("this blob was deleted, or never uploaded") from None
 
     def sweep(self, unused_s: float) -> Iterator[None]:
-        """Remove blobs that were not used for this long: uploads whose package never came. Yields between the files.
+        """Remove blobs that were not used for this long: uploads whose package never started. Yields after each file.
 
-        A step looks at a file and removes it at once, so that no `exists` comes in between.
+        Each step checks a file and removes it, so that no call of `exists` comes in between.
         """
         self._code.trim()
         before = self._clock.now() - unused_s
@@ -189,7 +189,7 @@ class FileBlobStore(BlobStore):
         return Link(method=method, url=f"{base}/blobs/{quote(key)}?{urlencode(query)}")
 
     def _sign(self, method: str, key: str, query: dict[str, str]) -> str:
-        # Quoted: otherwise a line break within one part could make it pass for two parts.
+        # Quoted, so that different requests have different texts: otherwise a key could contain the `?` that ends it.
         text = f"{method} {quote(key)}?{urlencode(sorted(query.items()))}"
         return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
 
@@ -198,9 +198,9 @@ class FileBlobStore(BlobStore):
 
 
 def _file_name(name: str) -> str:
-    """Make a file name, another one for every name: never empty, too long, or with a dot.
+    """Make a file name that is never empty, never too long, and without a dot. It is different for each name.
 
-    No quoted name contains a plus sign.
+    A plus sign marks a hash or an empty name, since no quoted name contains one.
     """
     quoted = quote(name, safe="").replace(".", "%2E")
     if len(quoted) > LARGEST_NAME_BYTES:

@@ -28,8 +28,8 @@ class CodeBlobs:
     """The files of task code in one folder.
 
     Args:
-        folder: Where they are. The time of a file is that of its last use.
-        clock: Ends promises.
+        folder: Where they are. A file's modification time is the time of its last use.
+        clock: Tells when promises expire.
         needed: Finds the blobs of packages that may still hand out tasks.
         kept_bytes: As KEPT_BYTES.
     """
@@ -46,7 +46,8 @@ class CodeBlobs:
         self._promises: defaultdict[Path, deque[float]] = defaultdict(lambda: deque(maxlen=PROMISES))
         for path, used_at, size in self._files():
             self._bytes += size
-            self._promises[path].append(used_at + PROMISED_S)  # the only trace of what an earlier master promised
+            # Promises are not stored. An earlier master that made one has updated the file's time.
+            self._promises[path].append(used_at + PROMISED_S)
 
     def promise(self, path: Path) -> None:
         """Note that a client is going to start a package with this code."""
@@ -55,13 +56,13 @@ class CodeBlobs:
         self._promises[path].append(self._clock.now() + PROMISED_S)
 
     def announce(self, path: Path) -> None:
-        """Note that a client is going to write this code itself, and then to start a package with it."""
+        """Note that a client is going to write the file itself, and then to start a package with it."""
         self.promise(path)
         self._uncounted.add(path)
 
     def keep_promise(self, path: Path) -> None:
         """Note that a package with this code is stored. From now on the package says how long the code is needed."""
-        if path in self._uncounted:  # the client has not told this master that the file is complete
+        if path in self._uncounted:  # the client wrote the file, so its size is not counted yet
             self._uncounted.remove(path)
             with suppress(FileNotFoundError):
                 self.added(path.stat().st_size)
@@ -72,7 +73,7 @@ class CodeBlobs:
             del self._promises[path]
 
     def added(self, size: int) -> None:
-        """Count a blob that was uploaded, by its size."""
+        """Add the size of an uploaded blob to the total."""
         self._bytes += size
         self.trim()
 

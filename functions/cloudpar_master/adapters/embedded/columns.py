@@ -1,7 +1,7 @@
 """Columns and indexes that were added to the tables since a database was made.
 
-A column that earlier rows can have by its default needs neither a format of its own nor a step in migrations.py: an
-earlier release names the columns that it writes, and does not see the others.
+A new column needs neither a new format nor a step in migrations.py if its default is right for existing rows. Earlier
+releases ignore the column if their statements for this table name the columns that they write.
 """
 
 import sqlite3
@@ -9,10 +9,10 @@ from contextlib import closing
 
 
 def add_missing(connection: sqlite3.Connection, schema: str) -> None:
-    """Add the columns that a database lacks, and drop the indexes that are others in the schema.
+    """Add the columns that a database lacks, and drop the indexes that the schema defines differently.
 
-    The schema's own statements make these indexes again. A process that dies in here has added some columns, and the
-    next start adds the rest.
+    The caller runs the schema afterwards, which makes these indexes again. If the process dies in between, the next
+    start adds the rest.
 
     Args:
         connection: In autocommit mode.
@@ -35,6 +35,6 @@ def add_missing(connection: sqlite3.Connection, schema: str) -> None:
 
 
 def _statements(connection: sqlite3.Connection, kind: str) -> list[tuple[str, str]]:
-    """The tables or indexes that statements made, by name. SQLite makes others itself, without a statement."""
+    """Return the name and the statement of each table or index, without those that SQLite made itself."""
     select = "SELECT name, sql FROM sqlite_master WHERE type = ? AND sql IS NOT NULL"
     return connection.execute(select, (kind,)).fetchall()

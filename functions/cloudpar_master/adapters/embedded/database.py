@@ -58,8 +58,8 @@ CREATE INDEX IF NOT EXISTS attempts_id ON attempts (attempt_id);
 class Database:
     """One SQLite connection. Every port call is one transaction, durable when it returns.
 
-    A killed process loses nothing that was committed, since the kernel has the pages by then. Only a power cut may lose
-    the last seconds (synchronous = NORMAL).
+    A killed process loses nothing that was committed, since the kernel has the written pages then. Only a power cut
+    may lose the last seconds (synchronous = NORMAL).
     """
 
     def __init__(self, path: Path) -> None:
@@ -93,7 +93,8 @@ class Database:
             yield
             self.execute("COMMIT")
         finally:
-            if self._connection.in_transaction:  # a full disk may have ended it already, or have stopped its commit
+            # After an error SQLite may have rolled the transaction back itself; after a failed commit it is still open.
+            if self._connection.in_transaction:
                 self.execute("ROLLBACK")
 
     def close(self) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 class FileRemover:
-    """Removes files and folders in a thread: many large files would block the thread that answers requests.
+    """Removes files and folders in its own thread: removing large ones would block the thread that answers requests.
 
     A file is moved aside at once, so that no reader finds it any more.
 
     Args:
-        folder: Where files are moved, on the same file system. What a crash left there is removed first.
+        folder: Where files are moved, on the same file system. The constructor removes what a crash left there.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +43,7 @@ class FileRemover:
             self.remove_next()
 
     def remove_next(self) -> None:
-        """Remove what was moved aside first; wait until there is something."""
+        """Remove the file or folder that was moved aside first. If there is none, wait for one."""
         path = self._moved.get()
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

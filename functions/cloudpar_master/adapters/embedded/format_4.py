@@ -1,6 +1,7 @@
 """Converts the database of 0.1.0 to that of 0.2.0.
 
-Stored bytes are read and written as plain dictionaries, never by today's classes: those change, and this must not.
+Stored bytes are read and written as plain dictionaries, never with the current classes: these will change, but this
+conversion must not.
 """
 
 import sqlite3
@@ -18,10 +19,11 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def convert(connection: sqlite3.Connection) -> None:
-    """Convert all of it, within the caller's transaction.
+    """Convert the whole database, within the caller's transaction.
 
-    Heads name their last result page by its version alone, and the pages that lost a race are gone. Accounts know a
-    package by its id and the time of its start. A package's row has columns that limits of an account are read from.
+    In 0.2.0 a head names its last result page by the version alone, and pages that lost a race are not stored. Slices
+    and settlements name a package by its id and the time of its start. A package's row has columns from which the
+    master checks the limits of an account.
     """
     connection.execute("ALTER TABLE pages RENAME TO old_pages")
     connection.execute(
@@ -53,7 +55,7 @@ def _convert_package(connection: sqlite3.Connection, package_id: str) -> None:
     )
     billing_id = f"{package_id}@{round(head['started_at'] * 1000)}"
     connection.execute("UPDATE slices SET package_id = ? WHERE package_id = ?", (billing_id, package_id))
-    # An older settlement is that of an earlier package with the same id, which is forgotten.
+    # An older settlement is that of an earlier package with the same id, which was deleted.
     connection.execute(
         "UPDATE settlements SET package_id = ? WHERE package_id = ? AND at >= ?",
         (billing_id, package_id, head["started_at"]),

@@ -1,6 +1,7 @@
 """Converts the database of 0.2.0 to that of 0.3.0.
 
-Stored bytes are read and written as plain dictionaries, never by today's classes: those change, and this must not.
+Stored bytes are read and written as plain dictionaries, never with the current classes: these will change, but this
+conversion must not.
 """
 
 import sqlite3
@@ -19,10 +20,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def convert(connection: sqlite3.Connection) -> None:
-    """Convert all of it, within the caller's transaction.
+    """Convert the whole database, within the caller's transaction.
 
-    Packages take turns, and go only to workers that can run them. So a head names the Python that its tasks need, and a
-    message the account, the package and the Python that it is for.
+    In 0.3.0 packages take turns, and a chunk goes only to a worker that can run it. Therefore a head names the version
+    of Python that its tasks need, and a message names its account, its package and this version.
     """
     for column in COLUMNS:
         connection.execute(f"ALTER TABLE messages ADD COLUMN {column}")

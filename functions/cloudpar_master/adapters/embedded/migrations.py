@@ -1,4 +1,4 @@
-"""Converts the database of an earlier release to today's format: all of it in one transaction, or nothing."""
+"""Converts the database of an earlier release to today's format, in one transaction."""
 
 import logging
 import sqlite3
@@ -76,7 +76,7 @@ def _steps(found: int) -> list[Step]:
 
 
 def _keep(connection: sqlite3.Connection, kept: Path) -> None:
-    """Copy the database as it is. The copy gets its name only when it is whole."""
+    """Copy the database as it is. The copy gets its name only when it is complete."""
     partial = kept.with_name(f"{kept.name}.partial")
     partial.unlink(missing_ok=True)
     connection.execute("VACUUM INTO ?", (str(partial),))
@@ -84,4 +84,4 @@ def _keep(connection: sqlite3.Connection, kept: Path) -> None:
 
 
 STEPS: dict[int, tuple[int, Step]] = {0: (4, format_4.convert), 4: (5, format_5.convert)}
-"""Each step with the format that it makes, by the format that it reads."""
+"""For each earlier format, the format to which a step converts it, and this step."""

@@ -167,7 +167,7 @@ class SqlitePackageStore(PackageStore):
         return [stored.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
 
     def running(self, account_id: str) -> Running:
-        """See the port. An index alone answers it."""
+        """See the port. The query reads only an index."""
         sums = ", ".join(f"coalesce(sum({name}), 0)" for name in RUNNING_FIGURES)
         select = f"SELECT count(*), {sums} FROM packages WHERE account_id = ? AND unsettled AND running = 1"
         return Running(*self._db.execute(select, (account_id,)).fetchone())
@@ -193,7 +193,7 @@ class SqlitePackageStore(PackageStore):
 
 
 def code_in_use(database: Database) -> set[str]:
-    """Return the blob keys of the task code of running packages: of an ended one no task is handed out."""
+    """Return the blob keys of the task code of running packages. An ended package hands out no tasks."""
     select = "SELECT spec FROM packages JOIN specs USING (package_id) WHERE unsettled AND running"
     codes = [_specs.decode(spec).start.code for (spec,) in database.execute(select)]
     return {code.blob.key for code in codes if code.blob is not None}

@@ -8,9 +8,9 @@ class SecretMark:
         self._db = database
 
     def fits(self, mark: bytes | None) -> bool:
-        """Whether the secret of this mark decrypts every stored key; None: there is no secret.
+        """Whether the secret with this mark decrypts every stored key. A `mark` of None means that there is no secret.
 
-        A database without a mark accepts any secret, but not a missing one.
+        If the database has keys but no mark, every secret counts as the right one.
         """
         if self._db.execute("SELECT 1 FROM account_keys LIMIT 1").fetchone() is None:
             return True

@@ -10,7 +10,7 @@ MEMORY_S = 300.0
 """Seconds for which a group name deduplicates and an attempt can be repeated."""
 
 COUNTED = 1_000
-"""Counting stops here: no caller needs to know how many more wait."""
+"""`waiting` stops counting at this number of messages: no caller needs to know how many more wait."""
 
 
 _TURN = Line._fields[1:]
@@ -30,7 +30,8 @@ WITH RECURSIVE lines ({_LINE}, python) AS (
 )
 SELECT {_LINE}, python FROM lines
 """
-"""The oldest waiting message of each package: one look at an index for each, however many messages wait."""
+"""Selects the oldest waiting message of each package. It looks into an index once for each package, however many
+messages wait."""
 
 _INSERT = (
     f"INSERT INTO messages (state, body, visible_at, python, {', '.join(_TURN)})"
@@ -39,10 +40,10 @@ _INSERT = (
 
 
 class SqliteTaskQueue(TaskQueue):
-    """The queue as a table. Packages take turns; a group has one message, so within a package the oldest is next.
+    """The queue as a table. Packages take turns. Within a package the oldest waiting message is next.
 
-    A message waits, is hidden (a worker has it), or is dead. `visible_at` is since when it waits, or until when it is
-    hidden. An index over the hidden messages finds those that surface, so that no call reads all messages.
+    A message waits, is hidden (a worker has it), or is dead. `visible_at` is the time since which it waits, or until
+    which it is hidden. An index over the hidden messages finds those that surface, so that no call reads all messages.
 
     `sent` is called with what the messages of each `send` need of a worker.
     """
@@ -92,8 +93,8 @@ class SqliteTaskQueue(TaskQueue):
         now = self._clock.now()
         with self._db.transaction():
             self._surface(now)
-            # A retrieval whose answer was lost is repeated: other chunks would leave the first ones hidden until their
-            # lease ends.
+            # A worker repeats a retrieval whose answer was lost. If it got other chunks then, the first ones would stay
+            # hidden until their lease ends.
             before = self._repeat(attempt_id, now)
             if before:
                 self._hide([message.receipt for message in before], now + visibility_s)
@@ -146,7 +147,7 @@ class SqliteTaskQueue(TaskQueue):
             self._db.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """See the port. A message that surfaced and was not handed out again goes back to its holder."""
+        """See the port. If a message has surfaced and was not handed out again, its last holder has it back."""
         with self._db.transaction():
             self._hide(receipts, self._clock.now() + visibility_s)
 
@@ -162,7 +163,7 @@ class SqliteTaskQueue(TaskQueue):
         return any(line.package not in besides and fit.takes(line.package, python) for line, python in self._lines())
 
     def express_waits(self) -> bool:
-        """See the port. This queue chooses, and busy workers peek."""
+        """See the port. Always False: this queue can choose, so busy workers peek instead."""
         return False
 
     def dead(self, limit: int) -> list[Message]:

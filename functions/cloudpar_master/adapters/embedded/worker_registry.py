@@ -28,7 +28,7 @@ class MemoryWorkerRegistry(WorkerRegistry):
             self._workers[worker.worker_id] = worker
 
     def beat(self, worker_id: str, now: float) -> None:
-        """See the port. An unknown worker is one from before a restart: it may have any Python and any module."""
+        """See the port. An unknown worker reported to an earlier process. It may have any Python and any module."""
         if worker_id in self._left:
             return
         known = self._workers.get(worker_id, WorkerRecord(worker_id, now, executors=0))
