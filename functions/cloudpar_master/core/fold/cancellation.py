@@ -1,4 +1,4 @@
-"""Tasks that are cancelled one by one, and tasks that ended without a result and may still run."""
+"""Cancels some tasks of a package, and charges the time of unwanted tasks that still run."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from .draft import Draft
 
 
 def cancel(draft: Draft, event: CancelAsked) -> None:
-    """Cancel some tasks, or all that no worker has. A task that has a result keeps it."""
+    """Cancel some tasks, or all tasks that no worker has. A task that has a result keeps it."""
     head, tasks = draft.head, draft.head.tasks
     if head.life.ended:
         return
@@ -31,7 +31,8 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
     at_workers = [(each.start, each.end) for each in out.taken]
     if at_workers:
         tasks.stopping = ranges.union(tasks.stopping, at_workers)
-        # A worker hears of it with its next beat, and stops. Settled before it can report, its time would be free.
+        # A worker learns of this from the reply to its next beat, and stops the tasks. If the package were settled
+        # before the worker can report their time, that time would not be charged.
         head.life.settle_at = head.now + 2 * draft.policy.lease_s
     _count(head, at_workers + queued)
 
@@ -55,10 +56,10 @@ def drain(draft: Draft) -> None:
 
 
 def charge_stopped(head: Head, event: Published, results: Sequence[TaskResult]) -> None:
-    """Charge tasks that were stopped without a result for the time they used, each once."""
+    """Charge the time of tasks that were stopped without a result, once for each task."""
     stopping = head.tasks.stopping
-    # A task leaves `stopping` with its charge, so a repeated publication finds nothing to charge. The dictionary does
-    # the same for a publication that names a task twice.
+    # A task leaves `stopping` when it is charged, so a repeated publication finds nothing to charge. If a publication
+    # names a task twice, the dictionary keeps one of the times.
     once = {each.index: each.duration_us for each in results if ranges.contains(stopping, each.index)}
     if once:
         head.quota.used_us = quota.add_us(head.quota.used_us, sum(once.values()))
@@ -70,8 +71,8 @@ def charge_stopped(head: Head, event: Published, results: Sequence[TaskResult]) 
 def stopped(head: Head, numbers: Sequence[Range]) -> None:
     """Take tasks that do not run any more out of `stopping`, so that the package need not wait for them.
 
-    Tasks from the middle of ranges leave more ranges. If the head has no room for some, they are dropped: their time is
-    not charged.
+    Taking tasks out of the middle of a range leaves two ranges. If the head has no room for more ranges, the last ones
+    are dropped, and the time of their tasks is not charged.
     """
     tasks = head.tasks
     left = ranges.subtract(tasks.stopping, numbers)

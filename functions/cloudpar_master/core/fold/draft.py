@@ -1,4 +1,4 @@
-"""The work of one fold."""
+"""What one fold works on."""
 
 from msgspec import Struct
 
@@ -13,7 +13,8 @@ class Draft(Struct):
     Attributes:
         head: A copy of the head that was loaded.
         policy: Figures of the deployment.
-        results: What was committed so far; saved as a page with the head, or not at all.
+        results: The results that were committed so far. They are saved in one page together with the head, or not at
+            all.
     """
 
     head: Head
@@ -25,6 +26,7 @@ def draft_of(head: Head, policy: Policy, now: float) -> Draft:
     """Make a draft of the next version of a head."""
     draft = Draft(head.draft(), policy)
     draft.head.version += 1
-    # Clocks of masters differ. If time could go back, a package that has expired would run again for some of them.
+    # Clocks of masters differ. If a head's time could go back, masters would disagree about whether a deadline has
+    # passed.
     draft.head.now = max(now, head.now)
     return draft

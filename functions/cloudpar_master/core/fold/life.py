@@ -21,16 +21,17 @@ DAY_S = 86400
 
 
 def end(draft: Draft, state: State, reason: str | None = None, message: str | None = None) -> None:
-    """End the package, unless it has ended: the first end is final.
+    """End the package, unless it has ended already: the first end is final.
 
-    When workers next report, they stop what still runs. They have the time of two leases to report what it used.
+    Workers learn of the end from the reply to their next request, and stop its tasks. They have twice the lease time to
+    report how long these ran.
     """
     head, life, tasks = draft.head, draft.head.life, draft.head.tasks
     if life.ended:
         return
     life.state, life.reason, life.ended_at = state, reason, head.now
     life.message = None if message is None else cut(message, MESSAGE_BYTES)
-    # At the end of the quota there is nothing left to charge, so nothing is waited for.
+    # If the quota is used up, no more time can be charged, so the package does not wait for reports of it.
     still_open = [(each.start, each.end) for each in tasks.open]
     tasks.stopping = ranges.union(tasks.stopping, still_open) if reason != "quota" else []
     tasks.open, head.quota.wanted_us = [], 0
@@ -40,8 +41,8 @@ def end(draft: Draft, state: State, reason: str | None = None, message: str | No
 def complete(draft: Draft) -> None:
     """End a package whose tasks are all done and paid for.
 
-    While it has used more than it has reserved, it waits for another slice: an ended package gets none, and the account
-    would get the excess for nothing.
+    A package that has used more than its reserve first waits for another slice. An ended package gets no slice, and
+    settling it charges the excess only as far as its account has free compute time.
     """
     head, tasks = draft.head, draft.head.tasks
     if tasks.cursor == tasks.count and not tasks.open and head.quota.used_us <= head.quota.reserved_us:
@@ -49,7 +50,11 @@ def complete(draft: Draft) -> None:
 
 
 def expire(draft: Draft) -> None:
-    """Do what time alone brings: end what runs for too long, stop waiting, and expire what no client fetches."""
+    """Do what is due by time alone.
+
+    End a package that runs for too long, stop waiting for the time of stopped tasks, and expire a package that no
+    client has acknowledged.
+    """
     head, life, tasks, policy = draft.head, draft.head.life, draft.head.tasks, draft.policy
     if tasks.done < tasks.count and head.now >= head.started_at + policy.lifetime_s:
         days = policy.lifetime_s / DAY_S
@@ -71,14 +76,20 @@ def acknowledge(draft: Draft) -> None:
 
 
 def drop_little(draft: Draft) -> None:
-    """Leave what takes little room to the removal of the tombstone: a removal of its own would cost more calls."""
+    """Make a small package a tombstone without removing its data.
+
+    The data is removed together with the tombstone, because a separate removal would cost more calls.
+    """
     head, life = draft.head, draft.head.life
     if life.unneeded and life.stored_bytes < draft.policy.kept_bytes:
         life.deleted_at = life.deleted_at or head.now
 
 
 def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
-    """Count what a worker uploaded. An upload that is not committed counts, too: it stays until the package goes."""
+    """Count what a worker uploaded.
+
+    An upload whose result is not committed counts, too, because it stays until the package is deleted.
+    """
     sizes = [result.blob.size for result in results if result.blob is not None]
     head.life.stored_bytes += sum(sizes) + BLOB_BYTES * len(sizes)
 
@@ -95,8 +106,9 @@ def set_aside(draft: Draft, unfit: Unfit | None) -> None:
 def strand(draft: Draft, message: str | None) -> None:
     """Note that no live worker can run this package.
 
-    If each lacks something, they run it nevertheless, and its errors say what they lack. If none has its Python,
-    `message` says so, and the package fails unless a worker that has it comes within `grace_s`.
+    Without a message, workers have its Python, but each lacks something else. They run the package nevertheless, and
+    its errors say what they lack. With a message, no worker has its Python. The package fails with this message unless
+    such a worker comes within `grace_s`.
     """
     life, now = draft.head.life, draft.head.now
     if message is None:

@@ -1,8 +1,8 @@
 """The open ranges of a package: how they are cut, divided, and queued again.
 
-A head has room for a fixed number of entries (head.ENTRIES). Results that come in order need none of it. Results,
-give-backs and losses from the middle of a chunk split it into more ranges. When there is no room left for these, the
-chunk is queued again as a whole, and its tasks run again. That is slower, but the head stays small.
+A head has room for a fixed number of entries (head.ENTRIES). Results that come in task order need no more entries.
+Results, give-backs and losses from the middle of a chunk split it into more ranges. If the head has no room for more
+ranges, the chunk is queued again as a whole, and its tasks run again. That is slower, but the head stays small.
 """
 
 from bisect import insort
@@ -19,14 +19,17 @@ from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Range
 
 RESERVED = 120
-"""Entries that cutting new chunks leaves free, for parts of chunks that are partly finished."""
+"""How many entries new chunks leave free. Chunks that are partly finished need them, because they split into more
+ranges."""
 
 SMALL_WINDOW = 8
-"""Chunks that may be open even when cancelled tasks take nearly all entries. With none the package would never end."""
+"""How many chunks may be open even when cancelled tasks take nearly all entries. If no chunk could be open, the package
+would never end."""
 
 HALVINGS = 24
-"""Entries beyond the bound for halving the first open range (10,000,000 tasks are halved 24 times). With them, one of
-the lost chunks always comes down to the single task that kills its workers, and the package ends."""
+"""How many entries beyond ENTRIES the halving of the first open range may use. A chunk of 10,000,000 tasks is halved 24
+times until it has one task. So even if a head is full, a lost chunk can be halved until the task that kills its workers
+is alone and fails, and the package ends."""
 
 
 class Extract(NamedTuple):
@@ -44,13 +47,13 @@ class Extract(NamedTuple):
 
 
 def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, only: bool = False) -> Extract:
-    """Divide the open ranges into what a set of tasks takes and what stays. The head is not changed.
+    """Divide the open ranges into the parts that belong to a set of tasks and the rest. The head is not changed.
 
     Args:
         head: The package.
         numbers: A sorted set of tasks.
-        heard: The generation that a worker reports about. A worker has it, so its chunks were sent.
-        only: Take from this generation only.
+        heard: The generation that a worker or the queue reports about. The report shows that its chunks were sent.
+        only: Take only ranges of this generation.
     """
     kept: list[OpenRange] = []
     taken: list[OpenRange] = []
@@ -82,17 +85,18 @@ def take(
         numbers: A sorted set of tasks.
         heard: See `extract`.
         only: See `extract`.
-        comes_back: Every range that is taken will become an entry again.
+        comes_back: Every range that is taken will become an entry again, such as a new chunk or a cancelled range.
 
     Returns:
-        What was taken. If the head has no room for what would remain of the chunks, that is nothing, and the chunks are
-        queued again.
+        The ranges that were taken. If the head has no room for the ranges that would remain of the chunks, nothing is
+        taken, and the chunks are queued again as a whole.
     """
     tasks = head.tasks
     out = extract(head, numbers, heard, only=only)
     more = len(out.kept) + (len(out.taken) if comes_back else 0) - len(tasks.open)
     if more > max(tasks.free_entries, 0):
-        # A new generation, since the queue has seen messages of the old one, and would drop a repeated one.
+        # The chunks get a new generation: the queue has seen messages of the old one, and would drop a repeated
+        # message.
         again = {"generation": head.version, "sent": False}
         tasks.open = [replace(each, **again) if each in out.touched else each for each in tasks.open]
         return []
@@ -101,23 +105,25 @@ def take(
 
 
 def queue(head: Head, start: int, end: int, losses: int = 0) -> None:
-    """Make a chunk of some tasks, to be sent."""
-    # In order: `commit` walks along the open ranges and the results together, and would skip a range out of order.
+    """Make a chunk of some tasks, which the master sends later."""
+    # The ranges stay in order: `commit` walks along the open ranges and the results together, and would skip a range
+    # that is out of order.
     insort(head.tasks.open, OpenRange(start, end, head.version, losses=losses), key=attrgetter("start"))
 
 
 def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 0) -> None:
-    """Queue tasks again as a new generation, in chunks of the current size, or larger ones if there is little room.
+    """Queue tasks again as a new generation, in chunks of the current size, or larger if the head has little room.
 
-    `losses` is how many workers were lost with them, as the worker that gives them back knows. A give-back must not
-    reset that count: otherwise a worker that gives back the task that killed another one would hide that it kills
-    workers. Only halving resets it.
+    `losses` is the number of workers that were lost with these tasks, as the worker that gives them back knows. A
+    give-back must not reset this number: otherwise a task that kills workers would stay unnoticed if other workers give
+    it back. Only halving resets it.
     """
     for left, each in zip(range(len(taken) - 1, -1, -1), taken, strict=True):
         start = each.start
         while start < each.end:
             rest = each.end - start
-            # An entry for each range that is still to come; half of the others, so that these may be cut as well.
+            # Each range that is still to come needs an entry. This range uses half of the other entries, so that the
+            # later ranges can be cut, too.
             parts = max(1, (head.tasks.free_entries - left) // 2)
             end = start + max(_chunk(head, rest, policy), -(-rest // parts))
             queue(head, start, min(end, each.end), max(losses, each.losses))
@@ -127,7 +133,7 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 
 def halve(head: Head, lost: OpenRange) -> None:
     """Queue a lost range again as two, or as it is if there is no room."""
     tasks = head.tasks
-    # For the first range only: if each could use the spare entries, the head could outgrow its bound.
+    # Only the first range may use the spare entries: if each one could, the head could outgrow its bound.
     spare = HALVINGS if lost == tasks.open[0] else 0
     tasks.open.remove(lost)
     if tasks.free_entries + spare < 2:
@@ -141,7 +147,7 @@ def halve(head: Head, lost: OpenRange) -> None:
 def refill(head: Head, policy: Policy) -> None:
     """Cut chunks from the uncut tasks until the window is full.
 
-    Without a reserve nothing is cut: each chunk in the queue is work that the account may not be able to pay for.
+    If the reserve is spent, nothing is cut: the account might be unable to pay for the work in the queue.
     """
     tasks = head.tasks
     room = ENTRIES - len(tasks.cancelled) - len(tasks.stopping) - RESERVED

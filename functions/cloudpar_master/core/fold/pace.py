@@ -10,11 +10,12 @@ from cloudpar_protocol.payloads import TaskResult
 from .draft import Draft
 
 MEASURED_TASKS = 256
-"""The mean duration forgets tasks older than about this many, so that it follows a map whose tasks grow longer."""
+"""From about how many of the last tasks the mean duration is computed. It forgets older tasks, so that it follows a map
+whose tasks become longer."""
 
 
 def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> None:
-    """Count the costs and durations of a publication. A repeated one has nothing accepted, and costs nothing."""
+    """Add the request times and the durations of a publication. A repeated one adds none: no result is accepted."""
     pace = draft.head.pace
     pace.execute_us = quota.add_us(pace.execute_us, sum(result.duration_us for result in accepted))
     pace.retrieve_us = quota.add_us(pace.retrieve_us, event.retrieve_us if accepted else 0)
@@ -28,14 +29,15 @@ def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> N
 
 
 def widen(draft: Draft, executors: int) -> None:
-    """Executors found the queue empty while this package has uncut tasks: open a chunk for each of them."""
+    """Widen the window, so that each executor that found the queue empty gets a chunk of the uncut tasks."""
     tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
     wished = max(len(tasks.open) + executors, planning.first_window(tasks.count, policy))
     pace.window = max(pace.window, min(wished, policy.largest_window))
 
 
 def _average(draft: Draft, accepted: Sequence[TaskResult]) -> None:
-    # Only what ran to its end has a duration: a task that timed out or crashed says nothing about the others.
+    # Only tasks that ran to their end count: the time of a task that timed out or crashed says nothing about the
+    # others.
     pace, timed = draft.head.pace, [each.duration_us for each in accepted if each.outcome in {"ok", "error"}]
     if timed:
         weight = min(pace.measured, max(0, MEASURED_TASKS - len(timed)))
@@ -49,6 +51,6 @@ def _count_member(draft: Draft, worker_id: str, executors: int) -> None:
     since = now - draft.policy.fleet_memory_s
     pace.fleet = {number: member for number, member in pace.fleet.items() if member.seen_at >= since}
     number = number_of(worker_id)
-    # Bounded, since a worker can publish under any number of ids, and each is an entry of the head.
+    # The fleet is bounded: a worker can publish under any number of ids, and each id would be an entry of the head.
     if number in pace.fleet or len(pace.fleet) < FLEET:
         pace.fleet[number] = Member(executors, now)

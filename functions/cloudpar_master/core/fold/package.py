@@ -3,11 +3,12 @@
     fold(head, events, now) -> (head', results)
 
 Everything that happens to a package is an event. A fold takes some of them and makes the next head, with the results
-that this head commits. What is then left to do in the outside world is read off the head (effects.pending). The fold is
-pure, so it can be tested and simulated, and after a lost race it is simply done again.
+that this head commits. `effects.pending` then computes from the head what is left to do in the outside world. The fold
+is pure, so it can be tested and simulated, and after a lost race it is simply done again.
 
-Every event may come twice, late, or after the package has ended. It changes nothing then: a commit needs its
-tasks to be in open ranges, a give-back or loss needs the generation that it names, and what ended stays ended.
+Every event may come twice, late, or after the package has ended. It does no harm then: a result is committed only if
+its task is in an open range, a give-back or a loss takes only open ranges of the generation that it names, and a
+package that has ended stays ended.
 """
 
 from collections.abc import Sequence
@@ -56,12 +57,13 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
         policy: Figures of the deployment.
     """
     draft = draft_of(head, policy, now)
-    # A lost chunk is taken last: its worker may have published before it was lost, and then nothing need run again.
+    # Losses are taken in last: the lost worker may have published results before, and these tasks need not run again.
     for event in sorted(events, key=lambda event: isinstance(event, Lost)):
         _take(draft, event)
     life.expire(draft)
     cancellation.drain(draft)
-    # After all events, since each may free quota or room; before the end is decided, since that needs nothing uncut.
+    # Chunks are cut after all events, because each event may free quota or room. They are cut before `complete`,
+    # because a package ends only if nothing is left to cut.
     open_ranges.refill(draft.head, policy)
     life.complete(draft)
     quota.ask(draft)
@@ -79,7 +81,8 @@ def _take(draft: Draft, event: Event) -> None:
         case GaveBack(ranges=numbers, unfit=unfit):
             tasks.give_back(draft, event)
             life.set_aside(draft, unfit)
-            # Also of an ended package: no worker runs these tasks, so waiting for their time would delay its settling.
+            # This holds for an ended package, too: no worker runs these tasks, so waiting for their time would delay
+            # its settling.
             cancellation.stopped(draft.head, ranges.union(numbers))
         case Lost():
             tasks.lose(draft, event)
@@ -130,12 +133,12 @@ def _publish(draft: Draft, event: Published) -> None:
         head.life.stranded_at = None  # a worker runs it, even if no master has read that in the registry since
     results = sorted(event.results, key=lambda result: result.index)
     accepted = tasks.commit(draft, [each for each in results if each.outcome != "cancelled"], event.generation)
-    # A worker stops what it thinks is not wanted. If it is wrong, the task is not cancelled but given back.
+    # A worker stops tasks that it believes are not wanted. If the head still wants such a task, it is queued again.
     stopped = {result.index for result in results if result.outcome == "cancelled"}
     tasks.take_back(draft, ranges.of(sorted(stopped)), event.generation)
     if event.closed is not None:
-        # The queue has no message for these tasks any more. If a worker closes its lease and has missed a task, the
-        # package would wait for that task until its time to live ends.
+        # The worker has closed its lease, so the queue has no message for these tasks any more. Without this line, the
+        # package would wait for a task that the worker has missed until `lifetime_s` is over.
         tasks.take_back(draft, [event.closed], event.generation)
     cancellation.charge_stopped(head, event, results)
     life.count_uploads(head, results)

@@ -22,8 +22,9 @@ def ask(draft: Draft) -> None:
 def receive(draft: Draft, event: QuotaGranted) -> None:
     """Take in the account's answer to the request for a slice."""
     head, own = draft.head, draft.head.quota
-    # The number tells repeated answers: counted twice, a slice would let this package use what others reserved. An
-    # answer of 0 does not use up its number, so a late copy of it counts only while a slice is requested.
+    # The number identifies repeated answers: if a slice counted twice, this package could use time that others have
+    # reserved. After an answer of 0 the next request has the same number, so a late copy of that answer counts only
+    # while a slice is requested.
     if head.life.ended or event.slice != own.next_slice or not (event.granted_us or own.wanted_us):
         return
     own.wanted_us = 0

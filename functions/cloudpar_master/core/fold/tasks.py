@@ -18,10 +18,11 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
     Args:
         draft: The fold.
         results: In the order of their tasks.
-        generation: Of the chunk that they come from.
+        generation: The generation of the chunk that they come from.
 
     Returns:
-        What was committed: nothing at all if the head has no room for the gaps that these results would leave.
+        The results that were committed. There are none if the head has no room for the ranges that would remain between
+        them.
     """
     head, tasks = draft.head, draft.head.tasks
     accepted: list[TaskResult] = []
@@ -32,11 +33,11 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
         if at == len(tasks.open):
             break
         # Outside the open ranges a task has its result, is cancelled, or was never handed out: committing it would
-        # charge it twice, or let a worker report tasks that it made up. `last`: one publication may name a task twice.
+        # charge it twice, or let a worker invent results. `last`: one publication may name a task twice.
         if tasks.open[at].start <= result.index != last:
             accepted.append(result)
             last = result.index
-    # Any generation may commit: a worker that was taken for lost has done the work all the same.
+    # Results of any generation are committed: a worker that was believed lost has done the work, too.
     if not open_ranges.take(head, ranges.of(result.index for result in accepted), generation):
         return []
     tasks.done += len(accepted)
@@ -61,8 +62,8 @@ def give_back(draft: Draft, event: GaveBack) -> None:
 def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: int = 0) -> bool:
     """Queue tasks again that a worker will not run. Returns whether any of them was open in this generation.
 
-    The generation decides: a late give-back by a worker that was taken for lost must not take the tasks from the worker
-    that has them now.
+    Only tasks that are open in this generation are queued again: a late give-back by a worker that was believed lost
+    must not take the tasks from the worker that has them now.
     """
     taken = open_ranges.take(draft.head, numbers, generation, only=True, comes_back=True)
     open_ranges.recut(draft.head, taken, draft.policy, losses)
@@ -70,9 +71,9 @@ def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: i
 
 
 def lose(draft: Draft, event: Lost) -> None:
-    """Halve a lost chunk, so that a task that kills its workers is soon in a chunk of its own. There it fails.
+    """Halve a lost chunk, so that a task that kills its workers is soon alone in a chunk, and fails.
 
-    Without halving, one such task would fail its whole chunk; without failing, it would kill workers for days.
+    Without halving, one such task would fail its whole chunk. If it did not fail, it would kill workers for days.
     """
     whole = [(event.start, event.end)]
     lost = open_ranges.extract(draft.head, whole, event.generation, only=True).touched

@@ -10,18 +10,20 @@ from cloudpar_protocol.payloads import Unfit
 State = Literal["running", "completed", "failed", "cancelled", "expired"]
 
 BLOB_BYTES = 64 * 1024
-"""A blob counts as this many bytes beside its size, since removing it costs calls."""
+"""How many bytes a blob adds to `stored_bytes`, in addition to its size. They lift a package with a blob above the
+`kept_bytes` of AWS, so that the master deletes the blob and does not leave it to the removal of the tombstone."""
 
 MESSAGE_BYTES = 900
-"""Bytes of a head's message. The rest of a longer one is cut off."""
+"""How many bytes of its message a head keeps. The rest of a longer message is cut off."""
 
 SET_ASIDE = 4
 HOST_BYTES, LACKS_BYTES = 48, 160
-"""How many workers that cannot run a package its head names, and how much of each name and reason it keeps."""
+"""A head names at most SET_ASIDE workers that cannot run the package. It keeps HOST_BYTES of each worker's host name,
+and LACKS_BYTES of what the worker lacks."""
 
 
 class Life(Struct, kw_only=True):
-    """From start to tombstone.
+    """How far a package is between its start and its tombstone.
 
     Attributes:
         state: "running" until the package ends. An ended package that no client acknowledges becomes "expired".
@@ -30,12 +32,14 @@ class Life(Struct, kw_only=True):
         settle_at: When an ended package is settled, even if stopped tasks have not reported their time.
         settled: The account has been charged, and has the rest of the slices back.
         acknowledged_at: When the client said that it needs nothing more.
-        deleted_at: When data and results were removed. What is left is a tombstone.
+        deleted_at: When the package became a tombstone. Its data and results were removed then, or are so small that
+            they are removed together with the tombstone.
         stored_bytes: About how many bytes the data, the results and other uploads of workers take.
         set_aside: The first workers that could not run the package.
-        stranded_at: Since when no live worker can run it, as far as masters have seen; None: one can, or no master
-            looked.
-        run_anyway: No worker has all that it needs: workers run its tasks nevertheless, and report how they fail.
+        stranded_at: When a master first saw that no live worker has the package's Python. None: a worker has it, or no
+            master has looked.
+        run_anyway: No worker has all that the package needs. Workers run its tasks nevertheless, and the tasks' errors
+            say what is missing.
     """
 
     state: State = "running"
@@ -52,7 +56,7 @@ class Life(Struct, kw_only=True):
     run_anyway: bool = field(name="anyhow", default=False)
 
     def draft(self) -> "Life":
-        """A copy with lists of its own, for a fold to change."""
+        """A copy that a fold may change. It shares no list with the original."""
         return replace(self, set_aside=list(self.set_aside))
 
     @property

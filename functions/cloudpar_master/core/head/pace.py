@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 FLEET = 64
-"""How many workers a head names. Others are not counted while these publish."""
+"""How many workers a head counts at most. A further worker is counted once one of these has stopped publishing."""
 
 
 class Member(Struct, frozen=True, array_like=True):
@@ -23,11 +23,11 @@ class Pace(Struct, kw_only=True):
         mean_us: Mean duration of the last tasks.
         measured: How many tasks have gone into this mean; 0: the duration is unknown.
         execute_us: Execution times of all committed results.
-        retrieve_us, publish_us: What retrieving the tasks and publishing the results cost the workers.
-        fleet: The workers that published lately, by the number of their id (number_of).
+        retrieve_us, publish_us: How long the workers took to retrieve the tasks and to publish the results.
+        fleet: The workers that published lately, each under its number (number_of).
         window: How many chunks may be open; 0: the package is closed.
-        window_since: Version of the head that last changed the window. Only results of chunks cut since then may
-            change it again: older ones waited behind another number of chunks.
+        window_since: Version of the head that last changed the window. Only results of chunks cut since then may change
+            it again, because an older chunk waited behind as many chunks as an earlier window allowed.
     """
 
     mean_us: float = 0.0
@@ -40,7 +40,7 @@ class Pace(Struct, kw_only=True):
     window_since: int = 0
 
     def draft(self) -> "Pace":
-        """A copy with a fleet of its own, for a fold to change."""
+        """A copy that a fold may change. It shares no dictionary with the original."""
         return replace(self, fleet=dict(self.fleet))
 
     @property
@@ -50,12 +50,12 @@ class Pace(Struct, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Whether it waits, without chunks or quota, since enough packages of its account are open."""
+        """Whether the package waits without chunks and reserve, since its account has enough other open packages."""
         return self.window == 0
 
 
 def number_of(worker_id: str) -> int:
-    """Return the number of a worker in a fleet: 5 bytes, where its id may have 800.
+    """Return the number under which a fleet has a worker. It takes 5 bytes of the head; an id may take 800.
 
     Workers with the same number count as one.
     """

@@ -1,4 +1,4 @@
-"""One package: what never changes of it, and its state."""
+"""One package: the part of it that never changes, and its state."""
 
 from typing import Annotated
 
@@ -14,17 +14,19 @@ from .quota import Quota
 from .tasks import Tasks
 
 SCHEMA = 1
-"""Raised when an older master could misread a head. A master that meets a higher one only appends events."""
+"""The version of the format of heads. A release increments it if older masters could misread its heads. A master that
+loads a head with a higher version than its own only appends events to the inbox."""
 
 HEAD_BYTES = 16 * 1024
-"""A stored head is always smaller, since every list in it is bounded."""
+"""Every stored head is smaller than this many bytes, because every list in a head is bounded."""
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """What never changes of a package: written once, with the first head, and cached by its readers.
+    """The part of a package that never changes. It is written once, with the first head, and readers cache it.
 
     Attributes:
-        request_hash: SHA-256 of the StartTasks body, to tell a retry from a second use of its key.
+        request_hash: SHA-256 of the StartTasks body without its session. It tells a retry from another request with the
+            same idempotency key.
     """
 
     package_id: str
@@ -38,8 +40,8 @@ class Identity(Struct, kw_only=True):
     """The fields of a head that are in none of its groups.
 
     Attributes:
-        version: Raised by one with every fold. A head is saved only over the version that it was folded from, so that
-            of two masters that fold the same head one loses the race and reads the head again.
+        version: Each fold adds one. A head is saved only if the stored head still has the version that it was folded
+            from. If two masters fold the same head, the slower one therefore loses the race and reads the head again.
         python: The version of Python that its tasks need; "": any.
         page: Version of the last head that committed results; 0: none did.
         data_bytes: Bytes of its task data.
@@ -80,7 +82,7 @@ class Head(Identity, kw_only=True):
 
         Args:
             spec: The package's request and account.
-            window: How many chunks it may have in the queue; 0: it waits until others have ended.
+            window: How many chunks it may have in the queue; 0 if it waits until other packages have ended.
         """
         start, data_bytes = spec.start, size_of(spec.start.data)
         return cls(
@@ -99,7 +101,7 @@ class Head(Identity, kw_only=True):
         )
 
     def draft(self) -> "Head":
-        """A copy that a fold may change. After a lost race the original is still what was loaded."""
+        """A copy that a fold may change. The original stays as it was loaded."""
         return replace(
             self,
             tasks=self.tasks.draft(),
@@ -110,10 +112,11 @@ class Head(Identity, kw_only=True):
 
     @property
     def billing_id(self) -> str:
-        """The id of this package for its account: the package's id and its start.
+        """The id under which the account is charged: the package's id and its start time.
 
-        A client that uses its key again after the package is forgotten gets the same package id. Accounts remember
-        their charges for longer than that; by the id alone, the second package would be free of charge.
+        If a client uses an idempotency key again after the master has forgotten the package, the new package has the
+        same package id. The account may still remember the charge of the first package; under the same id, the second
+        one would not be charged.
         """
         return f"{self.package_id}@{round(self.started_at * 1000)}"
 
@@ -124,14 +127,17 @@ class Head(Identity, kw_only=True):
 
     @property
     def unfinished(self) -> list[Range]:
-        """The tasks of a running package without a result that are not cancelled, with some cancelled ones."""
+        """The tasks of a running package that have no result.
+
+        Cancelled tasks are included only if they were in no chunk.
+        """
         tasks = self.tasks
         opened = [] if self.life.ended else [(each.start, each.end) for each in tasks.open]
         return [*opened, (tasks.cursor, tasks.count)] if self.uncut else opened
 
     @property
     def client_state(self) -> PackageState:
-        """The state by the name that await_tasks has for it."""
+        """The state under the name that await_tasks uses."""
         return "error" if self.life.state == "completed" and self.tasks.errors else self.life.state
 
     def progress(self) -> Progress:

@@ -31,6 +31,7 @@ class Quota(Struct, kw_only=True):
     def charged_us(self) -> int:
         """What the account pays, as far as known: the time used, but never more than was reserved.
 
-        A result can use more than was left. The account never pays for that: its quota is a hard limit.
+        A task can use more time than was left. The account does not pay for the excess, because its quota is a hard
+        limit.
         """
         return min(self.used_us, self.reserved_us)

@@ -1,8 +1,8 @@
-"""How a head is stored: its groups side by side in one flat map, as since release 0.1.0.
+"""How a head is stored: the fields of all groups in one flat map, as in release 0.1.0.
 
-During an upgrade masters of two releases run beside each other, and each reads what the other wrote. So a stored name
-never changes, nor what it means: a field that is renamed in a group keeps its stored name (`field(name=...)`), and no
-two groups have a stored name in common.
+During an upgrade masters of two releases run beside each other, and each reads what the other wrote. Therefore neither
+a stored name nor its meaning ever changes. A field that is renamed in a group keeps its stored name
+(`field(name=...)`), and no two groups use the same stored name.
 """
 
 import msgspec

@@ -6,11 +6,11 @@ from msgspec.structs import replace
 from cloudpar_protocol.payloads import Range
 
 ENTRIES = 560
-"""Open ranges, cancelled ranges and stopping ranges together. Beyond that the fold declines events that would split
-them further: this is what keeps a head below HEAD_BYTES."""
+"""How many open, cancelled and stopping ranges a head has in all. Beyond that, the fold declines events that would
+split these ranges further, which keeps the head below HEAD_BYTES."""
 
 FAILED_RANGES = 100
-"""How many ranges of failed tasks a head names. It only counts failures beyond them."""
+"""How many ranges of failed tasks a head names. It only counts further failures."""
 
 CANCELLED_RANGES = 200
 """How many cancelled ranges a client may make. Beyond that it can only cancel the whole package."""
@@ -34,19 +34,20 @@ class OpenRange(Struct, frozen=True, array_like=True):
 class Tasks(Struct, kw_only=True):
     """The tasks of one package.
 
-    Tasks below `cursor` have been cut into chunks. Those in `open` have no result yet; all others below the cursor
-    have one or are cancelled. So finished tasks need no record of their own, and a head has the same size for ten
-    tasks and for ten million.
+    Tasks below `cursor` have been cut into chunks. Of these, the tasks in `open` have no result yet; all others have a
+    result or are cancelled. Finished tasks therefore need no record, and the size of a head does not depend on the
+    number of tasks.
 
     Attributes:
         count: How many tasks the package has.
         chunksize: Tasks of each chunk, as the client wants it; None: the master chooses.
         cursor: The first task that was never cut into a chunk.
         open: Tasks in chunks, sorted and disjoint. After a give-back or a late result, a chunk may have several ranges.
-        cancelled: Tasks that were cancelled one by one, and so have no result.
-        stopping: Tasks that ended without a result and may still run. Their time is charged once, if it is reported
-            before the life's `settle_at`.
-        draining: The client keeps what workers have. Other chunks are cancelled when the queue yields them.
+        cancelled: Tasks that were cancelled while the package went on. They have no result.
+        stopping: Tasks that the package does not want any more and that a worker may still run. Their time is charged
+            once, if the worker reports it before `settle_at` (Life).
+        draining: The client has cancelled all tasks that no worker has. A chunk that is still in the queue is cancelled
+            when the queue delivers it.
         done: Tasks with a result, or cancelled.
         errors: How many results are not a success.
         failed: The tasks with such results, in at most FAILED_RANGES ranges.
@@ -64,7 +65,7 @@ class Tasks(Struct, kw_only=True):
     failed: list[Range] = []
 
     def draft(self) -> "Tasks":
-        """A copy with lists of its own, for a fold to change."""
+        """A copy that a fold may change. It shares no list with the original."""
         return replace(
             self,
             open=list(self.open),
@@ -75,10 +76,10 @@ class Tasks(Struct, kw_only=True):
 
     @property
     def unsent(self) -> list[OpenRange]:
-        """The outbox: chunks that may not be in the queue yet."""
+        """The outbox: chunks that are not known to be in the queue."""
         return [each for each in self.open if not each.sent]
 
     @property
     def free_entries(self) -> int:
-        """How many more entries the lists that grow with every split may hold; below 0 after some halvings."""
+        """How many more ranges the head has room for (ENTRIES). Halvings may make this number negative."""
         return ENTRIES - len(self.open) - len(self.cancelled) - len(self.stopping)
