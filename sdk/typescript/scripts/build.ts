@@ -14,8 +14,14 @@ import { dts } from 'rollup-plugin-dts';
 const PACKAGE = new URL('../', import.meta.url);
 const ENTRY = fileURLToPath(new URL('src/index.ts', PACKAGE));
 const DIST = fileURLToPath(new URL('dist/', PACKAGE));
-/** What the types name and a lower `lib` of the reader lacks, such as that of `tsc --init` before 5.9 (ES2016). */
-const LIBRARIES = ['es2018.asyncgenerator', 'es2018.asynciterable', 'es2022.error', 'esnext.disposable'];
+/** What the types name, or these libraries, and a lower `lib` lacks, such as that of `tsc --init` before 5.9 (ES2016). */
+const LIBRARIES = [
+  'es2018.asyncgenerator',
+  'es2018.asynciterable',
+  'es2021.promise',
+  'es2022.error',
+  'esnext.disposable',
+];
 
 async function code(format: 'esm' | 'cjs', file: string): Promise<void> {
   await build({
