@@ -22,7 +22,7 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
             if record is None or holds_back(facts, record, now_us):
                 break
             if not executor.serves(record.lease):
-                # An executor serves one account and one Python only; a fresh one replaces it.
+                # An executor serves one account and one Python only; a fresh one replaces this one.
                 facts.kill(executor, Stop())
                 if record.lease.codec == "pickle":
                     facts.python = record.lease.python
@@ -49,7 +49,7 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
 def _takes_tasks(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
     """Whether an executor is idle, or may get tasks behind those that it has.
 
-    Nothing is fed behind a long task: it would wait there while it could run elsewhere. `feed` checks this before it
+    No task is fed behind a long one: it would wait there while it could run elsewhere. `feed` checks this before it
     chooses a lease, since the choice looks at all leases and would otherwise run for every executor.
     """
     run = executor.running

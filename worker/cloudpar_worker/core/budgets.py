@@ -2,7 +2,7 @@
 
 
 class Budgets:
-    """By package, in microseconds: the master's figure, less what was used here and the master has not counted yet."""
+    """The budget of each package, in microseconds: the master's last figure, minus what it has not counted yet."""
 
     def __init__(self) -> None:
         self._budget_us: dict[str, int] = {}
@@ -17,7 +17,7 @@ class Budgets:
         self._uncounted_us[package_id] = self._uncounted_us.get(package_id, 0) + total_us
 
     def counted(self, package_id: str, total_us: int) -> None:
-        """Subtract the execution time of published results: the master's next budget includes them.
+        """Subtract the execution time of published results: the master's next figure takes them into account.
 
         Without this the worker would subtract them a second time, and stop tasks before the quota is used up.
         """

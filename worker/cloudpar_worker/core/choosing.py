@@ -10,8 +10,8 @@ from .nesting import free_places, may_start
 from .supervision import running_of
 
 AFFINITY_US: Final = 50_000
-"""How long an executor continues with short tasks of its own account while tasks wait that it cannot serve. Those need
-a fresh executor, which takes about as long to start.
+"""How long an executor continues with short tasks of its own account while tasks wait that it cannot serve. The waiting
+tasks need a fresh executor, which takes about as long to start.
 """
 
 SWITCH_US: Final = 1_000_000
@@ -20,7 +20,7 @@ SWITCH_US: Final = 1_000_000
 
 
 def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
-    """The lease to serve next: the first in turn, but with some patience before one that needs a fresh executor."""
+    """The lease to serve next: the first in turn; if it needs a fresh executor, perhaps an own lease before it."""
     payable = [record for record in ready if is_payable(facts, record) and may_start(facts, executor, record.lease)]
     if not payable:
         return None
@@ -33,8 +33,8 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
             own = next((other for other in ordered if executor.serves(other.lease)), None)
             if own is not None and _keeps(facts, own, record, now_us):
                 return own
-            # With surplus executors (see `nesting`), a task of this executor would take the place of a free one that
-            # serves the lease. Then the lease, although first in turn, would wait for all other work.
+            # With surplus executors (see `nesting`), a task of this executor would take the place of a free executor
+            # that can serve the lease. Then the lease, although first in turn, would wait for all other work.
             return None if executor.running or serving > places else record
     return None
 
@@ -71,10 +71,9 @@ def _free_for(facts: Facts, record: LeaseRecord) -> int:
 
 
 def is_payable(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether the package has budget left; or else has nothing uncounted, so that the master's answer is exact.
+    """Whether the package has budget left, or the master has counted all its results, so that its figure is exact.
 
-    Without budget, this worker first lets the master count its unpublished results: then the master knows the rest
-    better.
+    If no budget is left, this worker first publishes its results. The master counts them, and sends a new figure.
     """
     package_id = record.lease.package_id
     return facts.budgets.left_us(package_id) > 0 or not facts.budgets.has_uncounted(package_id)

@@ -1,4 +1,4 @@
-"""What follows from the facts. Each function makes one kind of decision; `decide` makes all of them, in order."""
+"""Derives instructions from the facts. Each function makes one kind of decision; `decide` makes all, in order."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,7 +24,7 @@ from .peeking import fetch, peek
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
 
 LARGE_BYTES: Final = 256 * 1024
-"""A result of this size takes longer to travel than `decide` takes to run."""
+"""From this size on, in bytes, a result takes longer to travel than `decide` takes to run."""
 FULL_US: Final = 100_000
 """How often `decide` runs in full while results arrive all the time."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
@@ -52,7 +52,7 @@ def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequen
 
 
 def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> bool:
-    """Whether nothing is urgent after these results but the executor's next tasks.
+    """Whether only the executor's next tasks are urgent after these results.
 
     Large results are urgent: if they waited for FULL_US, they would travel after the tasks and not beside them.
     """
@@ -96,7 +96,7 @@ def decide(facts: Facts, now_us: int) -> None:
 
 
 def give_up(facts: Facts, stalled_us: int, now_us: int) -> None:
-    """After a failed request: a drain waits for its tasks without limit, but not for the master."""
+    """After a failed request, end a drain that has waited too long for the master; it waits for tasks without limit."""
     if facts.drain_started_at_us is not None and not facts.busy:
         facts.gave_up = min(stalled_us, now_us - facts.last_busy_at_us) >= GIVE_UP_US
 

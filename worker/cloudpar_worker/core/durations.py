@@ -7,21 +7,24 @@ from typing import Final
 from cloudpar_protocol.worker_messages import Lease
 
 _MEMORY_TASKS: Final = 200
-"""The mean covers about this many tasks, since the tasks of a package may become slower over time."""
+"""How many of the last tasks the mean covers, roughly. Tasks of a package may become slower over time."""
 
 
 FUNCTIONS: Final = 128
 """The number of functions whose task durations a worker remembers."""
 
 SHORT_US: Final = 1_000
-"""The longest mean that is remembered."""
+"""The longest mean duration that is remembered, in microseconds."""
 
 _PUBLISH_US: Final = 200_000
 """How long the first results of a package are collected; the time doubles with each publication."""
 
 
 class PackageDurations:
-    """A running mean. `samples` counts the tasks measured here, `publications` the publications from here."""
+    """The mean duration of a package's tasks. `samples` counts the tasks that this worker has measured.
+
+    `publications` counts the publications of this worker.
+    """
 
     def __init__(self, suggested_us: int) -> None:
         self.mean_us = float(suggested_us)
@@ -48,8 +51,8 @@ class PackageDurations:
 class FunctionLengths:
     """The mean duration of short tasks by function, for the next package of the same account.
 
-    Without it each package would start with one task at a time, since its tasks may take an hour each. Long tasks are
-    not remembered: they are fed one at a time anyway, and another package of the function may have short ones.
+    Without it each package would start with one task at a time, since its tasks may take an hour each. The
+    durations of long tasks are not remembered: such tasks lose little when they are fed one at a time.
     """
 
     def __init__(self) -> None:

@@ -13,13 +13,13 @@ from .executor_result import SKIPPED, ExecutorResult
 from .lease_record import LeaseRecord
 
 LATENCY_US: Final = 10_000
-"""An executor may claim this much less than the agent's clock shows, plus 5 % and some time per task and byte."""
+"""How much less than the agent's clock shows an executor may claim, besides 5 % and some time per task and byte."""
 TASK_LATENCY_US: Final = 50
-"""How much later than its end the agent may see a task, besides LATENCY_US."""
+"""How much more than LATENCY_US is allowed for each task, because the agent notices its end late."""
 BYTES_A_US: Final = 200
 """How many bytes of data or results an executor transfers in a microsecond, at least."""
 CODES: Final = 500
-"""After this many different functions a fresh executor replaces an executor, because its memory keeps their modules."""
+"""After this many different functions a fresh executor replaces an old one, whose memory keeps their modules."""
 
 
 class FedRun(Struct):
@@ -49,7 +49,7 @@ class ExecutorRecord:
         ready: It has started and can get tasks.
         account: The account whose tasks it has seen; None if it is fresh.
         threads: The thread limit of all its tasks: libraries read the limit once, when they are loaded.
-        runs: Its tasks without results, in order. The executor skips those of recalled runs.
+        runs: Its tasks without results, in order. The executor skips the tasks of recalled runs.
         last_package_id: The package of its last results.
         stop: Why it is being killed; None if it is not.
         started_at_us: The latest time, by the agent's clock, at which the running task can have started.
@@ -102,7 +102,7 @@ class ExecutorRecord:
 
     @property
     def running(self) -> FedRun | None:
-        """The run of the running task, its first one."""
+        """The first run that is not recalled, which has the running task; None if the executor is idle."""
         # The tasks of a recalled run are back in their lease and may run elsewhere. If one of them counted as running
         # here, stopping it would end the task of another executor, and its lease would close without that result.
         return next((run for run in self.runs if not run.recalled), None)
@@ -125,7 +125,7 @@ class ExecutorRecord:
         if SKIPPED in [result.outcome for result in results]:
             for count, result in enumerate(results, self.started - 1):
                 if result.outcome == SKIPPED and not first <= count < end:
-                    return False  # a task must not be able to have itself run without a result, and so without a charge
+                    return False  # otherwise a task could report itself as skipped, and so run without a charge
         for run in self.runs:
             part = results[offset : offset + run.end - run.next]
             if [result.index for result in part] != list(range(run.next, run.next + len(part))):
@@ -151,7 +151,7 @@ class ExecutorRecord:
         self.runs.append(FedRun(record, start, end))
 
     def has_queued(self) -> bool:
-        """Whether tasks wait behind the running one. While it still skips recalled tasks, none counts as waiting."""
+        """Whether tasks wait behind the running one. While recalled tasks are still to be skipped, none counts."""
         if not self.runs or self.runs[0].recalled:
             return False
         first, *others = self.runs
@@ -166,7 +166,7 @@ class ExecutorRecord:
         """Recall its queued tasks; return their numbers, counted from its first task ever."""
         self.recalled_at_us = now_us
         self._recalled = (self.started, self._fed_tasks)
-        # Results for tasks that it skipped for an earlier recall may still be unread in its channel.
+        # SKIPPED results for an earlier recall may still be unread in its channel, so they stay valid.
         first, end = self._skippable
         self._skippable = (first if end >= self.started else self.started, self._fed_tasks)
         return self._recalled
@@ -209,8 +209,8 @@ class ExecutorRecord:
         """The results with the durations that are charged.
 
         The agent accepts an executor's claim within two bounds, both by its own clock and counted from the time at
-        which the executor was last idle. The claim may not exceed the time that has passed. It may not be less (but for
-        latencies) than the time until the agent last found these results missing, because the executor was certainly
+        which the executor was last idle. The claim may not exceed the time that has passed. Latencies aside, it may
+        not be less than the time until the agent last found these results missing, because the executor was certainly
         working until then. Without the bounds task code could change its clock and compute for free.
         """
         claimed = sum([result.duration_us for result in results])

@@ -29,10 +29,10 @@ class Facts:
         host: The name of this machine.
         pythons: The versions of Python for which this worker has interpreters.
         python: The version of the next executor.
-        leases: In the order in which they came.
-        set_aside: By package that this worker cannot run: what the worker lacks. The oldest entries are dropped.
+        leases: By id, in the order in which they came.
+        set_aside: By package that this worker cannot run: what it lacks. At BULK_ITEMS packages the oldest is dropped.
         lengths: How long the tasks of a function took in earlier packages.
-        killed: How often a signal from outside killed the executor while a task (lease, index) ran.
+        killed: By task (lease, index): how often a signal from outside killed its executor while it ran.
         unreported_us: The time that publications took, by package, until a publication reports it.
         spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: When each may happen next.
         resume_at_us: When the worker may retrieve again after it gave back a suspect.
@@ -40,7 +40,7 @@ class Facts:
         retrieving, peeking, fetching, beating, publish_jobs: The requests under way. A fetch retrieves chunks of
             packages of which this worker has no waiting tasks.
         holds: The master holds requests.
-        others_wait: Such chunks wait at the master, as a peek or an answer said, and the worker has not fetched since.
+        others_wait: The master said that chunks of other packages wait, and the worker has not fetched since.
         peek_at_us: When to peek next.
         fetch_ends_at_us: Until when free executors wait for the fetched chunks.
         publish_now: A client may be waiting for the pending results.
@@ -128,8 +128,8 @@ class Facts:
     def lacks_python(self, record: LeaseRecord) -> None:
         """Handle a lease whose version of Python this worker lacks.
 
-        Another worker may run it, then the package is set aside here. Otherwise the package fails, and its error says
-        why.
+        If another worker may run it, this worker sets the package aside. Otherwise the package fails, and its error
+        says why.
         """
         if record.lease.elsewhere:
             self.set_package_aside(record.lease.package_id, f"no Python {record.lease.python}")

@@ -13,12 +13,12 @@ OVERHEAD_US: Final = 6.0
 AHEAD_US: Final = 100_000
 """How much work is queued at an executor behind the running task, in microseconds; at half of it, more is fed.
 
-More means fewer wake-ups (see LINGER_US). Tasks behind a long task are recalled after this time.
+The more work is queued, the fewer wake-ups the agent needs (see LINGER_US). Tasks behind a long task are recalled.
 """
 ONE_AHEAD_US: Final = 50_000
 """Tasks longer than this, in microseconds, are fed one at a time."""
 UNDIVIDED_US: Final = 4_000
-"""Work shorter than this, in microseconds, is not divided: each further executor costs a message in each direction, and
+"""Work shorter than this, in microseconds, goes to one executor: each further executor costs a message each way, and
 often a publication."""
 GROWTH: Final = 16
 """An executor gets at most this many times as many tasks as were measured: the first tasks may be shorter than the

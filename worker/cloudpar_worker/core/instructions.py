@@ -89,7 +89,7 @@ class Forget(Instruction, frozen=True):
 
 
 class Publish(Instruction, frozen=True):
-    """Publish in this order. Large results are still inside, in `data`."""
+    """Publish in this order. Large results are not uploaded yet: they are still in `data`."""
 
     publications: list[Publication]
 

@@ -1,4 +1,4 @@
-"""One lease at the worker: which of its tasks wait, run or have results, and what of that the master knows."""
+"""One lease at the worker: which of its tasks wait, run or have results, and what the master knows of them."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -11,7 +11,7 @@ from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 from .executor_result import ExecutorResult
 
 FREE_US: Final = 1_000_000
-"""How long a task may run, before it fails for something that this worker lacks, without being charged."""
+"""Time that is not charged for a task which fails for something that this worker lacks, in microseconds."""
 
 Reason = Literal["python", "seal"]
 
@@ -26,16 +26,16 @@ class LeaseRecord:
         fed: How many tasks executors have.
         wanted: The tasks that the master last said it wants; None before it has said anything.
         pending: Results that are in no publication yet.
-        pending_at_us: When the first of them came.
+        pending_at_us: When the first pending result came.
         publishing: A publication is under way.
         returning: A give-back is under way.
         downloading: A download is under way.
         closing: The publication or give-back that closes the lease is under way.
-        undeliverable: Its payload cannot be downloaded, so unfetched tasks go back.
-        abandoned: Its payload cannot be downloaded, so the agent lets the lease expire.
+        undeliverable: Its payload cannot be downloaded. If its links may have expired, the unfetched tasks go back.
+        abandoned: Its payload cannot be downloaded by fresh links, so the agent lets the lease expire.
         first: It has the first task of its package, and no executor has had any of its tasks.
-        refusal: Why this worker refuses the whole package: the publication's reason, and a message; None if it does
-            not.
+        refusal: Why this worker refuses the whole package: the publication's reason, and a message; None if it
+            refuses nothing.
         unfit: What this worker lacks to run it; None if it lacks nothing, or if no worker can run it.
         lost_us: Charged time of tasks that failed for that lack, until a give-back reports it.
         retrieve_us, publish_us: The cost of its retrieval and of its package's publications, until a publication
@@ -63,7 +63,7 @@ class LeaseRecord:
         self.unfit: Unfit | None = None
         self.lost_us = 0
         # The agent refuses a lease whose seals do not match before any of its tasks runs, so it never seals a result of
-        # one.
+        # such a lease.
         self._seals = Seals(lease.seal_key, lease.package_id) if lease.seal_key is not None else None
         self.publish_us = 0
         self.item_bytes = 0
@@ -110,7 +110,7 @@ class LeaseRecord:
         self.publish_us = unreported_us.pop(self.lease.package_id, 0)
 
     def publish_pending(self) -> list[TaskResult]:
-        """Take all results for a publication; it closes the lease if nothing can follow."""
+        """Take all results for a publication, which closes the lease if no other message can follow."""
         results, self.pending, self.pending_bytes = self.pending, [], 0
         self._publishing_us = sum([result.duration_us for result in results])
         self.publishing = True
@@ -191,7 +191,7 @@ class LeaseRecord:
 
     def apply(self, view: LeaseView) -> None:
         """Keep only those untouched tasks that the master still wants."""
-        # An ended lease or package wants nothing: what runs is then stopped (see `supervision.stop`).
+        # Nothing of an ended lease or package is wanted: `supervision.stop` then stops its running tasks.
         self.wanted = view.ranges if view.state == "wanted" else []
         if self.ready or self.unfetched:
             self.ready = ranges.intersect(self.ready, self.wanted)

@@ -1,4 +1,4 @@
-"""When to exchange what with the master: results, give-backs, beats, chunks and payloads."""
+"""Decides when the worker exchanges results, give-backs, beats, chunks and payloads with the master."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -18,7 +18,7 @@ from .suspects import suspects, takes_on
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
 """The worker publishes once a lease has this many bytes of results; if requests cost no money, once all leases together
-have. Large results then travel while further tasks run, and not all after the last one.
+have as many. Large results then travel while further tasks run, and not all after the last task.
 """
 PUBLISH_JOBS: Final = 2
 """How many publish requests are under way at most: one travels while the next is prepared."""
@@ -29,7 +29,7 @@ behind a task that takes longer than expected, while an executor elsewhere is fr
 HUNGRY_US: Final = 500_000
 """If other workers idle, a worker gives back half of what it does not expect to finish within this time."""
 BEATS: Final = 3
-"""Beats within the time of one lease. Two of three may get lost."""
+"""How many beats a worker sends within the time of one lease, so that single ones may get lost."""
 
 
 def _free_in_us(facts: Facts, now_us: int) -> list[float]:
@@ -91,8 +91,8 @@ def isolate(facts: Facts, now_us: int) -> None:
     if not found:
         return
     others = [record for record in facts.leases.values() if record not in found]
-    # A suspect beside started tasks could kill this worker, and so could they: the loss would count for all of them.
-    # So the suspects go back. Otherwise the worker keeps the first suspect and gives back all that could join it.
+    # If other tasks have started, they or a suspect could kill this worker, and the loss would count for all of them.
+    # So the suspects go back. Otherwise the worker keeps the first suspect and gives back all other untouched tasks.
     company = any(record.started for record in others)
     going = return_untouched(facts, found if company else found[1:] + others)
     # Without a pause that grows, this worker would retrieve the same suspects again at once, in an endless loop.
@@ -167,7 +167,7 @@ def publish(facts: Facts, now_us: int) -> None:
             record.report_cost(facts.unreported_us)
             facts.durations_of(record.lease).publications += 1
             made += publishing.publications(record)
-    # A lease publishes one batch at a time. What had to stay back goes right after the one under way.
+    # A lease publishes one batch at a time. Its further results go right after the batch that is under way.
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
     if made:
         facts.publish_jobs += 1
@@ -187,7 +187,7 @@ def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
 
 
 def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
-    """When the pending results of a lease must go, if nothing happens before."""
+    """When the pending results of a lease must be published at the latest."""
     lease = record.lease
     return record.pending_at_us + facts.durations_of(lease).collect_us(lease.collect_us)
 

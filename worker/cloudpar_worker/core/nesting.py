@@ -1,9 +1,9 @@
 """Tasks that wait for tasks of their own: their executors count as idle, and others run in their place.
 
 At most as many executors run at a time as the worker was started with. At most as many again may wait at each nesting
-depth (cloudpar_protocol.nesting). Every task can end within these limits: a task at the greatest depth that waits here
-waits for tasks that are one level deeper; none of those waits, so they run elsewhere or may run here. The limits also
-bound the number of processes: of many tasks that each start tasks, only some start before the first inner tasks run.
+depth (cloudpar_protocol.nesting). Every task can end within these limits. The deepest tasks that wait here wait for
+tasks one level deeper. No task of that level waits here, so those tasks run elsewhere or may start here. The limits
+also bound the number of processes: of many tasks that each start tasks, only some start before the first inner tasks.
 """
 
 from typing import Final
@@ -18,10 +18,10 @@ from .lease_record import LeaseRecord
 HELD_PART: Final = 0.75
 """Tasks that wait may hold this part of the executors' memory together. Running tasks have the rest."""
 SURPLUS_US: Final = 10_000_000
-"""How long surplus executors stay after the last task has waited: they have functions in memory."""
+"""How long surplus executors are kept after a task last waited, because they have functions in memory."""
 LEASES: Final = 1_000
-"""Beside waiting tasks, a worker retrieves chunks while none that it has may start. With this many leases it runs what
-it has: the tasks that the others wait for may be in the queue behind more of the same.
+"""While tasks wait and none of its chunks may start, a worker retrieves more chunks. With this many leases it starts
+what it has, because the tasks that are waited for may be in the queue behind many more of the same kind.
 """
 
 
@@ -74,7 +74,7 @@ def stop_surplus(facts: Facts, now_us: int) -> None:
 
 
 def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
-    """The memory limit of one executor: what waiting tasks hold is missing for those that run in their place."""
+    """The memory limit of one executor. What waiting tasks hold lowers it for executors that run in their place."""
     if not facts.nested or executor.awaits:
         return facts.memory_bytes
     left = facts.memory_bytes - _held_bytes(facts) // facts.wanted_executors

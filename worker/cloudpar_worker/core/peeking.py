@@ -20,10 +20,10 @@ FETCH_US: Final = 200_000
 """How long a free executor waits for fetched chunks before it continues with the tasks that are here."""
 
 PEEK_AGAIN_US: Final = 100_000
-"""The pause after a fetch that brought nothing, because other workers were faster, or nothing that runs next here."""
+"""The pause between a fetch that brought no chunk, or none that runs next here, and the next peek."""
 
 SHORT_US: Final = 500_000
-"""If the tasks of a running package are shorter than this, the next chunk of it is retrieved in time."""
+"""If tasks of a running package are shorter than this, an ordinary retrieval brings its next chunk in time."""
 
 PACKAGES: Final = 100
 """How many packages a request names at most."""
@@ -46,7 +46,7 @@ def fetch(facts: Facts, now_us: int) -> None:
     if not facts.others_wait or facts.fetching or not takes_on(facts, now_us):
         return
     if not ready:
-        return  # an ordinary retrieval brings the same
+        return  # an ordinary retrieval brings these chunks too
     following = in_turn(facts, ready, now_us)[0]
     if following.first or (free and is_short(facts, following)):
         return  # this task runs before the fetched ones, and does not take long
@@ -58,10 +58,10 @@ def fetch(facts: Facts, now_us: int) -> None:
 
 
 def overtakes(facts: Facts, lease: Lease) -> bool:
-    """Whether a lease that was fetched goes before the other work here, so that more of its kind may wait.
+    """Whether a retrieved lease goes before the other work here. If it does, more such chunks may wait.
 
-    Otherwise nothing at the master goes before it either: the master hands out first what is furthest behind. A worker
-    that fetched on would collect a chunk of each of a thousand packages, and be late for a new one.
+    If it does not, no chunk at the master does, because the master first hands out the chunks that are furthest behind.
+    A worker that fetched more would collect one chunk of each of a thousand packages, and serve a new package late.
     """
     others = [record.lease for record in facts.leases.values() if record.untouched]
     others = [other for other in others if other.package_id != lease.package_id]

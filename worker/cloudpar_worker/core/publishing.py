@@ -15,7 +15,7 @@ from cloudpar_protocol.worker_messages import Publication
 from .lease_record import LeaseRecord
 
 LARGE_BYTES = 64 * 1024 * 1024
-"""The most bytes of large results in one publication, unless one alone is larger: they become one blob."""
+"""The most bytes of large results in one publication, which become one blob. A single result may be larger."""
 _RESULT_BYTES = 64
 """The size of a result on the wire without its data and texts."""
 _REFERENCE_BYTES = 600

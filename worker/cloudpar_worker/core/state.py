@@ -99,7 +99,7 @@ class WorkerState:
             self._finish(run, results[:tasks], now_us)
             results = results[tasks:]
         if executor.running is None:
-            self.facts.publish_now = True  # `decisions` clears this if the executor gets new tasks at once
+            self.facts.publish_now = True  # `publish` clears this if the executor gets new tasks at once
 
     def _task_waits(self, stimulus: on.TaskWaits, now_us: int) -> None:
         facts = self.facts
@@ -146,8 +146,8 @@ class WorkerState:
         facts = self.facts
         executor = facts.executors.pop(stimulus.executor_id)
         if executor.runs:
-            # Its channel has been read to the end: if its first run is a recalled one, it ended before it had skipped
-            # that run, and so in no task.
+            # Its channel has been read to the end. If its first run is a recalled one, it ended before it had skipped
+            # that run, so no task is to blame.
             if not executor.runs[0].recalled:
                 self._blame(executor, executor.runs[0], stimulus, now_us)
         elif executor.stop is None and not executor.proven:
@@ -173,7 +173,7 @@ class WorkerState:
         if stop is None:
             kills = self.facts.killed.get(position, 0) + 1
             # A SIGKILL often comes from the kernel's out-of-memory killer and hits an innocent task, so the task runs
-            # again. The limit ends the loop of a task that is itself the one that needs too much memory.
+            # again. Without the limit, a task that itself needs too much memory would run again without end.
             if gone.exit_code in {None, -signal.SIGKILL} and kills < outcomes.KILLS:
                 self.facts.killed[position] = kills
                 return
@@ -212,8 +212,8 @@ class WorkerState:
     def _retrieved(self, stimulus: on.Retrieved, now_us: int) -> None:
         facts = self.facts
         facts.holds = facts.holds or stimulus.holds
-        # If no chunk waits any more, the one that a peek saw may be in this answer. After an empty answer the worker
-        # does not fetch again at once: another worker was faster.
+        # This answer, which may have the chunk that a peek saw, says whether more wait. If none of its chunks goes
+        # before the other work here, the worker does not fetch again at once.
         overtaking = any(overtakes(facts, lease) for lease in stimulus.leases)
         facts.others_wait = stimulus.waiting and overtaking
         if stimulus.besides:
@@ -255,7 +255,7 @@ class WorkerState:
 
     def _downloaded(self, stimulus: on.Downloaded, _now_us: int) -> None:
         record = self.facts.leases.get(stimulus.lease_id)
-        # Without this the payload store would keep the data of a lease that nothing refers to.
+        # Without Forget the payload store would keep the data of a lease that nothing refers to.
         if record is None:
             self.facts.out.append(do.Forget(stimulus.lease_id))  # the lease ended during the download
         else:
@@ -283,7 +283,7 @@ class WorkerState:
             package_id = record.lease.package_id
             cost_us = stimulus.request_us // len(stimulus.lease_ids)
             facts.unreported_us[package_id] = facts.unreported_us.get(package_id, 0) + cost_us
-            # Before the views: the budgets in them already include these results.
+            # This comes before `_views`, because the budgets of the views already include these results.
             facts.budgets.counted(package_id, record.published())
         facts.others_wait = facts.others_wait or stimulus.waiting
         self._views(stimulus.views, hungry=stimulus.hungry)

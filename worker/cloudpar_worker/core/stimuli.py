@@ -120,7 +120,7 @@ class DownloadFailed(Stimulus, frozen=True):
 
     Attributes:
         stale: The lease's links had probably expired, and nothing else is wrong.
-        broken: The payload has arrived, and this is why it does not match its seals.
+        broken: If the payload has arrived and does not match its seals: the reason.
     """
 
     lease_id: str

@@ -14,7 +14,7 @@ IDLE_MEASURE_US: Final = 1_000_000
 STUCK_US: Final = 100_000
 """A task that runs for this long is stuck: the tasks behind it are recalled."""
 RECALL_VISIBLE_US: Final = 2_000
-"""Much longer than another core needs to see a write to shared memory."""
+"""The time from a recall to the check of it: much longer than another core needs to see a write to shared memory."""
 OVERSIZED_PART: Final = 0.6
 """An executor that holds more than this part of its memory limit between two tasks is replaced."""
 OUTPUT_LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -84,7 +84,7 @@ def recall(facts: Facts, now_us: int) -> None:
 def measure(facts: Facts, now_us: int) -> None:
     """Measure executors that have had tasks: often while one runs, rarely otherwise; large ones also between two tasks.
 
-    A process that a task started may grow after the task has ended.
+    Idle executors are measured because a process that a task started may grow after the task has ended.
     """
     used = [executor for executor in facts.executors.values() if executor.account is not None and executor.stop is None]
     every_us = MEASURE_US if any(executor.running for executor in used) else IDLE_MEASURE_US

@@ -4,8 +4,8 @@ When a worker is lost, the master cannot tell which of its chunks killed it, so 
 chunk at SUSPECT_ATTEMPT is a suspect. A worker that has a suspect retrieves nothing until the master has all of its
 results. Of the chunks that came together with it, the worker keeps one suspect and gives back the rest before it
 starts, which costs nothing. If other tasks have started already, and may kill this worker too, all suspects go back,
-for a worker that has nothing else. If they return, there is no such worker: this one then pauses for longer and longer
-times, until it has nothing else itself.
+for a worker that has nothing else. If this worker gets them again, there is no such worker. It then pauses for longer
+and longer times, until it has nothing else itself.
 """
 
 from typing import Final

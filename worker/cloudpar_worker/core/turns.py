@@ -19,7 +19,7 @@ REMEMBERED: Final = 1_000
 
 
 class Turns:
-    """Execution time by package, counted from a level that rises with the package that is furthest behind."""
+    """The execution time of each package. New packages start at a level: the time of the package furthest behind."""
 
     def __init__(self) -> None:
         self._level_us = 0
@@ -59,7 +59,7 @@ class Turns:
     ) -> None:
         """Record that an executor gets tasks of a ready lease. Call it before the tasks are taken from the lease.
 
-        `leases` are all leases here. The level rises to the package of theirs that is furthest behind.
+        `leases` are all leases here. The level rises to the time of their package that is furthest behind.
         """
         active = {each.lease.package_id for each in leases if not each.exhausted}
         self._level_us = max(self._level_us, min(map(self._start_us, active)))

@@ -1,4 +1,4 @@
-"""Notes on exceptions that may come from something that this worker lacks: they say what to do."""
+"""Adds notes to exceptions that may come from something that this worker lacks. The notes say what to do."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Files without a name: in memory, or, where the sandbox forbids that, in a folder."""
+"""Files without a name: in memory, or in a folder where the system or the sandbox does not permit that."""
 
 import os
 import tempfile

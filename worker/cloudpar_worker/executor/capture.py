@@ -1,7 +1,7 @@
 """Captures what a task writes to standard output and error, through Python and through the file descriptors.
 
 Descriptors 1 and 2 of an executor are two anonymous files that the agent also holds, so the output of a task that
-crashed is still there. A check costs two system calls a task; the files are read only if something was written.
+crashed is still there. Checking them costs two system calls for each task; they are read only if something was written.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ from cloudpar_protocol.limits import OUTPUT_BYTES
 from .anonymous_file import anonymous_file
 
 _NOTE_BYTES = 80
-"""The space that the note about cut output takes at most."""
+"""How many bytes the note about cut output takes at most."""
 
 
 def open_output(folder: str | None = None) -> int:

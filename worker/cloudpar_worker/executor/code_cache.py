@@ -9,7 +9,7 @@ from typing import Final
 CACHED_FUNCTIONS: Final = 16
 """How many functions an executor keeps."""
 CACHED_BYTES: Final = 128 * 1024 * 1024
-"""The limit for the code of the functions that an executor keeps. The last one may be larger alone.
+"""How many bytes of code the functions that an executor keeps may have together. The function used last always stays.
 
 A function takes about as much memory as its pickle.
 """

@@ -17,7 +17,7 @@ class Serialization(NamedTuple):
     Attributes:
         decode: Decodes the data of a task.
         encode: Encodes the value of a task, or raises.
-        encode_error: Encodes an exception of a task; None if only its text travels, with the reason if that is unusual.
+        encode_error: Encodes an exception of a task. If only its text can travel, returns None and the reason, or "".
         refusal: Makes the message about a value of this type for which `encode` raised this exception.
     """
 

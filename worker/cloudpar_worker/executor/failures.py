@@ -64,7 +64,7 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
 
 def _noted(data: bytes, error: BaseException, again: BaseException) -> bytes:
     """The pickle, extended by notes that the exception's own way of pickling lost (`again` is what it restores)."""
-    with suppress(BaseException):  # the same; the exception then travels without the notes
+    with suppress(BaseException):  # its code may raise; the exception then travels without the notes
         notes = _notes(error)
         if notes and notes != _notes(again):
             noted = rebuilding.noted(data, notes)

@@ -15,7 +15,7 @@ from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 READY: Final = b"\0"
-"""The first byte of an executor, sent before it has a task: if it ends before this, no task is the cause."""
+"""The first byte that an executor sends, before it has a task. If it ends without it, no task is the cause."""
 LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
@@ -38,7 +38,7 @@ class Run(Struct, array_like=True, frozen=True):
         items: The serialized data of each task; None for range data.
         codec: The codec of items and results.
         retries, retry_on: How often a task that raises is retried, and after which exceptions.
-        threads: The thread limit of numeric libraries; None: as the executor was started.
+        threads: The thread limit of numeric libraries; None: the executor's own limit.
         depth: As in the lease.
         elsewhere: Another worker may run a task that fails for something that this machine lacks; its outcome is
             `UNFIT`.

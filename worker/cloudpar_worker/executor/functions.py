@@ -30,7 +30,7 @@ class FunctionCache:
         self._dropped = self._dropped_bytes = 0
 
     def take(self, code_hash: str, code: bytes | None) -> None:
-        """Record that a run of a function has come, with the code unless the agent knows that it is here.
+        """Record that a run of a function has come. `code` is None if the agent knows that it is here.
 
         Call it for each run, even if all its tasks were recalled. The agent counts such a run too; if the executor did
         not, the two caches would differ, and the agent would leave out code that is not here.

@@ -8,7 +8,7 @@ from cloudpar_worker.sandbox.cleanup import remove
 
 folder = ""
 """The folder of this executor; "" means the private folder of its sandbox. Task code of every SDK looks for this name
-in this module, so neither can be renamed.
+in this module, so neither the variable nor the module can be renamed.
 """
 
 

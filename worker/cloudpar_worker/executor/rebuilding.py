@@ -10,7 +10,7 @@ from . import by_value
 _HEAP_TYPE: Final = 1 << 9
 """The flag of types that are made while Python runs, such as by class statements."""
 _LEFT: Final = frozenset({"obj"})
-"""The object of an AttributeError, which may be any object of any size; plain pickle omits it too."""
+"""Attributes that are left out. `obj` of an AttributeError may be any object; plain pickle omits it too."""
 
 
 def dumps(value: Any) -> bytes:

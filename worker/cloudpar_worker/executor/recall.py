@@ -40,7 +40,7 @@ class RecallPage:
     def recall(self, first: int, end: int) -> None:
         """Tell the executor to skip the tasks [first, end), by its own count."""
         words = self.words
-        # The two words change separately: no state between them may name a task that is not recalled.
+        # The executor may read between two of these writes. What it reads must never name a task that is not recalled.
         words[_FIRST] = _NEVER
         words[_END] = end
         words[_FIRST] = first

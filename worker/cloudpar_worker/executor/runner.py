@@ -26,7 +26,7 @@ from .thread_limits import thread_variables
 from .waiting import TaskWaits
 
 _clock = time.monotonic_ns
-"""Taken before any task code runs, since task code may replace it. The agent's clock bounds the durations anyway."""
+"""A reference to the function, since task code may replace it in `time`. The agent's clock bounds durations anyway."""
 _LARGE = 1 << 20
 """After a frame larger than this the executor releases the buffer, which would otherwise keep its size."""
 
@@ -161,7 +161,7 @@ class Runner:
         lacks = lack(error, unpickling=bool(unpickling))
         if lacks and run.elsewhere:
             return ExecutorResult(index, UNFIT, _elapsed_us(started_at_ns), message=lacks)
-        if not unpickling or run.codec == "pickle":  # a reference has a text of its own
+        if not unpickling or run.codec == "pickle":  # the error of a reference already says what to do
             advise(error, unpickling or "the task")
         if len(failed) < run.retries and not (unpickling or lacks) and is_among(error, run.retry_on):
             failed.append(line(error))
@@ -170,7 +170,7 @@ class Runner:
         return _failure(index, error, started_at_ns, codec, called_with=called_with, failed=failed)
 
     def _retry(self, run: Run, function: Any, index: int, started_at_ns: int, failed: list[str]) -> TaskResult:
-        """Retry a task that has raised, with its data as it came."""
+        """Retry a task that has raised. Each attempt decodes the data again, since a task may have changed it."""
         codec = SERIALIZATIONS[run.codec]
         while not self._forked:
             try:

@@ -24,14 +24,14 @@ VARIABLES: Final = (
     "TF_NUM_INTEROP_THREADS",
     "OPENCV_FOR_THREADS_NUM",
 )
-"""PyTorch, PyArrow, scikit-learn, LightGBM and XGBoost take OMP_NUM_THREADS."""
+"""The variables that are set. PyTorch, PyArrow, scikit-learn, LightGBM and XGBoost read OMP_NUM_THREADS."""
 
 
 def thread_variables(environment: Mapping[str, str], threads: int | None) -> dict[str, str]:
     """The variables of a worker's executors, or of one executor. Libraries that are already loaded ignore a change.
 
-    A number, with which the worker or the package was started, replaces all variables. Otherwise a variable that is set
-    already stays, and OMP_NUM_THREADS is the default of the others, because most libraries fall back to it themselves.
+    `threads`, with which the worker or the package was started, replaces all variables. If it is None, a variable that
+    is set stays, and OMP_NUM_THREADS is the default of the others, because most libraries fall back to it themselves.
 
     >>> thread_variables({}, 2)["MKL_NUM_THREADS"]
     '2'

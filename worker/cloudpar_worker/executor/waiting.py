@@ -56,7 +56,7 @@ class TaskWaits:
             self._send(WAITS)  # also if it waits already: the earlier mark may belong to a task that has ended
 
     def ends_to_wait(self, package: object) -> None:
-        """Tell the agent when the running task waits for no package any more."""
+        """Record that the running task no longer waits for a package; tell the agent if it now waits for none."""
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -66,7 +66,7 @@ class TaskWaits:
                     self._send(GOES_ON)
 
     def task_ended(self) -> None:
-        """Forget what the ended task left under way: no task waits for it."""
+        """Forget the packages for which the ended task waited: the next task does not wait for them."""
         if self._awaited:
             with self._lock:
                 self._awaited.clear()
