@@ -1,7 +1,7 @@
 """What remains to be done in the outside world for a head.
 
-Effects are read off the head instead of being stored beside it. So a master that dies between saving a head and
-carrying its effects out loses none of them: the next reader of the head sees the same ones.
+Effects are computed from the head and not stored beside it. If a master dies after it has saved a head and before it
+has carried out the effects, none is lost: the next reader of the head computes the same ones.
 """
 
 from msgspec import Struct
@@ -40,7 +40,8 @@ class Forget(Struct, frozen=True):
 Effect = Reserve | Send | Settle | Delete | Forget
 
 RETRY_S = 2.0
-"""An effect that is still pending after this many seconds is carried out again: its master died, or failed at it."""
+"""An effect that is still pending after this many seconds is carried out again: the master that tried has died or
+failed."""
 
 
 def pending(head: Head, policy: Policy) -> list[Effect]:
@@ -52,7 +53,7 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
     unsent = [] if quota.reserve_spent else head.tasks.unsent
     if unsent:
         effects.append(Send(unsent))
-    # Settling is final, so it waits until stopped tasks have reported what they used, or can no longer do so.
+    # Settling is final, so it waits until workers have reported the time of stopped tasks, or can no longer do so.
     if life.ended and not life.settled and (not head.tasks.stopping or head.now >= (life.settle_at or 0.0)):
         effects.append(Settle(quota.used_us))
     if life.unneeded and life.deleted_at is None and life.stored_bytes >= policy.kept_bytes:

@@ -1,4 +1,4 @@
-"""What can happen to a package. Each is idempotent: folding one twice changes nothing."""
+"""What can happen to a package. Each event is idempotent: folding it twice changes nothing."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from cloudpar_protocol.payloads import Range, TaskResult, Unfit
 
 
 class Published(Struct, frozen=True, kw_only=True, tag="published", omit_defaults=True):
-    """A worker has results of a chunk. `closed`: the tasks that it does not run any more."""
+    """A worker published results of a chunk. `closed`: all tasks of the chunk, if the worker has closed its lease."""
 
     worker_id: str
     executors: int
@@ -21,9 +21,10 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
 
 
 class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults=True):
-    """A worker will not run these tasks of a chunk. Before it, `losses` workers were lost with them.
+    """A worker will not run these tasks of a chunk. `losses` workers were lost with them before.
 
-    `unfit`: the worker cannot run them, since it lacks something. `used_us` is charged, although there is no result.
+    `unfit`: the worker lacks something that the tasks need. `used_us` is charged, although there is no result. A master
+    folds this event, too, if it does not hand out a chunk because no compute time is left.
     """
 
     generation: int
@@ -37,19 +38,19 @@ class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=
     """No live worker can run the package.
 
     Attributes:
-        message: For people, if no worker has the package's Python: the package fails with it unless such a worker
-            comes. None: workers have its Python, and each of them lacks something else.
+        message: If no worker has the package's Python: the message, for people, with which the package fails unless
+            such a worker comes. None: workers have its Python, and each of them lacks something else.
     """
 
     message: str | None = None
 
 
 class Placed(Struct, frozen=True, tag="placed"):
-    """A live worker can run the package, which was stranded, or ran at workers that lack something."""
+    """A live worker can run the package. Before, it was stranded, or ran on workers that lack something."""
 
 
 class Lost(Struct, frozen=True, kw_only=True, tag="lost"):
-    """The queue gave a chunk up after it had delivered it `receives` times."""
+    """A chunk was given up, because its workers were lost `receives` times."""
 
     start: int
     end: int
@@ -58,7 +59,7 @@ class Lost(Struct, frozen=True, kw_only=True, tag="lost"):
 
 
 class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_defaults=True):
-    """Cancel the package, or some of its tasks, or (only_queued) what no worker has yet."""
+    """Cancel the package, or some of its tasks, or (only_queued) the tasks that no worker has yet."""
 
     ranges: list[Range] | None = None
     only_queued: bool = False
@@ -67,7 +68,7 @@ class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_de
 
 
 class Cleared(Struct, frozen=True, kw_only=True, tag="cleared"):
-    """A chunk of a draining or ended package surfaced in the queue and was not handed out: no worker has it."""
+    """The queue delivered a chunk of a draining or ended package. It was not handed out: no worker has it."""
 
     generation: int
     ranges: list[Range]
@@ -84,7 +85,7 @@ class ExecutorsIdle(Struct, frozen=True, kw_only=True, tag="executors_idle"):
 
 
 class QuotaGranted(Struct, frozen=True, kw_only=True, tag="quota_granted"):
-    """The answer for a slice. `exhausted`: nothing is left, and no other package holds any that could come back."""
+    """The answer to a request for a slice. `exhausted`: nothing is left, and no other package can give any back."""
 
     slice: int
     granted_us: int
@@ -108,7 +109,7 @@ class Deleted(Struct, frozen=True, kw_only=True, tag="deleted"):
 
 
 class Broken(Struct, frozen=True, kw_only=True, tag="broken"):
-    """An event could not be folded and was set aside."""
+    """An event could not be read or folded, so the package fails."""
 
     message: str
 

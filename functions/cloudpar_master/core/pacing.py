@@ -17,8 +17,8 @@ POLLS_PER_S = 8.0
 def client_delay_s(head: Head, now: float) -> float:
     """Return the delay of a client that awaits a package: a tenth of the time that the rest will take.
 
-    So results are seldom old when it reads them. A young package may be done much sooner than it seems, since little is
-    known of it: its age bounds the delay.
+    The client then seldom reads results late. A young package may end much sooner than estimated, because little is
+    known about it, so its age bounds the delay.
     """
     tasks, pace = head.tasks, head.pace
     rest_us = (tasks.count - tasks.done) * (pace.mean_us or 1_000_000.0)
@@ -27,14 +27,14 @@ def client_delay_s(head: Head, now: float) -> float:
 
 
 SHORTEST_COLLECTION_US = 200_000
-"""Workers collect results for at least this long: each publication costs a fold."""
+"""For how long workers collect results at least, because each publication costs a fold."""
 
 
 def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
     """Return for how long a worker with this many executors may collect results while all of them have work.
 
-    In that time one of its chunks is done, so a chunk costs one publication. Towards the end of the quota the time is
-    short: what tasks use beyond the quota before the master hears of it is never paid for.
+    In that time the worker finishes about one chunk, so a chunk costs one publication. Towards the end of the quota the
+    time is short: until the master learns of their time, tasks may run beyond the quota, and no account pays for that.
     """
     chunk_us = planning.chunk_target_us(head.pace.executors, policy) // executors
     scarce = budget_us < 3 * chunk_us * max(executors, head.pace.executors)

@@ -1,31 +1,32 @@
 """How large a chunk is, and how many are open: guided self-scheduling with measured durations.
 
-Source: Polychronopoulos and Kuck, "Guided self-scheduling", 1987, bounded above by a target time so that workers report
-regularly and below by a smallest time so that the last chunks are worth their calls.
+Source: Polychronopoulos and Kuck, "Guided self-scheduling", 1987. In addition, a chunk lasts at most a target time, so
+that workers report regularly, and at least a smallest time, so that the last chunks are worth their calls.
 """
 
 from .head import Pace
 from .policy import Policy
 
 UNMEASURED_CHUNK = 16
-"""How many tasks a chunk has while their length is unknown: few, since each may last an hour."""
+"""How many tasks a chunk has at most while their duration is unknown: few, because each may last an hour."""
 
 SMALLEST_CHUNK = 20
-"""The last chunks last at least the target divided by this: shorter ones are not worth their calls."""
+"""Even the last chunks last at least the target time divided by this number. Shorter ones are not worth their calls."""
 
 FULL_FLEET = 50
-"""For this many executors chunks may be twice as long."""
+"""For this many executors chunks may last twice as long as the target time."""
 
 SHORT_WAIT_US = 500_000
-"""A chunk that is queued for this long keeps workers supplied; longer only delays other accounts."""
+"""How many microseconds a chunk should wait in the queue at most. That keeps workers supplied; a longer wait only
+delays other accounts."""
 
 SMALL_PACKAGE = 32
-"""A package of at most this many tasks opens them all at once: its second window would again wait behind all large
-packages."""
+"""A package of at most this many tasks opens all of them at once. A second window of chunks would again wait behind all
+large packages."""
 
 EXPRESS_TASKS = 4
-"""Where the queue cannot choose (on AWS), a chunk that starts with one of this many first tasks of its package goes by
-the express queue. There are few of them, since the next package waits for these chunks."""
+"""Where the queue cannot choose (on AWS), a chunk goes by the express queue if it starts with one of the first
+EXPRESS_TASKS tasks of its package. The number is small, because the next package waits behind these chunks."""
 
 
 def first_window(tasks: int, policy: Policy) -> int:
@@ -53,8 +54,8 @@ def chunk_target_us(executors: int, policy: Policy) -> int:
 def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     """Return how many of the `uncut` tasks the next chunk takes.
 
-    While the window is far larger than what the executors can work on, long chunks are smaller: chunks in the queue
-    delay other accounts.
+    While the window has far more chunks than the executors can work on, long chunks are made shorter, because chunks in
+    the queue delay other accounts.
 
     Args:
         uncut: Tasks not in a chunk yet; at least 1.
@@ -89,7 +90,7 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
 
 
 def next_window(window: int, wait_us: int, executors: int, policy: Policy) -> int:
-    """Return how many chunks may be open from now on, given how long one of the last waited in the queue.
+    """Return how many chunks may be open from now on, given how long a recent one waited in the queue.
 
     The window doubles up to what keeps the known executors busy, and then grows slowly: chunks in the queue delay
     other accounts. They need not wait there for longer than SHORT_WAIT_US, even if they last long.

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]
-"""With a figure of zero a master would refuse everything, or fail at it."""
+"""A figure above zero: with zero, a master would refuse or fail every request."""
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -14,7 +14,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         chunk_target_us: How long a chunk should keep an executor busy. Short where a call costs little.
-        longest_chunk_us: The same for very many executors: the more there are, the sooner one of them is free.
+        longest_chunk_us: The same for very many executors. The more there are, the sooner one of them is free for
+            another account, so the longer chunks may last.
         first_window: Chunks that a package opens before anything is measured.
         largest_window: Chunks that a package has open at most; bounds the head.
         lease_s: A worker that does not beat for this long loses its chunks to others.
@@ -23,17 +24,18 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         lifetime_s: A package that still runs after this time fails.
         retention_s: An ended package that no client acknowledged is deleted after this time.
         tombstone_s: The tombstone of a deleted package is kept for this time.
-        kept_bytes: An ended package that stores less than this is removed with its tombstone, since a removal may cost
-            calls. A larger one is removed as soon as its client no longer needs it.
-        fleet_memory_s: A worker that published nothing for this long no longer counts at its package; one that sent no
-            request for this long counts as gone.
+        kept_bytes: If an ended package stores fewer bytes than this, its data is removed together with its tombstone,
+            because a separate removal may cost calls. The data of a larger package is removed as soon as its client no
+            longer needs it.
+        fleet_memory_s: A worker that published nothing for this long no longer counts for its package. A worker that
+            sent no request for this long counts as gone.
         grace_s: A package waits this long for a worker that has its version of Python before it fails.
         open_packages, open_small_packages: How many packages of an account may be open while chunks wait in the queue.
             A further one has no chunks and no reserve until one of these has ended or executors idle.
         looks_at_end: Whether the master opens the next waiting package of an account as soon as one ends. Where looking
             for it costs calls, an await of that package opens it instead.
-        requests_per_s: Requests of one account that a process of the master takes a second, after a burst.
-        request_burst: How many of these may come at once.
+        requests_per_s: How many requests a second a process of the master accepts from one account, after a burst.
+        request_burst: How many requests of one account may come at once.
         running_packages: Packages that an account may have running. This limit and the next two are checked when a
             package starts. Starts at the same moment do not count each other, so together they may exceed a limit.
         running_tasks: Tasks that the running packages may have in all, done or not.

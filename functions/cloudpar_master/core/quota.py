@@ -4,10 +4,11 @@ from .head import Head
 from .policy import Policy
 
 FIRST_SLICE_US = 10_000_000
-"""What a package requests while the length of its tasks is unknown."""
+"""How many microseconds a package requests while the duration of its tasks is unknown."""
 
 MARGIN_US = 1_000_000
-"""What a package requests beyond the likely need of the rest: a slightly long task then needs no further slice."""
+"""How many microseconds a package requests beyond what its remaining tasks are likely to take. If a task takes a little
+longer, the package then needs no further slice."""
 
 MOST_US = 2**62
 """The largest sum of times. Larger sums are cut to it, since tables and messages hold 63 bits."""
@@ -26,8 +27,8 @@ def slice_wanted_us(head: Head, policy: Policy) -> int:
     """Return how much more compute time a running package should reserve now; 0: it has enough.
 
     It requests what the rest of its tasks is likely to take, but at most `slice_us` for each executor, so that one
-    package does not hold the whole quota of its account. It requests more when a third of that is left. After the
-    account had nothing left, it first uses up its own reserve.
+    package does not hold the whole quota of its account. It requests more when less than a third of that is left. If
+    the account had nothing left, the package first uses up its own reserve.
     """
     tasks, own, pace = head.tasks, head.quota, head.pace
     if head.life.ended or pace.closed or own.ask_again_at > head.now:

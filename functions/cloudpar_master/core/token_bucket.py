@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Bucket(NamedTuple):
-    """How many requests are free at a time, in seconds."""
+    """How many requests were free at the time `at`, in seconds."""
 
     free: float
     at: float
@@ -13,8 +13,8 @@ class Bucket(NamedTuple):
 def take(bucket: Bucket, now: float, per_s: float, burst: float) -> tuple[Bucket, float]:
     """Take one request out of a bucket that fills by `per_s` requests a second, up to `burst`.
 
-    Returns the bucket, and how many seconds there are until one is free: 0.0 if it was taken. A clock that was set back
-    fills nothing, and costs nothing.
+    Returns the new bucket, and how many seconds remain until a request is free; 0.0 if the request was taken. If the
+    clock was set back, the bucket neither fills nor empties.
 
     >>> full = Bucket(2.0, at=100.0)
     >>> take(full, 100.0, 4.0, 2.0)

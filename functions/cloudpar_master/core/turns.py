@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 ALLOWANCE_US = 1_000_000
-"""A package's first chunk goes before everything else while first chunks have received at most this much work more than
-their share of the account's, and the account at most this much more than its share. Beyond that, first chunks take
-turns like all others, so that a stream of small packages does not stop a long one."""
+"""A package's first chunk goes before all other chunks while two leads (`lead_us`) are at most this many microseconds:
+the lead of its account among the accounts, and the lead of first chunks within its account. Beyond that, first chunks
+take turns like all others, so that a stream of small packages does not stop a long one."""
 
 REMEMBERED = 1_000
 """How many accounts, and packages of each, are remembered. A forgotten one starts level with the others."""
 
 _FIRST_CHUNKS = ""
-"""The first chunks of all of an account's packages take turns as if they were of one package."""
+"""The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
 
 
 class Line(NamedTuple):
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
     @property
     def flow(self) -> str:
-        """The flow, within its account, that these chunks take turns in."""
+        """The key under which these chunks take turns with other chunks of their account."""
         return _FIRST_CHUNKS if self.first else self.package
 
 
@@ -56,7 +56,8 @@ class _VirtualTime:
     def lead_us(self, key: str) -> int:
         """Return how far ahead of all others a key was when it received its last chunk.
 
-        That chunk does not count: otherwise an account with one long task would wait until the others had as much.
+        That chunk does not count: otherwise an account with one long task would wait until the others had received as
+        much work.
         """
         return self._last_start_us.get(key, 0) - self.now_us
 
@@ -89,7 +90,7 @@ class Turns:
         self._packages: dict[str, _VirtualTime] = {}
 
     def take(self, lines: Collection[Line]) -> Line:
-        """Choose one of the lines, at least one, and count its oldest chunk as handed out."""
+        """Choose one of the lines, of which there must be one, and count its oldest chunk as handed out."""
         by_account: dict[str, list[Line]] = {}
         for line in lines:
             by_account.setdefault(line.account, []).append(line)

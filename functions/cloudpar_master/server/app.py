@@ -98,7 +98,8 @@ def make_app(
     long_polling: LongPolling, blobs: BlobRoutes, audit: AuditFile, failures: FailureLog, storage: StorageState
 ) -> Starlette:
     """Make the ASGI application of an embedded master."""
-    # Starlette raises an exception of any other type again after it is answered, and uvicorn logs it.
+    # After an error of any other type is answered by the handler of `Exception`, Starlette raises it again, and uvicorn
+    # logs it.
     handlers: dict[Any, Any] = (
         {ClientDisconnect: _ignore}
         | dict.fromkeys((RequestError, HTTPException, Exception), refusal)

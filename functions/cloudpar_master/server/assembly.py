@@ -39,8 +39,8 @@ class Assembly(NamedTuple):
     """The parts of a master that its process uses.
 
     Attributes:
-        blobs_kept_s: A blob that was not used for this long belongs to no package, since none lives longer.
-        lease_s: A leased chunk surfaces after this time without a beat.
+        blobs_kept_s: A blob that was not used for this long belongs to no package, since no package lives longer.
+        lease_s: A leased chunk goes back into the queue after this time without a beat.
     """
 
     app: Starlette
@@ -55,7 +55,7 @@ class Assembly(NamedTuple):
     failures: FailureLog
 
     def tick(self) -> int:
-        """Do what only the clock brings: offer chunks whose lease has run out, and do the timer's work.
+        """Do what is due by time: offer chunks whose lease has run out, and do the timer's work.
 
         Returns how much the timer did.
         """

@@ -21,7 +21,7 @@ class BlobRoutes:
         self._store = store
 
     async def serve(self, request: Request) -> Response:
-        """Serve GET or PUT /blobs/{key}. A HEAD is refused, since no link is for one."""
+        """Serve GET or PUT /blobs/{key}. A HEAD is refused, since no link allows it."""
         key, query = request.path_params["key"], dict(request.query_params)
         self._store.check(request.method, key, query)
         if request.method == "PUT":

@@ -1,4 +1,4 @@
-"""Logs failures that no caller caused, and says which of them a caller may wait for."""
+"""Logs failures that no caller caused, and says after which of them a caller may try again."""
 
 import errno
 import logging
@@ -11,10 +11,10 @@ from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
 from .storage_state import StorageState
 
 REPEAT_S = 60.0
-"""A full disk is logged once in this time, in seconds, although the master refuses several requests a second."""
+"""A full disk is logged at most once in this many seconds, although the master refuses several requests a second."""
 
 RETRY_S = 5.0
-"""Seconds that a caller waits before its next attempt if it was refused for a full disk."""
+"""Seconds that a caller waits before its next attempt if the master refused it because of a full disk."""
 
 _FREE_SPACE = "free space on its disk"
 _FIXES = {
@@ -25,14 +25,14 @@ _FIXES = {
     errno.EMFILE: "raise the limit of its open files (ulimit -n)",
     errno.ENFILE: "close files on its machine, or raise fs.file-max",
 }
-"""What an operator can do, by the error for which requests are refused."""
+"""What an operator can do about each error because of which the master refuses requests."""
 
 _SQLITE_ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.ENOSPC,
     sqlite3.SQLITE_READONLY: errno.EROFS,
 }
-"""SQLite does not say which error the system gave it; this is the most frequent one of each kind."""
+"""The most frequent error of the system behind each kind of SQLite error. SQLite does not say which one it was."""
 
 log = logging.getLogger("cloudpar_master")
 

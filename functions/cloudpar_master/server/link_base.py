@@ -17,8 +17,9 @@ _base: ContextVar[str] = ContextVar("base")
 def note(request: Request) -> None:
     """Remember the base of the links in this request's answer.
 
-    A caller that resolves relative links gets such links, so that they lead through any proxy. A caller that has the
-    same files gets links to these. An older caller gets its own `Host` back, which leads through a forwarded port.
+    A caller that resolves relative links gets such links, so that they lead through any proxy. A caller that can open
+    the master's files gets links to these files. An older caller gets links to the `Host` that it named, which lead
+    through a forwarded port.
     """
     host = request.headers.get("host", "")
     wanted = request.headers.get(HEADER)

@@ -19,13 +19,14 @@ from .storage_state import StorageState
 from .wakeups import ANYTHING, Wakeups
 
 SESSIONS = 10_000
-"""How many sessions with new packages are remembered. An await of a forgotten one ends only with its time."""
+"""How many sessions with new packages are remembered. If a session is forgotten, its new package answers no await that
+is sent later."""
 
 Receive = Callable[[], Awaitable[Any]]
 
 
 class LongPolling:
-    """Performs retrieve_tasks and await_tasks again after each wakeup, until they bring something or time is over."""
+    """Performs retrieve_tasks and await_tasks again after each wakeup, until they bring news or their time is over."""
 
     def __init__(self, dispatcher: Dispatcher, wakeups: Wakeups, storage: StorageState) -> None:
         self.dispatcher = dispatcher
@@ -85,7 +86,7 @@ class LongPolling:
             await self._wakeups.wait_for_news(names, request.session, left_s)
 
     def _unnamed(self, session: str, names: list[str]) -> bool:
-        """Whether packages were started that this await does not name. Each of them ends one await."""
+        """Whether packages were started that this await does not name. Each of these packages ends one await."""
         unseen = self._unseen.get(session)
         if unseen is None:
             return False
@@ -110,7 +111,7 @@ def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:
 
 
 async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], receive: Receive) -> Struct | None:
-    """Hold a request until it is answered. None: the client hung up, which `hold` can check."""
+    """Hold a request until it is answered; None if the client hung up. `hold` gets a function that says so."""
     hung_up = asyncio.ensure_future(_hang_up(receive))
     work = asyncio.ensure_future(hold(hung_up.done))
     try:

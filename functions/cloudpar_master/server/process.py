@@ -1,4 +1,4 @@
-"""The master's process: it serves a socket, does what only the clock brings, and ends with its parent."""
+"""The master's process: it serves a socket, does what is due by time, and ends with its parent."""
 
 import asyncio
 import contextlib
@@ -14,10 +14,11 @@ from .assembly import Assembly
 
 TICK_S = 1.0
 TICKS = 6
-"""Ticks in the time of a lease, at least: a chunk of a dead worker then waits for half a beat more at most."""
+"""How many ticks there are at least in the time of a lease. After the lease of a dead worker has ended, its chunk then
+waits for at most half the time between two beats."""
 SWEEP_S = 3600.0
 BUSY = 50
-"""After a tick that did this much, the next one follows at once."""
+"""If a tick folded at least this many packages, the next tick follows at once."""
 
 
 class MasterServer(uvicorn.Server):
@@ -56,7 +57,7 @@ class MasterServer(uvicorn.Server):
         self._long_polling.end()
 
     def follow(self, stdin: int) -> None:
-        """End if standard input has ended, since the parent then has, too."""
+        """End if standard input has ended, since the parent has then ended, too."""
         with contextlib.suppress(BlockingIOError):
             if not os.read(stdin, 65536):
                 asyncio.get_running_loop().remove_reader(stdin)

@@ -9,7 +9,7 @@ from .data_folder import DataFolder, DataFolderError
 
 
 def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> bytes:
-    """Return the secret that signs links and encrypts keys. It is made if nothing depends on another one.
+    """Return the secret that signs links and encrypts keys. A missing one is made if nothing depends on it.
 
     Args:
         folder: Where the secret is kept.
@@ -34,7 +34,7 @@ def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> b
 
 
 def key_secret(secret: bytes) -> bytes:
-    """Derive from the secret what encrypts accounts' keys. It is in no table."""
+    """Derive from the secret the key that encrypts the keys of accounts. No table contains it."""
     return hmac.digest(secret, b"keys of accounts", "sha256")
 
 

@@ -7,7 +7,7 @@ from cloudpar_master.core.policy import Policy
 
 
 class StartupConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a parent writes to a master's standard input: a line of JSON. An empty token is one to keep, or to make."""
+    """The line of JSON that a parent writes to a master's standard input. An empty token is kept as it was, or made."""
 
     user_token: str = ""
     worker_token: str = ""
@@ -19,7 +19,7 @@ def parse(line: bytes) -> StartupConfig:
     """Read the line.
 
     Raises:
-        ValueError: The line is wrong. The text names the field, or the option `--set` by which `cloudpar up` takes it.
+        ValueError: The line is wrong. The text names the field, or the `--set` option of `cloudpar up`.
 
     >>> parse(b'{"settings": {"lease_s": 2.0}}').settings.lease_s
     2.0
@@ -27,7 +27,7 @@ def parse(line: bytes) -> StartupConfig:
     try:
         found = msgspec.json.decode(line, type=dict[str, Any])
         settings = msgspec.convert(found.pop("settings", {}), dict[str, Any])
-        # The settings are checked each by itself, so that an error can name one.
+        # Each setting is checked separately, so that an error can name it.
         config = msgspec.convert(found, StartupConfig)
     except msgspec.DecodeError as error:
         raise ValueError(f"the line on standard input is not what a master expects: {error}") from None

@@ -1,4 +1,4 @@
-"""What cannot be written now. Clients learn of it, because without room none of their results can arrive."""
+"""Keeps what cannot be written now. Clients learn of it, because their results cannot arrive until it is fixed."""
 
 import time
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from cloudpar_protocol.payloads import Unwritable
 
 KEPT_S = 10.0
-"""A report is forgotten after this time, in seconds. While it holds, it comes again sooner: from a worker at least each
-2 s, and from the master when a caller repeats a request that it refused, after at most 6.25 s."""
+"""A report is forgotten after this many seconds. While the problem lasts, a new report comes sooner: from a worker at
+least every 2 s, and from the master when a caller repeats a refused request, after at most 6.25 s."""
 
 HOLD_S = 5.0
 """While something cannot be written, awaits are held for at most this many seconds, so that clients soon hear when it
@@ -15,7 +15,7 @@ can be written again."""
 
 
 class StorageState:
-    """The newest report of a master, or of a worker that shares its folder, that cannot write.
+    """The newest report that the master cannot write, or that a worker that shares its folder cannot.
 
     Args:
         wake: Called when a report comes after a time without one, so that held awaits answer.

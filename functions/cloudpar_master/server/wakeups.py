@@ -7,7 +7,7 @@ from cloudpar_master.ports import Fit, Needs
 from cloudpar_master.ports.task_queue import ANY
 
 ANYTHING: Needs = ("", "")
-"""The needs of chunks that are not known: any held retrieval may look at them."""
+"""Stands for the needs of chunks that are not known: any held retrieval may look for such chunks."""
 
 
 class _Retrieval(NamedTuple):
@@ -40,8 +40,8 @@ class Wakeups:
     def chunks_sent(self, needs: Iterable[Needs]) -> None:
         """Wake a retrieval for each new chunk: the one that can take it and has waited longest.
 
-        Then wake the peeks that such chunks are for. All busy workers peek, and most chunks are of packages that they
-        run: those wake no peek.
+        Then wake the peeks that such chunks are for. A chunk does not wake the peeks of workers that run its package
+        already, and most chunks are of such packages.
         """
         heard: set[Needs] = set()
         for need in needs:

@@ -17,14 +17,14 @@ log = logging.getLogger("cloudpar_master")
 
 
 class AccountKeys:
-    """The keys that accounts seal with: made when first needed, stored encrypted."""
+    """The keys that seal the payloads of accounts. A key is made when it is first needed, and stored encrypted."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._known = Recent[str, bytes](KNOWN)
 
     def key(self, account_id: str) -> bytes | None:
-        """Return an account's key; None: this deployment has no safe for keys, so its packages are not sealed.
+        """Return an account's key; None if this deployment has no safe for keys, so that its packages are not sealed.
 
         Raises:
             Unavailable: Another process is making the key at this moment.

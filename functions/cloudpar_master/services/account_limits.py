@@ -13,7 +13,7 @@ def check_fits(account: AccountRecord, tasks: int, data_bytes: int, policy: Poli
     """Check that a package may run at all, even if no other one runs.
 
     Raises:
-        TooLarge: It may not, so that it makes no sense to wait.
+        TooLarge: The package alone exceeds a limit, so waiting would not help.
     """
     if tasks > policy.running_tasks:
         text = f"{tasks:,} tasks are over the {policy.running_tasks:,} that account {account.name!r} may have running"
@@ -28,7 +28,7 @@ def check_room(account: AccountRecord, request: StartTasks, data_bytes: int, run
     """Check that a package may run beside those that run already.
 
     Raises:
-        RateLimited: It may not yet.
+        RateLimited: It may not until others have ended.
     """
     for held, asked, most, what in (
         (running.packages, 1, policy.running_packages, "packages"),

@@ -5,7 +5,7 @@ REMEMBERED = 1_000
 
 
 class Attempts:
-    """Names for the queue calls of one retrieval.
+    """Names the queue calls of retrievals.
 
     SQS replays a receive only until one of its messages is deleted. When a retrieval has deleted stale messages, its
     next call needs a new name. A retry of the same request starts with the name that brought its chunks.

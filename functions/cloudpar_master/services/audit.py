@@ -15,7 +15,7 @@ ADMIN = "the admin token"
 
 
 def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | None = None) -> dict[str, Any] | None:
-    """Return the fields of the line about an administrator's action; None: the call is none, or changes nothing.
+    """Return the fields of the line about an administrator's action; None if there is nothing to record.
 
     Args:
         backend: The backend of the master that carries the call out.

@@ -17,7 +17,7 @@ from cloudpar_master.ports.fleet import StandingFleet
 
 
 class Backend(NamedTuple):
-    """What a master runs on: its ports, its policy, and the hashes of its own tokens. Without `safe`, no seals."""
+    """What a master runs on: its ports, its policy, and the hashes of its tokens. Without `safe`, nothing is sealed."""
 
     packages: PackageStore
     accounts: AccountStore
@@ -34,7 +34,7 @@ class Backend(NamedTuple):
 
 
 def hash_token(token: str) -> str:
-    """Return a token as it is stored. It has 256 random bits, so that a plain SHA-256 does not reveal it.
+    """Return the hash of a token, which is stored. A token has 256 random bits, so a plain SHA-256 does not reveal it.
 
     >>> hash_token("secret")[:8]
     '2bb80d53'

@@ -1,6 +1,6 @@
 """HTTP bodies, independent of the server: tokens, media types, limits, and errors as answers.
 
-Headers are mappings whose names are, or are looked up, in lower case.
+The mappings of headers must find a name that is written in lower case.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def sent_media(headers: Mapping[str, str]) -> str:
 
 
 def accepted_media(headers: Mapping[str, str]) -> str:
-    """Return the media type for the answer: the one that the request accepts, or else the one that it has."""
+    """Return the media type for the answer: the one that the request accepts, or else that of its body."""
     accepted = headers.get("accept", "")
     if codec.MSGPACK in accepted:
         return codec.MSGPACK
@@ -72,7 +72,7 @@ def answer(headers: Mapping[str, str], reply: Struct) -> Answer:
 
 
 def refusal(headers: Mapping[str, str], error: Exception) -> Answer:
-    """Render an error in the media type that the request accepts. An unforeseen error becomes one to retry."""
+    """Render an error in the media type that the request accepts. An unforeseen error becomes InternalError."""
     if not isinstance(error, RequestError):
         error = InternalError("the master failed at this request; its log says how. Nothing acknowledged is lost")
     more = {} if error.retry_after_s is None else {"Retry-After": str(max(1, ceil(error.retry_after_s)))}

@@ -11,8 +11,8 @@ FIELDS = 6
 """How many numbers of a text are read. Later masters may add some, which are ignored."""
 
 SMALLEST_COST_US = 1_000
-"""What a chunk counts for at least when packages take turns. At 0 a package whose tasks take no time would never lose
-its turn."""
+"""How many microseconds of work a chunk counts for at least when packages take turns. If it counted for 0, a package
+whose tasks take no time would never lose its turn."""
 
 
 class ChunkText(NamedTuple):
@@ -21,10 +21,10 @@ class ChunkText(NamedTuple):
     Attributes:
         package_id, start, end, generation: The chunk: tasks [start, end), cut at this version of its package's head.
         losses: How many workers were lost with these tasks.
-        queue_losses: How many of them were lost after the chunk was cut, before it was put back as a new message. Such
-            a worker may still run it.
-        waits_since_ms: Since when a chunk waits that was put back because a worker could not run it, in milliseconds of
-            Unix time. None: since its message was sent.
+        queue_losses: How many of these workers were lost between the time when the chunk was cut and the time when it
+            was put back as a new message. Such a worker may still run the chunk.
+        waits_since_ms: If the chunk was put back because a worker could not run it: since when it waits, in
+            milliseconds of Unix time. None: it waits since its message was sent.
     """
 
     package_id: str
@@ -101,6 +101,6 @@ def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
         first=chunk.start == 0,
         cost_us=max(cost_us, SMALLEST_COST_US),
         python=head.python,
-        # A chunk with which workers were lost is not new: it would take the place of new packages each time.
+        # A chunk whose workers were lost does not go by the express queue: it would delay new packages each time.
         express=chunk.start < planning.EXPRESS_TASKS and not chunk.losses,
     )

@@ -87,7 +87,7 @@ class ClientService:
         return PreparedUpload(key=key, link=link, parts=parts)
 
     def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
-        """Start a package: one head and one window of chunks, however many tasks it has."""
+        """Start a package. This makes one head and one window of chunks, however many tasks there are."""
         on = self._backend
         check_submission(account, request)
         data_bytes = size_of(request.data)
@@ -128,7 +128,7 @@ class ClientService:
         return now.granted_us <= now.spent_us
 
     def _first_window(self, running: Running, request: StartTasks) -> int:
-        """Return how many chunks a new package may have in the queue; 0: it waits until others have ended.
+        """Return how many chunks a new package may have in the queue; 0 if it waits until other packages have ended.
 
         Small packages (planning.SMALL_PACKAGE) need not wait for large ones.
         """
@@ -136,7 +136,8 @@ class ClientService:
         most = policy.open_small_packages if request.n <= planning.SMALL_PACKAGE else policy.open_packages
         if running.packages < most or not self._backend.queue.waiting():
             return planning.first_window(request.n, policy)
-        # A task waits for this package, so its executor never counts as idle: closed, the package might never open.
+        # If it is nested, a task waits for it, and that task's executor never counts as idle: a closed package might
+        # therefore never open.
         return 1 if request.depth else 0
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
@@ -200,7 +201,7 @@ class ClientService:
         ), page.size_bytes
 
     def cancel_tasks(self, account: AccountRecord | None, request: CancelTasks) -> CancelTasksReply:
-        """Cancel. The answer comes when the head says so: nothing is handed out afterwards. An admin may cancel all."""
+        """Cancel a package or some tasks: none of these is handed out afterwards. An admin may cancel any package."""
         opened = self._visible(account, request.package_id)
         if opened is None:
             raise NotFound(f"no package {request.package_id} is visible to this token")
@@ -230,7 +231,7 @@ class ClientService:
         return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.quota.charged_us)
 
     def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
-        """Free the storage of packages. Unknown ones are ignored, since theirs is free."""
+        """Free the storage of packages. Unknown packages are ignored, since they have no storage."""
         for package_id in request.package_ids:
             opened = self._visible(account, package_id)
             if opened is not None and opened.head.life.acknowledged_at is None:
@@ -256,7 +257,7 @@ class ClientService:
             )
             for head in heads
         ]
-        # A worker that serves several packages is in the fleet of each.
+        # A worker that serves several packages is in the fleet of each one, but counts once.
         fleets = [head.pace.fleet for head in heads if not head.life.ended]
         fleet = {number: member.executors for members in fleets for number, member in members.items()}
         return ListPackagesReply(packages=summaries, executors=sum(fleet.values()))
@@ -269,5 +270,5 @@ class ClientService:
 
 
 def _set_aside(head: Head) -> list[Unfit]:
-    """Return the workers that cannot run it. If none can, they run it anyway, and its errors say what they lack."""
+    """Return the workers that cannot run a package. If all run it anyway, its errors say what they lack instead."""
     return [] if head.life.run_anyway else head.life.set_aside

@@ -1,4 +1,4 @@
-"""Opens packages that wait, without chunks or quota, while enough packages of their account are open."""
+"""Opens closed packages, which wait without chunks and reserve because their account has enough open packages."""
 
 from contextlib import suppress
 
@@ -16,7 +16,7 @@ UNCUT = 100
 
 
 class OpenCount:
-    """How many packages of an account are open, read once for all closed ones of a request: these may be hundreds."""
+    """Counts an account's open packages once for all closed packages that a request names, which may be hundreds."""
 
     def __init__(self, packages: PackageStore) -> None:
         self._packages = packages
@@ -42,9 +42,9 @@ class ClosedPackages:
         self._folding = folding
 
     def open_next(self, ended: Head) -> None:
-        """Open the oldest closed package of the account of a package that has ended, if there is one.
+        """After a package has ended, open the oldest closed package of the same account, if there is one.
 
-        If this process dies before it does so, that package opens when the next one ends, or when executors idle.
+        If this process dies before it does so, the closed package opens when the next one ends, or when executors idle.
         """
         packages = self._backend.packages
         wanted = self._backend.policy.looks_at_end and not ended.pace.closed

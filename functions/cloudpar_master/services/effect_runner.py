@@ -12,8 +12,9 @@ from .chunk_text import ChunkText, sending
 class EffectRunner:
     """Calls the ports for what a saved head leaves to do.
 
-    Several masters may carry out the effects of one head, or one master may do so twice. Every call here then has the
-    same result: a slice has a number, a chunk has a name that the queue sends once, and a settled package its charge.
+    Several masters may carry out the effects of one head, or one master may do so twice. A repeated call changes
+    nothing: the account grants each slice once by its number, the queue drops a chunk that it has seen, and the account
+    charges each package once.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -49,8 +50,9 @@ class EffectRunner:
     def _all_spent(self, head: Head) -> bool:
         """Whether this package and all others of its account have used up their slices, so that none comes back.
 
-        Without this they would wait for each other and never end. If the account holds more than their slices, a
-        package has received a slice and not noted it yet: that package goes on.
+        Without this check, they would wait for each other and never end. If the account has reserved more than the
+        heads of its packages say, one of them has received a slice that its head does not show yet: that package goes
+        on.
         """
         if not head.quota.reserve_spent:
             return False

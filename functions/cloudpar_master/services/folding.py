@@ -1,4 +1,4 @@
-"""Carries the fold out: loads a head, folds it, saves it, and does what it leaves to do."""
+"""Carries out folds: loads a head, folds it, saves it, and carries out its effects."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -21,14 +21,14 @@ PART_BYTES = 512 * 1024
 """Bytes of results that one fold takes. They become one result page, which travels in one answer."""
 
 LIGHT_BYTES = 16 * 1024
-"""With more bytes of results a lost race is tried again before they are appended to the inbox: storing them twice costs
-more than a fold."""
+"""If results have more bytes than this and lose the race, the fold is tried again before they are appended to the
+inbox: storing them twice costs more than a fold."""
 
 TRIES = 20
 """Attempts to win the save race before giving up. The events are in the inbox by then, for another process to fold."""
 
 HEAVY_TRIES = 3
-"""The same for large results, before these are appended."""
+"""Attempts to win the save race with more than LIGHT_BYTES of results, before these are appended to the inbox."""
 
 STALE_S = 2.0
 """Readers fold heads older than this, in seconds, so that progress does not depend on one process."""
@@ -38,7 +38,7 @@ Item = tuple[str, Event]
 
 
 class Taken(NamedTuple):
-    """The newest head (None: the package is gone), and whether it has taken all events that were to be taken."""
+    """The newest head (None: the package is gone), and whether all given events have been taken in."""
 
     head: Head | None
     all: bool
@@ -61,19 +61,19 @@ class Folding:
         An old head is folded first: its master may have died before it carried the effects out.
         """
         opened = self._backend.packages.open(package_id, EVENTS)
-        # A head from the future comes from a master whose clock is ahead, so that it may be old, too.
+        # `abs`: a head with a later time than now is from a master whose clock is ahead, so it may be old, too.
         if opened is None or abs(self._backend.clock.now() - opened.head.now) <= STALE_S:
             return opened
         head = self._take(package_id, opened=opened).head
         return None if head is None else Opened(head, [], more=False)
 
     def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
-        """Take events in, with the inbox and with what time has brought, and carry the effects out.
+        """Fold events, together with the inbox and with what is due by time, and carry out the effects.
 
         Args:
             package_id: The package.
             items: Events with their keys.
-            due: Fold in any case: the registry names the package, and only a save corrects the registry.
+            due: Fold in any case: the registry says that the package is due, and only a save corrects the registry.
 
         Returns:
             The newest head. If a newer master wrote it, the events wait in the inbox for such a master.
@@ -132,8 +132,8 @@ class Folding:
     def _append_and_follow(self, package_id: str, items: Sequence[Item]) -> Taken:
         """Store events that lost the race, and fold until they are taken.
 
-        The winner of a race reads the inbox only before its save. So the loser must read it afterwards: otherwise its
-        events would wait there until another event comes, which may be never.
+        The winner of a race reads the inbox only before its save. So the loser must read it after it has appended its
+        events: otherwise they would wait there until another event comes, which may never happen.
         """
         if items:
             self._backend.packages.append(package_id, items)
@@ -147,9 +147,9 @@ class Folding:
             if opened is None:
                 return Taken(None, all=True)
             head, inbox, more = opened
-            # `more`: what lies behind the oldest events is not seen, and so not known to be taken.
+            # If `more`, the inbox has events that were not read, and the waiting ones may be among them.
             if waiting and not more and waiting.isdisjoint(item.key for item in inbox):
-                # Head and inbox are not read at one instant: the head may be older than the one that took the events.
+                # Head and inbox are not read at one instant: this head may be older than the fold that took the events.
                 return Taken(packages.load(package_id), all=True)
             if head.schema > SCHEMA:
                 return Taken(head, all=not waiting)
@@ -187,7 +187,7 @@ class Folding:
             head = saved
 
     def _fold_and_save(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Head | None:
-        """Fold once: events of the inbox, and others that are not stored. None: another process saved before."""
+        """Fold once: events of the inbox, and others that are not stored. None if another process saved first."""
         folded, results = self._fold_safely(head, inbox, others)
         if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
             return None

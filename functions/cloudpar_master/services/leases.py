@@ -1,4 +1,4 @@
-"""Says what a worker may run: makes leases of chunks, and later views of what is still wanted of them."""
+"""Says what a worker may run: makes leases of chunks, and later says which of their tasks are still wanted."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -16,7 +16,7 @@ from .chunk_text import ChunkText, sending
 from .folding import Folding
 
 NAMED = 5
-"""How many of the workers that cannot run a package its message names."""
+"""If a package fails because no worker can run it, its message names this many of the workers."""
 
 
 def runs(fit: Fit, head: Head) -> bool:
@@ -25,7 +25,7 @@ def runs(fit: Fit, head: Head) -> bool:
 
 
 class Placement:
-    """Knows the live workers, and decides about packages that wait while none of these can run them."""
+    """Knows the live workers, and decides what happens to packages that none of them can run."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -60,21 +60,21 @@ class Placement:
         return replace(head, pace=replace(head.pace, fleet=fleet))
 
     def resumed(self, passed_over: Sequence[str]) -> set[str]:
-        """Return those packages that no worker can run, of those that a worker was not handed: it runs them anyway."""
+        """Of packages that a worker was not handed, return those that no worker can run: it runs these anyway."""
         heads = self._backend.packages.heads(passed_over)
         return {head.package_id for head in self._decided(heads) if head.life.run_anyway and not head.life.ended}
 
     def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
-        """Decide again about packages that run although all workers lack something, for a worker that may have it."""
+        """Decide again about packages that run although all workers lacked something, since this worker may have it."""
         found = [head for head in heads if head.life.run_anyway and fit.takes(head.package_id, head.python)]
         return {head.package_id: head for head in self._decided(found)}
 
     def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> bool:
         """Queue chunks that a worker cannot run again, behind all others. Returns whether any of them is `express`.
 
-        Each becomes a new message, which was never delivered: otherwise a chunk that several workers cannot run would
-        look like one that kills its workers. The new message's text has what the old one counted: how often the chunk
-        was lost, and since when it waits.
+        Each becomes a new message, whose count of deliveries starts again: otherwise a chunk that several workers
+        cannot run would look like one that kills its workers. The text of the new message says how often the chunk was
+        lost, and since when it waits.
         """
         sendings: list[Sending] = []
         for message, head in unfit:
@@ -95,8 +95,8 @@ class Placement:
     def _decided(self, heads: Sequence[Head]) -> list[Head]:
         """Decide about packages together, and return their heads after that.
 
-        Before a package is declared stranded, the registry is read again: the last read may be some seconds old, and
-        miss a worker that came since, or that fits since.
+        Before a package is declared stranded, the registry is read again: the last read may be some seconds old. A
+        worker may have come since then, or may fit since then.
         """
         workers = self._live() if heads else []
         events = [self._event(head, workers) for head in heads]
@@ -128,7 +128,7 @@ class Placement:
         return self._backend.registry.workers(since, newest=newest)
 
     def view(self, head: Head) -> client_messages.Placement:
-        """Describe the workers that there are for a package, for its client."""
+        """Describe to the client of a package which workers there are."""
         workers = self._live()
         others = [worker for worker in workers if not runs(worker.fit, head)]
         lacking = [Unfit(worker.host, f"only {_versions(worker.fit.pythons)}") for worker in others

@@ -17,8 +17,8 @@ from .leases import Leases, wanted
 from .placement import Placement, runs
 
 STALE_ROUNDS = 20
-"""How many times one request receives from the queue while it brings only chunks that no package wants any more. After
-that the worker sends its next request at once."""
+"""How many times one request receives from the queue while the queue brings only chunks that no package wants any more.
+After that the worker sends its next request at once."""
 
 
 class Received(NamedTuple):
@@ -27,7 +27,7 @@ class Received(NamedTuple):
     Attributes:
         came: Whether the queue had something that this retrieval had not put back itself.
         unfit: Packages of chunks that the queue brought and that this worker cannot run.
-        unfit_express: Whether one of these chunks is `express`, so that it stays before those that are not.
+        unfit_express: Whether one of these chunks is `express`. The queue brings it again before chunks that are not.
     """
 
     leases: list[Lease]
@@ -47,10 +47,10 @@ class Receiver:
         self._attempts = Attempts()
 
     def receive(self, request: RetrieveTasks, fit: Fit, unfit_rounds: int = STALE_ROUNDS) -> Received:
-        """Receive until there is a lease, or only chunks come that this retrieval has put back.
+        """Receive until there is a lease, or until the queue brings only chunks that this retrieval has put back.
 
-        Express chunks that do not fit stay before all others, so they would come each time. Once the retrieval has seen
-        all of them, it receives the other chunks.
+        Express chunks come before all others, so those that do not fit would come each time. Once the retrieval has
+        seen all of them, it receives the other chunks.
 
         Args:
             request: The worker's request.
@@ -112,13 +112,13 @@ class Receiver:
         came = bool(messages) and not (len(unfit) == len(messages) and names <= put_back)
         put_back.update(names)
         unfit_express = self._placement.put_back(unfit)
-        # A repeated attempt may bring as many messages from each of two queues. What does not fit into one answer
-        # surfaces again when its lease has run out.
+        # A repeated attempt may bring the full number of messages from each of two queues. Chunks that do not fit into
+        # one answer surface again when their visibility ends.
         packages = frozenset(head.package_id for _, head in unfit)
         return Received(leases[:RETRIEVED_CHUNKS], came, packages, unfit_express)
 
     def _messages(self, request: RetrieveTasks, fit: Fit, *, express: bool) -> list[Message] | None:
-        """Receive messages. None: another process has deleted what this attempt brought, so the next one is needed."""
+        """Receive messages. None: the queue cannot repeat this attempt, so that the caller needs a new one."""
         most, lease_s = min(request.chunks, RETRIEVED_CHUNKS), self._backend.policy.lease_s
         attempt_id, besides = self._attempts.name(request.attempt_id), frozenset(request.besides)
         try:
@@ -129,7 +129,7 @@ class Receiver:
             return None
 
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
-        """Report a chunk that no worker ever received: its ended package need not wait for its charge."""
+        """Report to an ended package that no worker ever received a chunk: it need not wait for its time."""
         if head.life.ended and not head.life.settled and chunk.is_untouched(message):
             event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])
             self._folding.advance(head.package_id, [(_key("d", chunk), event)])
@@ -138,7 +138,7 @@ class Receiver:
 def _withdrawal(
     head: Head, chunk: ChunkText, message: Message, left: list[Range], budget_us: int
 ) -> tuple[str, Event] | None:
-    """Return why a wanted chunk is not handed out, as an event of its package with its key. None: it is."""
+    """Return the event, and its key, if a wanted chunk must not be handed out; None if it is handed out."""
     losses = chunk.losses + message.receives - 1
     if head.tasks.draining and chunk.is_untouched(message):
         return _key("d", chunk), Cleared(generation=chunk.generation, ranges=left)

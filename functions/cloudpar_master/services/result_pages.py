@@ -15,7 +15,7 @@ class Results(NamedTuple):
 
 
 def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> Results:
-    """Read about `room` bytes of the result pages after a cursor; 0: only find out whether there are more."""
+    """Read about `room` bytes of the result pages after a cursor. Without room, only find out if there are more."""
     if head.page <= cursor or not room:
         return Results([], cursor, more=head.page > cursor, size_bytes=0)
     pages = packages.pages(head.package_id, cursor, head.page, room)

@@ -18,19 +18,19 @@ from .receiver import STALE_ROUNDS, Receiver
 from .round_robin import REMEMBERED, RoundRobin
 
 PASSED_OVER = 100
-"""How many packages that a worker cannot run one request looks at; the next request looks at others."""
+"""Of the packages that a worker cannot run, one request checks at most this many. The next request checks others."""
 
 UNCUT = 25
 """How many heads of packages with uncut tasks are read together. Mostly the first one already fits the worker."""
 
 UNFIT_DELAYS_S = 5.0, 30.0
-"""A worker for which the queue has only chunks that it cannot run waits for the first of these times, and for twice as
-long each further time, up to the second. Such a queue cannot look into messages: each request takes the chunks out, and
-puts them back, which costs calls."""
+"""The first and the longest delay of a worker if the queue brings it only chunks that it cannot run. The delay doubles
+each time. Such a queue cannot look into messages: each request takes the chunks out and puts them back, which costs
+calls."""
 
 UNFIT_ROUNDS = 4
-"""How many times a request receives from the queue while only chunks come that the worker cannot run, if the worker's
-last request ended like that, too. The chunks that it saw are then behind the others."""
+"""How many times a request receives from the queue while it brings only chunks that the worker cannot run, if the
+worker's last request ended like that, too. That request has put its chunks back behind all others."""
 
 
 class Retrieval:
@@ -49,7 +49,7 @@ class Retrieval:
         self._rounds, self._rounds_aside = RoundRobin(), RoundRobin()
 
     def answer(self, request: RetrieveTasks) -> RetrieveTasksReply:
-        """Hand out chunks. An empty queue makes packages with uncut tasks open their windows.
+        """Hand out chunks. If the queue is empty, packages with uncut tasks widen their windows.
 
         A worker that names packages in `besides` has work: no window opens for it, and it does not count as idle.
         """
@@ -85,7 +85,7 @@ class Retrieval:
         return min(shortest_s * (1 << min(before, 10)), longest_s)
 
     def _resume(self, worker_id: str, fit: Fit) -> Fit:
-        """Return what a worker can run, with the waiting packages that no worker can: it runs these, and they fail.
+        """Return what a worker can run, and add the waiting packages that no worker can run, so that they fail there.
 
         Without this, a package that fails everywhere would wait until this worker has nothing else to do.
         """
@@ -98,7 +98,7 @@ class Retrieval:
         return self._backend.queue.has_others(frozenset(request.besides), fit)
 
     def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
-        """Let packages with tasks in no chunk cut more, since executors idle."""
+        """Let packages with uncut tasks cut chunks, because executors idle. Returns whether chunks were cut."""
         cut = 0
         for package_id in self._uncut_for(fit):
             event = ExecutorsIdle(executors=request.executors)
@@ -106,7 +106,8 @@ class Retrieval:
                 head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
             except Unavailable:
                 continue  # other processes fold this package right now
-            # The last fold noted which chunks were sent, and the fold before it cut them.
+            # Each new chunk has the version of one of the last two folds: one cut it, and the next noted that it was
+            # sent.
             if head is not None and not head.quota.reserve_spent:
                 cut += sum(head.version - each.generation <= 1 for each in head.tasks.open)
             if cut >= request.executors:

@@ -48,7 +48,7 @@ def check_owner(account: AccountRecord, key: str, kind: str) -> None:
     """Check that a payload belongs to an account.
 
     Raises:
-        Forbidden: It belongs to another one.
+        Forbidden: It belongs to another account.
     """
     owned = f"{kind}/{account.account_id}/"
     if not (key.startswith(owned) and is_name(key.removeprefix(owned))):
@@ -56,7 +56,7 @@ def check_owner(account: AccountRecord, key: str, kind: str) -> None:
 
 
 def is_name(text: str) -> bool:
-    """Whether a master may have made an id, or the last part of a key. Stores may refuse others.
+    """Whether a text can be an id, or the last part of a key, that a master has made. Stores may refuse other texts.
 
     >>> is_name("0f"), is_name("a/b"), is_name("")
     (True, False, False)

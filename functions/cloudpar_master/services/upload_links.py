@@ -6,7 +6,8 @@ from cloudpar_protocol.payloads import Link, Parts
 from cloudpar_protocol.worker_messages import PrepareResult
 
 PART_LINKS = 500
-"""How many links to parts one answer has: on AWS a link takes up to 2 KB, and some milliseconds to make."""
+"""How many links to parts one answer has at most. On AWS a link has up to 2 KB, and making it takes some
+milliseconds."""
 
 
 class UploadLinks:
@@ -20,7 +21,7 @@ class UploadLinks:
         """Make a link for the whole, and links for its parts if the sender, the store and the answer's size allow them.
 
         Raises:
-            BadRequest: There is not one checksum for each part.
+            BadRequest: The number of checksums is not the number of parts.
         """
         link = self._blobs.put_link(key, upload.size, upload.crc32)
         count = len(upload.parts_crc32)

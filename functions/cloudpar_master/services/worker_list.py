@@ -9,8 +9,8 @@ from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListW
 from .backend import Backend
 
 LOOKED_UP = 100
-"""How many packages are read for the reasons why workers are set aside: on AWS, by one call. The list gives no reasons
-for older packages."""
+"""How many packages are read to say why workers are set aside for them; on AWS one call reads them. The list gives no
+reasons for older packages."""
 
 
 class WorkerList:

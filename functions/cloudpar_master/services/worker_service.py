@@ -59,7 +59,7 @@ class WorkerService:
         return self._retrieval.answer(request)
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
-        """Make links for results that are too large to travel inline; a key contains its lease."""
+        """Make links for results that are too large to travel inline. The key of a result contains its lease."""
         links = UploadLinks(self._backend.blobs)
         prepared: list[PreparedResult] = []
         for result in request.results:
@@ -101,7 +101,7 @@ class WorkerService:
         return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
 
     def _vouched(self, publication: Publication) -> list[TaskResult]:
-        """Seal the results of a worker whose release knows no seals, and large ones by the place where they are."""
+        """Seal the results of a worker whose release knows no seals. The seal of a large result covers its place."""
         package_id, results = publication.package_id, publication.results
         spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
         seals = None if spec is None else self._keys.seals(spec.account_id, package_id)
@@ -151,7 +151,7 @@ class WorkerService:
         return {package_id: self._backend.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}
 
     def _hungry(self, worker_id: str, views: Sequence[LeaseView], heads: Mapping[str, Head | None]) -> bool:
-        """Whether another worker idles that can run what this one could give back, and nothing is queued."""
+        """Whether nothing is queued, and another worker is idle that can run tasks that this one could give back."""
         if all(view.state != "wanted" for view in views):
             return False
         running = [head for head in heads.values() if head is not None and not head.life.ended]
@@ -166,7 +166,7 @@ def _check_keys(publication: Publication) -> None:
     """Refuse a result whose blob is not where prepare_results said.
 
     The master signs links for the keys that are committed. Without this check, a worker could name another account's
-    blob, and its client would get a link to it.
+    blob, and the client of its package would get a link to it.
     """
     place = f"results/{publication.package_id}/{publication.lease_id}/"
     for result in publication.results:
