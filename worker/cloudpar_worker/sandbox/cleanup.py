@@ -11,7 +11,7 @@ from typing import Final
 from .processes import processes
 
 _PATIENCE_S: Final = 5.0
-"""How long to retry: a killed process may end a call first that creates a file. That takes much less."""
+"""How long to retry, in seconds. A killed process may first end a call that creates a file, which takes much less."""
 
 
 def kill_own_processes() -> None:

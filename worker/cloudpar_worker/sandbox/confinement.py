@@ -38,10 +38,10 @@ class Mechanism(Struct, frozen=True):
 
     Attributes:
         name: Its name, in a few words.
-        there: Whether it confines executors here.
-        gap: What is open to tasks without it, and how to get it.
+        there: Whether this machine has it, so that it confines executors.
+        gap: What tasks can reach without it, and how to get it.
         does: What it does here.
-        costs: Whether it takes something from tasks that they may need; then the worker says so at its start.
+        costs: Whether it takes something from tasks that they may need. The worker then prints `does` at its start.
     """
 
     name: str
@@ -77,10 +77,10 @@ def decode(text: str) -> Confinement:
 
 
 def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
-    """All mechanisms, as this interpreter finds them here. It forks, so call it only in a process of one thread.
+    """All mechanisms, and which of them work here. The call forks, so make it only in a process of one thread.
 
     Args:
-        tmp: See Confinement.
+        tmp: As in Confinement.
         answering: The metadata services that answer here.
     """
     version = landlock.version()

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 _ANSWERS_S: Final = 2.0
 """How long to wait for an answer, in seconds: a lost first packet is sent again after one second."""
 _REST_S: Final = 0.1
-"""How long to wait for further services on ports that are closed anyway, since a service has answered there; in
+"""How long to wait for services whose ports are closed anyway, because another service has answered at them, in
 seconds."""
 
 

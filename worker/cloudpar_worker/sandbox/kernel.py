@@ -76,7 +76,7 @@ def die_with_parent(parent: int) -> None:
 
 def offer_to_the_oom_killer() -> None:
     """When memory runs out, let the kernel kill this process rather than the agent."""
-    show_memory()  # while memory is hidden, the file below belongs to root
+    show_memory()  # while its memory is hidden, the file below belongs to root
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("500")
 
@@ -116,8 +116,8 @@ def act_as(user: int, guard: int) -> None:
     """Send signals and handle files as this user, without capabilities, while its processes can send none to us.
 
     The kernel checks the effective user of the process that sends a signal, and the real and saved user of the one that
-    receives it. The latter become `guard`, which no other process has. Without it, task code could kill or stop the
-    process that cleans up after it.
+    receives it. The real and saved user become `guard`, which no other process has. Without it, task code could kill
+    or stop the process that cleans up after it.
     """
     # The groups come first: after the change of user, the process may no longer change them and would keep root's.
     os.setgroups([])
@@ -138,7 +138,7 @@ def files_of_root() -> Iterator[None]:
 
 
 def become_with_needed(user: int) -> None:
-    """Become this user, but keep the needed capabilities that are there; programs started from here get them too."""
+    """Become this user, but keep those of the needed capabilities that it has, for programs it starts, too."""
     kept = capabilities("CapPrm") & NEEDED
     prctl(_PR_SET_KEEPCAPS, 1)
     os.setgroups([])

@@ -17,7 +17,7 @@ _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _SCOPES: Final = 1 << 0 | 1 << 1
 """The scopes of rules: abstract sockets and signals."""
 _RIGHTS: Final = {0: 0, 1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
-"""By version of Landlock, the bit above the highest right for files; later versions have one more right.
+"""For each version of Landlock up to 4, the bit above its highest right for files. Later versions have one more right.
 
 The kernel refuses rules with a right that it does not know.
 """

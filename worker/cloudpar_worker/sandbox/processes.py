@@ -8,14 +8,14 @@ _PRIVATE: Final = ("RssAnon", "RssShmem", "VmSwap")
 
 
 class Process(NamedTuple):
-    """What every user may know about a process."""
+    """What every user may read about a process."""
 
     pid: int
     parent: int
     user: int
     threads: int
     private_bytes: int
-    """Its memory without pages of files. Pages that it shares with its parent since a fork are included."""
+    """Its memory without pages of files, but with the pages that it shares with its parent since a fork."""
 
 
 def processes() -> Iterator[Process]:

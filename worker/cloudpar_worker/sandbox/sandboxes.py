@@ -18,7 +18,7 @@ from .uid_pool import UidPool
 _FILES: Final = 8_192
 """How many files one executor may have open."""
 _NAME: Final = "cloudpar"
-"""The name of the executor's user: its user id has none, and libraries name their caches by it (`getpass.getuser`)."""
+"""The user name that executors see. Their user ids have none, and libraries name their caches by it (`getuser`)."""
 
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
 _SYSTEM: Final = (
@@ -66,7 +66,7 @@ class Sandboxes:
             self._filter = syscall_filter.program(protected, unix_sockets=self.own_uids)
         self._to_clean: list[Sandbox] = []
         self._cleaning: dict[int, Sandbox] = {}
-        """By the process that cleans it up."""
+        """The sandboxes that are being cleaned up, by the id of the process that does it."""
         kernel.adopt_orphans()
 
     def create(self) -> Sandbox:
@@ -120,7 +120,7 @@ class Sandboxes:
         if sandbox.uid is None:
             hide_memory()
         else:
-            show_memory()  # readable for its own user, for measurements: the change of users had hidden it
+            show_memory()  # its user measures it, and the change of users had hidden it
 
     def left(self, sandbox: Sandbox) -> None:
         """Note that the executor of a sandbox has ended; `clean_up` removes what it left."""

@@ -1,7 +1,7 @@
 """A seccomp filter: refuses system calls that tasks do not need and that could reach beyond an executor.
 
 It lists what is refused, not what is allowed, because task code is anything that Python and its extensions do. A
-refused call fails with EPERM, as if a right were missing, so that libraries take their alternative.
+refused call fails with EPERM, as if a right were missing, so that libraries try another way.
 """
 
 import ctypes
@@ -59,7 +59,7 @@ _NAMESPACES: Final = 0x7E020000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _FCNTL, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = (72, 25), 8, 10, 15
 _FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
-"""ioctl requests that choose which process gets a descriptor's signals: another way to send signals."""
+"""Requests of ioctl that choose which process gets a descriptor's signals, which is another way to send signals."""
 _IOCTLS: Final = (_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP)
 _OPENAT2: Final = (437, 437)
 _SPECIAL: Final = 0o7000
@@ -86,7 +86,7 @@ _REFUSE: Final = _ERRNO | errno.EPERM
 
 
 def available() -> bool:
-    """Whether this kernel filters system calls, and this module knows the numbers of this processor's calls."""
+    """Whether this kernel filters system calls, and this module knows the call numbers of this processor."""
     if not LINUX or _COLUMN is None:
         return False
     try:
@@ -103,7 +103,7 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
         unix_sockets: Whether tasks may make sockets with a path; pairs of them are always allowed.
     """
     column = _COLUMN or 0
-    # Numbers mean other calls for another architecture and in the x32 ABI: by these a task could get around the filter.
+    # In another architecture and in the x32 ABI a number means another call, by which a task could avoid the filter.
     made = [
         _step(_LOAD, _ARCH), _step(_EQUAL, _AUDIT_ARCH[column], 1, 0), _step(_RETURN, _REFUSE),
         _step(_LOAD, _NUMBER), _step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _REFUSE),
@@ -111,10 +111,10 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     for numbers in REFUSED.values():
         if numbers[column] is not None:
             made += _when(numbers[column], [_step(_RETURN, _REFUSE)])
-    # The filter cannot see its flags, so libraries have to use clone.
+    # The filter cannot see the flags of clone3, so libraries have to use clone.
     made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
-    made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # nor its mode, so they have to use openat
-    for number in _LANDLOCK:  # a layer of the task's own would copy all rules on ports
+    made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # or the mode of openat2: use openat
+    for number in _LANDLOCK:  # a task's own layer would copy all rules on ports
         made += _when(number, [_step(_RETURN, _ERRNO | errno.EOPNOTSUPP)])
     made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *_refuse_bits(_NAMESPACES), _step(_RETURN, _ALLOW)])
     made += _when(_IOCTL[column], [_step(_LOAD, _SECOND), *_refuse(*_IOCTLS), _step(_RETURN, _ALLOW)])
@@ -130,7 +130,7 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     # Limits of other processes of the same user. Process 0 stands for the caller's own.
     made += _when(_PRLIMIT[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
     families = (*_FAMILIES, socket.AF_UNIX) if unix_sockets else _FAMILIES
-    # As if the kernel did not know them: libraries then use TCP, to which the rules on ports apply.
+    # Fail as if the kernel did not know these protocols: libraries then use TCP, to which the rules on ports apply.
     unknown = [_step(_LOAD, _THIRD), _step(_AT_LEAST, _NO_IP, 0, 1), _step(_RETURN, _ERRNO | errno.EPROTONOSUPPORT)]
     made += _when(_SOCKET[column], [*unknown, _step(_LOAD, _FIRST), *_allow(*families), _step(_RETURN, _REFUSE)])
     for numbers, flags in _SENDING:

@@ -1,7 +1,7 @@
 """Locks on user ids: one process of this machine holds each. A lock is a byte of a file that belongs to root.
 
-Task code cannot take these locks. It could take all names of abstract sockets, or make files in a folder that all users
-share, and then no other account would get an executor.
+Task code cannot take these locks. If they were abstract sockets, or files in a folder that all users share, a task
+could take them all, and then no other account would get an executor.
 """
 
 import errno
@@ -47,7 +47,7 @@ class UidLocks:
         fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
 
     def release(self, number: int) -> None:
-        """Let another process take it."""
+        """Release the lock of a user id, so that another process can take it."""
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
 
 
@@ -66,8 +66,8 @@ def _folder() -> int:
 def _place() -> str:
     """The folder of the lock file.
 
-    The choice depends only on what all processes see. If two processes locked different files, both could give the same
-    user id to executors of different accounts.
+    All processes must choose the same folder, so the choice depends only on what all of them see. If two processes
+    locked different files, both could give the same user id to executors of different accounts.
     """
     with suppress(OSError):
         if not os.statvfs(PLACES[0]).f_flag & os.ST_RDONLY:

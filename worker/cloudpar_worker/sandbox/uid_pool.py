@@ -1,4 +1,4 @@
-"""User ids for executors: no other process of this machine has them, and one executor has each at a time."""
+"""User ids for executors. No other process of this machine has these ids, and only one executor at a time has each."""
 
 import os
 import sys
@@ -11,8 +11,8 @@ from .processes import processes
 from .uid_locks import UidLocks
 
 FIRST, NUMBER = 60_578, 4_942
-"""The range of user ids. No distribution assigns them to people or lasting services; systemd uses some for temporary
-ones, as we do.
+"""The range of user ids. No distribution assigns them to people or permanent services. systemd uses some of them for
+temporary services; `UidPool` leaves out ids that are in use.
 
 Every second id is an executor's. The next id is its guard: the cleaning process runs under it, so that task code cannot
 send it signals.
@@ -24,7 +24,7 @@ _CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
 def obstacle(tmp: str) -> str:
     """What to change so that this process can give executors user ids of their own; empty if it can.
 
-    It forks, so call it only in a process of one thread.
+    The call forks, so make it only in a process of one thread.
     """
     if kernel.capabilities() & kernel.NEEDED != kernel.NEEDED:
         return _CAPABILITIES
@@ -85,8 +85,8 @@ class UidPool:
             OSError: None is free.
         """
         for number in range(FIRST, FIRST + NUMBER - 2, 2):
-            # An id that is in use elsewhere is left out: its files and processes would be open to tasks, and theirs to
-            # it.
+            # An id that is in use elsewhere is left out: tasks could use its files and processes, and its processes
+            # could use theirs.
             both = {number, guard_uid(number)}
             if self._taken.isdisjoint(both) and not any(map(_is_known, both)):
                 with suppress(OSError):
@@ -96,10 +96,10 @@ class UidPool:
         raise OSError("no user id is free for an executor")
 
     def give_back(self, number: int, *, clean: bool) -> None:
-        """Return a user id; unless everything of it was removed, no zygote gets it again.
+        """Return a user id. If `clean` is False, something of it may remain, and this zygote keeps the id locked.
 
-        Without this rule the next account with this id could use the files and processes that remain. Later zygotes
-        notice what remains by themselves.
+        Otherwise the next account with this id could use the files and processes that remain. Later zygotes find what
+        remains by themselves (see `_seen`).
         """
         if clean:
             self._locks.release(number)

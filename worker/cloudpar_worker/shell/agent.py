@@ -32,13 +32,13 @@ _Action = Callable[..., object]
 UNREACHABLE = 4
 """The exit code of an agent that could not publish all results. The command line uses the same code."""
 _PARENT_S = 1.0
-"""How often to check that the parent is still the same. The end of standard input reports it sooner."""
+"""How often to check whether the parent process is gone. Usually the end of standard input reports it sooner."""
 HOST_CHARS = 200
-"""How many characters of the machine's name fit into a message."""
+"""How many characters of the machine's name fit into a message; the rest is cut."""
 _LINGER_S = 0.001
-"""A shorter pause than this would not be worth the system call."""
+"""The agent omits pauses up to this length, in seconds, because they are not worth the system call."""
 _BLOCKED_US = 500
-"""If the agent waited longer than this for events, they came at the end of the wait."""
+"""If the agent waited longer than this for events, it assumes that they came at the end of the wait."""
 
 
 class Agent:
@@ -124,7 +124,7 @@ class Agent:
         return 130
 
     def _linger(self) -> None:
-        """Wait a little so that more results arrive, unless something other than results does."""
+        """Wait a little for more results, if only results have arrived; any other event ends the wait."""
         if all(isinstance(stimulus, on.Results) for stimulus in self._stimuli):
             self._handle_stimuli()
             linger_s = self._state.linger_us(_now_us()) / 1e6
@@ -142,7 +142,7 @@ class Agent:
                     self._announce()
 
     def _announce(self) -> None:
-        """Tell the parent process that the agent can work. If it ends after this, one of its tasks may be the cause."""
+        """Tell the parent process that the agent can work. If the agent ends after this, a task may be the cause."""
         self._unready = 0
         print('{"event":"ready"}', flush=True)
 
@@ -153,7 +153,7 @@ class Agent:
             self._actions[type(instruction)](*astuple(instruction))
 
     def _feed(self, executor_id: int, lease: Lease, tasks: Range) -> None:
-        if self._unready:  # even before all executors are ready: this task may be one that ends the agent
+        if self._unready:  # also before all executors are ready, because this task may end the agent
             self._announce()
         payloads = self._master_io.payloads
         self._executors.feed(executor_id, lease, tasks, payloads.code(lease), payloads.items(lease, *tasks))

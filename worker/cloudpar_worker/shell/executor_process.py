@@ -16,12 +16,12 @@ from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run
 from cloudpar_worker.executor.recall import RecallPage, open_page
 
 _CHANNEL_BYTES = 1 << 20
-"""The buffer of the channel in the kernel."""
+"""The size of the channel's buffer in the kernel, in bytes."""
 _READ_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 14
 """After a read of fewer bytes than this, another read would probably find nothing."""
 _READS = 16
-"""How often a channel is read before other events get their turn."""
+"""How many times in a row a channel is read before other events are handled."""
 
 
 class ExecutorProcess:
@@ -33,7 +33,7 @@ class ExecutorProcess:
         pid: Its process id; 0 until it is forked.
         ready: It has started and can get tasks.
         ended: It has closed its end of the channel.
-        recall_page: The page by which its tasks are recalled.
+        recall_page: The page by which the agent recalls its tasks.
     """
 
     def __init__(self, executor_id: int, python: str, tmp: str | None) -> None:
@@ -116,7 +116,7 @@ class ExecutorProcess:
         return bool(self._unsent)
 
     def receive(self, *, all_of_it: bool = False) -> list[ExecutorResult]:
-        """The results that have arrived: those of a few reads, or all of them.
+        """The results that have arrived: from at most _READS reads, or all of them.
 
         Raises:
             Garbage: Bytes arrived that the executor's own code cannot have written.

@@ -34,7 +34,7 @@ class Executors:
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
         self.absent_at_us = 0
-        """A time at which the agent looked and found none of what it reads now."""
+        """A time at which the agent looked, and the results that it reads now had not arrived."""
 
     def spawn(self, executor_id: int, python: str) -> None:
         """Fork an executor of a version of Python."""

@@ -28,7 +28,7 @@ T = TypeVar("T")
 Report = Callable[[Unwritable], None]
 
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
-"""The delays between attempts double from the first to the last. The last is short, since leases run out."""
+"""The delays between attempts double from the first to the last. The last one is short, because leases expire."""
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
 """How long one attempt waits for a connection, and for an answer."""
 _TRANSFER: Final = Timeouts(_CONNECT_S, _ANSWER_S)
@@ -58,11 +58,11 @@ class MasterClient:
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Make no further attempt."""
+        """Make no further attempts."""
         self._stopped.set()
 
     def hang_up(self) -> None:
-        """Close held requests, so that the master does not hand chunks to them; an answer under way is still read."""
+        """Close held requests, so that the master does not hand chunks to them. An answer under way is still read."""
         self._stopped.set()
         self._channel.hang_up()
 
@@ -115,7 +115,7 @@ class MasterClient:
         self._transfer(link, lambda: self._channel.complete(link, body, _TRANSFER))
 
     def _transfer(self, link: Link, once: Callable[[], T], report: Report | None = None) -> T:
-        """Repeat a transfer, also while the system cannot write or read a file: a full disk may have room later."""
+        """Repeat a transfer, even if the system cannot write or read a file: a full disk may have room later."""
         where, missed = f"the blob store at {self._channel.address(link)}", None
         folder = self._channel.folder
         if folder is not None and PayloadFolder.has(link.url):

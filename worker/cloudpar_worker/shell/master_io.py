@@ -43,7 +43,7 @@ from .verifying import SealBroken, verify
 
 Job = Callable[[], on.Stimulus]
 _FRESH_LINK_S = LINK_S * 2 / 3
-"""A link younger than this has not expired, so a refusal has another reason."""
+"""A link younger than this, in seconds, cannot have expired, so a refusal has another reason."""
 _PEEK_RETRY_US = 2_000_000
 """The pause after a peek that failed."""
 _LEAVE_S = 2.0
@@ -188,7 +188,7 @@ class MasterIO:
 
     def _publish(self, part: list[Publication]) -> list[PublishResultsReply]:
         try:
-            # The blobs come first: once the master has the publication, a client may download them at any moment.
+            # The blobs are uploaded first: as soon as the master has the publication, a client may download them.
             made = upload_large(self._client, part, partial(self._not_written, part))
             request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made, seals=True)
             return [self._client.call(routes.PUBLISH_RESULTS, request)]
@@ -201,8 +201,8 @@ class MasterIO:
     def _not_written(self, part: list[Publication], made: Publication, unwritable: Unwritable) -> None:
         """Tell the master why publications are late, and renew their leases.
 
-        The last publication of a lease ends its beats. Without this renewal the master would hand its tasks out again
-        while their results wait for room on the disk.
+        The agent sends no beats for a lease whose last publication is under way. Without this renewal the master would
+        hand its tasks out again while their results wait for room on the disk.
 
         Raises:
             PayloadRefused: The master no longer wants the results that are being written. Results too large for the

@@ -29,7 +29,7 @@ class MemoryMonitor:
     """Measures all executors of an agent.
 
     Args:
-        zygotes: They measure exactly.
+        zygotes: The zygotes, which measure exactly.
         limit_bytes: The memory limit of one executor.
         on_stimulus: Gets each figure, at once or when the zygote has answered.
     """

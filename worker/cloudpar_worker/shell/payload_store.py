@@ -16,9 +16,9 @@ from .master_client import MasterClient, PayloadRefused
 from .verifying import damaged, verify_items
 
 CODE_BYTES: Final = 64 * 1024 * 1024
-"""The limit for task code of past leases."""
+"""How many bytes of downloaded task code are kept; above this, code that no lease needs is dropped."""
 TABLE_BYTES: Final = 256 * 1024
-"""An offset table up to this size is downloaded whole, once a package."""
+"""An offset table up to this size is downloaded as a whole, once for each package."""
 TABLES: Final = 32
 """How many offset tables are kept."""
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
@@ -70,10 +70,10 @@ class PayloadStore:
         self._segments.pop(lease_id, None)
 
     def fetch(self, lease: Lease, tasks: Range) -> tuple[Range, int]:
-        """Download the code, and the data of the first of `tasks`; return which tasks these are, and their mean size.
+        """Download the code, and the data of the first of `tasks`; return these tasks and the mean size of an item.
 
         Raises:
-            PayloadRefused: It cannot be downloaded, or (SealBroken) does not match its seal.
+            PayloadRefused: The payload cannot be downloaded, or (SealBroken) does not match its seal.
         """
         self._fetch_code(lease)
         if not isinstance(lease.data, BlobData):

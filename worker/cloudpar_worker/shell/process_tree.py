@@ -20,12 +20,12 @@ class ProcessTree:
     def __init__(self) -> None:
         self._newest = ""
         self._executor_by_uid: dict[int, int] = {}
-        """The executor that has a user id alone, by user id."""
+        """For each user id that only one executor has: this executor (its process id)."""
         self._executor_of: dict[int, int] = {}
         """By process id: the executor that started the process; 0 if none did."""
 
     def descendants(self, executors: Collection[int]) -> Mapping[int, list[int]]:
-        """By executor (its process id), the other processes that it started."""
+        """For each executor (its process id), the processes that it started."""
         newest = _LOAD.read_text().split()[-1] if LINUX else ""
         if newest != self._newest:
             self._newest = newest

@@ -11,7 +11,7 @@ from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 _AWAY = 2
-"""This many failures in a row are logged. A single one is usually a connection that was closed while it was idle."""
+"""After this many failures in a row one line is logged. A single one is usually an idle connection that was closed."""
 
 _REPEAT_S = 60.0
 """The same refusal is logged once in this time: a full disk, for example, refuses several requests a second."""

@@ -52,7 +52,7 @@ def _upload(
     attempt: int,
     report: PublicationReport,
 ) -> list[Publication]:
-    """Make one attempt for each publication; return those whose link was refused, since it may have expired.
+    """Make one attempt for each publication; return those whose link was refused: it may have expired.
 
     Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the repeated
     step is refused. The next attempt then uploads the whole, finds it there already, and counts that as success.
@@ -63,8 +63,8 @@ def _upload(
         announced = [_announce(made, blob) for made, blob in zip(part, blobs, strict=True)]
         places = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced)).results
     if not places or not all(PayloadFolder.has(place.link.url) for place in places):
-        # A master of an earlier release takes payloads over HTTP even from its own pool; there they go as a whole, with
-        # checksums.
+        # A master of an earlier release takes payloads by HTTP even from its own pool. Each then goes as a whole, with
+        # a checksum.
         blobs = [[b"".join(blob)] for blob in blobs]
         announced = [
             _checked(_announce(*each), each[1][0], in_parts=not attempt) for each in zip(part, blobs, strict=True)

@@ -31,9 +31,9 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         executors: How many tasks run at a time.
         pool_token: The token of the account whose pool has started this worker; `Pool()` in a task is then that pool.
         payload_folder: The master's payload folder, if the same pool has started the master.
-        memory_mb: The memory limit of one executor; None: 90 % of the memory here, divided by the executors.
-        threads_per_task: How many threads numeric libraries may start in a task whose package does not say it; None: as
-            the environment says, or 1.
+        memory_mb: The memory limit of one executor; None: 90 % of the machine's memory, divided by `executors`.
+        threads_per_task: How many threads numeric libraries may start in a task, if its package sets no limit. None:
+            the limit in the environment, or 1.
         tmp: The folder for executors' temporary files; None: the system's.
         pythons: More interpreters for executors, {"3.12": "/path/python"}, each with this package installed.
         isolation: "own": all tasks belong to the user who started this worker, and may do what that user may; "shared":
@@ -88,7 +88,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             executors=self.executors,
             readable=self.readable,
             writable=self.writable,
-            # The parent's id is 0 if it lives outside this container; 0 is not the id of a process.
+            # The parent's id is 0 if it runs outside this container; 0 is not the id of a process.
             protected=sorted({os.getpid(), os.getppid(), os.getpgrp()} - {0}),
             processes=self.processes,
             file_bytes=self.file_mb << 20,

@@ -1,4 +1,4 @@
-"""Which files that an operator opens to tasks stay closed to them, because executors have user ids of their own."""
+"""Finds files that the operator has opened to tasks, but that executors with user ids of their own cannot read."""
 
 import stat
 from collections.abc import Sequence

@@ -24,7 +24,7 @@ class SealBroken(PayloadRefused):
 
 
 def damaged(lease: Lease, what: str) -> PayloadRefused:
-    """The error for a payload that arrived complete but damaged: if the package is sealed, the payload was changed."""
+    """The error for a payload that arrived complete but damaged. In a sealed package this is a broken seal."""
     return PayloadRefused(what) if lease.seal is None else SealBroken(what)
 
 

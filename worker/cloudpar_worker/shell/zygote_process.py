@@ -33,7 +33,7 @@ class ZygoteProcess:
     Args:
         interpreter: The path of its Python.
         settings: The worker's settings.
-        confinement: In a shared pool; None: tasks have the rights of the user who started this worker.
+        confinement: For a shared pool. None: tasks have the rights of the user who started this worker.
     """
 
     def __init__(self, interpreter: str, settings: WorkerSettings, confinement: Confinement | None = None) -> None:
@@ -87,7 +87,7 @@ class ZygoteProcess:
         return MESSAGE.iter_unpack(messages)
 
     def close(self) -> None:
-        """End the zygote and all its executors, and wait for that, but not for all that it still removes."""
+        """End the zygote and all its executors, and wait at most ENDS_S: it may have many files to remove."""
         self.socket.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(ENDS_S)

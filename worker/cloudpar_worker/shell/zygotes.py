@@ -41,7 +41,7 @@ class Zygotes:
         self._selectors: Sequence[BaseSelector] = ()
 
     def listen(self, listener: ZygoteListener, selectors: Sequence[BaseSelector]) -> None:
-        """Send messages and ends to a listener, whenever one of these selectors reports a zygote's socket."""
+        """Report messages and ends of zygotes to a listener, when a selector finds a zygote's socket readable."""
         self._listener, self._selectors = listener, selectors
         for python in self._running:
             self._register(python)
@@ -81,7 +81,7 @@ class Zygotes:
                 self._end(python)
 
     def close(self) -> None:
-        """End all zygotes, and wait for that."""
+        """End all zygotes, and wait until they have ended."""
         for python in list(self._running):
             self._end(python)
 

@@ -38,7 +38,7 @@ from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAW
 _ENDING_S: Final = 0.1
 """How often a zygote that ends looks whether its executors and cleanups have ended."""
 _AGAIN_S: Final = 1.0
-"""How often to look for measurements that take too long, and to retry cleanups for which there was no process."""
+"""How often to look for measurements that take too long, and to retry cleanups for which no process could be forked."""
 
 
 class Zygote:
@@ -48,7 +48,7 @@ class Zygote:
         self._agent = agent
         self._own_pool = own_pool
         self._executors: dict[int, tuple[int, Sandbox | None]] = {}
-        """By process id: the executor's id and its sandbox."""
+        """For each process id: the executor's id and its sandbox."""
         self._projects = ProjectFolders()
         self._sandboxes = Sandboxes(confinement, self._executors.keys()) if confinement else None
         self._refusals = Refusals()
@@ -134,7 +134,7 @@ class Zygote:
             self._send(FAILED, executor_id, error.errno or 0)
         else:
             if pid == 0:
-                if sandbox is None:  # a sandbox's folder is removed in any case
+                if sandbox is None:  # otherwise the folder of the sandbox serves
                     project_folders.folder = project
                 self._become_executor(parent, descriptors, sandbox)
             self._executors[pid] = executor_id, sandbox
@@ -154,7 +154,7 @@ class Zygote:
     def _become_executor(self, parent: int, descriptors: list[int], sandbox: Sandbox | None) -> NoReturn:
         code = 1
         try:
-            # First of all: if the zygote dies now, only the kernel can still end this process.
+            # This comes first: if the zygote dies now, only the kernel can still end this process.
             die_with_parent(parent)
             offer_to_the_oom_killer()
             os.setsid()

@@ -22,7 +22,7 @@ from .messages import UNKNOWN
 
 _FIGURE: Final = struct.Struct("<q")
 _PATIENCE_S: Final = 5
-"""How long a measurement may take."""
+"""How long a measurement may take, in seconds."""
 _YOUNG_S: Final = 0.5
 """A process younger than this may still share its parent's memory."""
 _KCMP: Final = 312 if platform.machine() == "x86_64" else 272
@@ -34,7 +34,7 @@ class MemoryMeter:
 
     def __init__(self) -> None:
         self._measuring: dict[int, tuple[int, mmap.mmap, float]] = {}
-        """By measuring process: executor id, page, and the time by which it must be done."""
+        """For each measuring process: the executor id, the page, and the time by which it must end."""
 
     @property
     def busy(self) -> bool:
@@ -77,7 +77,7 @@ class MemoryMeter:
 
 
 def memory_of(executor: int, *, own_user: bool) -> int:
-    """The memory, without pages of files, of all processes of this user, or of the executor and its descendants."""
+    """The memory, without pages of files, of the executor and its descendants; with `own_user`, of its user."""
     family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]
     private = shared = 0
     for process in family:
@@ -89,7 +89,7 @@ def memory_of(executor: int, *, own_user: bool) -> int:
             private += 0 if _is_young(process.pid) else process.private_bytes
         else:
             private, shared = private + anonymous, shared + mapped
-    if own_user:  # without a user id of its own the executor cannot write there; mapped files are in `shared` already
+    if own_user:  # only then may executors write there; the mapped part of these files is in `shared` already
         shared = max(shared, _files(process.pid for process in family))
     return private + shared
 

@@ -4,8 +4,7 @@ import struct
 from typing import Final
 
 MESSAGE: Final = struct.Struct("<cqq")
-"""Operation, executor id, and a figure: the process id (forked), wait status (died), errno (failed), bytes
-(measured)."""
+"""An operation, an executor id, a figure: process id (FORKED), wait status (DIED), errno (FAILED), bytes (MEASURED)."""
 SPAWN, KILL, MEASURE, FORKED, DIED, FAILED, MEASURED = b"S", b"K", b"W", b"F", b"D", b"E", b"B"
 SPAWN_FDS: Final = 4
 """The descriptors of an executor: channel, standard output, standard error, recall page."""
