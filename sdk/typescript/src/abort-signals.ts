@@ -9,7 +9,8 @@ export function onAbort(signal: AbortSignal, abort: () => void, over?: AbortSign
 /**
  * A signal that is aborted as soon as one of several is.
  *
- * `release` stops listening to them. Without it, a signal that lives as long as the program would keep every call.
+ * `release` stops listening to them. Without it, a signal that lives as long as the program would keep every call in
+ * memory.
  */
 export function anyOf(...signals: (AbortSignal | undefined)[]): { signal: AbortSignal; release: () => void } {
   const [any, over] = [new AbortController(), new AbortController()];

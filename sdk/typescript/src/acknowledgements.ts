@@ -1,7 +1,7 @@
 import type { Connection } from './connection.ts';
 import { BULK_ITEMS } from './limits.ts';
 
-/** Acknowledgements wait this many milliseconds for others, to be sent in one request. */
+/** An acknowledgement waits this many milliseconds for others, so that one request carries them all. */
 const GATHER_MS = 1000;
 
 /** Sends acknowledgements, upon which the master cancels the packages' running tasks and frees their storage. */
@@ -15,7 +15,7 @@ export class Acknowledgements {
     this.#connection = connection;
   }
 
-  /** @param now Whether to send it without waiting for others, since a running package costs compute time. */
+  /** @param now Whether to send it without waiting for others: a running package costs compute time until then. */
   add(packageId: string, now: boolean): void {
     this.#waiting.push(packageId);
     if (now || this.#waiting.length >= BULK_ITEMS) {
@@ -26,7 +26,7 @@ export class Acknowledgements {
     }
   }
 
-  /** Sends those that wait, and resolves when all are answered. It never rejects. */
+  /** Sends the waiting acknowledgements, and resolves when the master has answered them. It never rejects. */
   async send(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

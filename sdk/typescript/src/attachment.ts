@@ -33,7 +33,7 @@ export class Attachment<T> implements AsyncIterable<T> {
     this.#progress = progress;
   }
 
-  /** The package's progress at the last news of it: at `refresh`, or while results are read. */
+  /** The package's progress as the master last reported it: to `refresh`, or while results are read. */
   get progress(): Progress {
     return this.#progress;
   }

@@ -7,7 +7,7 @@ import type { Message, Reply, Request } from './messages.ts';
 import { gatherS } from './pacing.ts';
 import type { News, Package } from './package.ts';
 
-/** When to ask for a package that was started meanwhile, at a master that never holds a request. */
+/** How soon to ask for a new package, in seconds, if the master's last answer said how long to wait. */
 const NEW_PACKAGE_S = 0.1;
 
 /** The shortest time between requests that the master answers at once without news. */
@@ -37,12 +37,12 @@ export class Awaiter {
     this.#session = session;
   }
 
-  /** A package is about to be started: the master must not hold a request without it. */
+  /** Notes that a package is about to start. Until it has, no request may be held, since it would not name it. */
   startBegins(): void {
     this.#starting += 1;
   }
 
-  /** The start has ended, with the package or without. */
+  /** Notes that the start has ended; `started` is undefined if there is no package to ask for. */
   startEnds(started: Package | undefined, now: number): void {
     this.#starting -= 1;
     if (started !== undefined) {
@@ -74,7 +74,7 @@ export class Awaiter {
     return [...this.#underWay].filter(({ paused }) => !paused);
   }
 
-  /** A paused package has room again: asks for it as soon as the master allows. */
+  /** Notes that a paused package has room for results again: the next request comes as soon as the master allows. */
   resume(now: number): void {
     this.#due = Math.min(this.#due, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
   }
@@ -127,7 +127,7 @@ export class Awaiter {
     return found;
   }
 
-  /** There was no answer, and there will be none. */
+  /** Notes that a request has failed for good: its packages end with the error. */
   unanswered(poll: Poll, error: CloudparError): void {
     for (const awaited of poll.asked) {
       awaited.lost(error);

@@ -5,7 +5,7 @@ import type { Address } from './connection.ts';
 import { ConfigurationError } from './errors.ts';
 import { describeStack, type Stack } from './stack.ts';
 
-/** The endpoint for which the Python SDK starts a master of its own, in the same environment and profile. */
+/** The endpoint for which the Python SDK starts its own master. It may be in the variables or the profile of both SDKs. */
 const LOCAL = 'local';
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -10,13 +10,13 @@ import { PLATFORM, type Platform } from './platform.ts';
 import { type CallOptions, Retrier } from './retrier.ts';
 import { PATIENCE_S } from './retry-policy.ts';
 
-/** A request has failed after this long without an answer (plus the time for which it asks to be held). */
+/** A request fails after this many seconds without an answer, beyond the time for which the master may hold it. */
 const ANSWER_S = 30;
 
-/** The time for a payload allows for a slow connection with four payloads at a time. */
+/** The time limit of a payload assumes at least this speed, which a slow connection has for each of four payloads. */
 const SLOWEST_BYTES_PER_S = 50_000;
 
-/** S3's status for a second upload of a key; no key is ever used for two payloads. */
+/** S3's status for a second upload of a key. It counts as success, since no key is ever used for two payloads. */
 const THERE_ALREADY = 412;
 
 /** S3's reason, with status 409, while an earlier attempt is still in progress. */

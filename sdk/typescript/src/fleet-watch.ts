@@ -25,7 +25,7 @@ export class FleetWatch {
     this.#now = now;
   }
 
-  /** A package was started: reports it if it waits for long. */
+  /** Notes that a package was started, and reports it if it waits for long. */
   begin(): void {
     this.#timer ??= setTimeout(() => this.#look(), this.#pauseS * 1000);
     this.#timer.unref();

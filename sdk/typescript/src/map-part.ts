@@ -7,7 +7,7 @@ import type { ResultBuffer } from './result-buffer.ts';
 export class MapPart {
   readonly base: number;
   package: Package | undefined;
-  /** What errors and seals of its tasks need. */
+  /** What is needed to make the errors of its tasks and to verify their seals. */
   context: TaskContext | undefined;
   unread = 0;
   failure: CloudparError | undefined;
@@ -55,7 +55,7 @@ export class MapPart {
     );
   }
 
-  /** The download of these payloads has ended, successfully or not. */
+  /** Notes that the download of these payloads has ended, successfully or not. */
   downloaded(span: readonly Fetch[]): void {
     this.#buffer.downloaded(span.reduce((sum, { size }) => sum + size, 0));
   }

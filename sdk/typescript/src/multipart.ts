@@ -8,7 +8,7 @@ const STATUSES: Readonly<Record<string, number>> = {
   ServiceUnavailable: 503,
 };
 
-/** Cuts a payload that is too large to be uploaded whole into parts; otherwise there are none. */
+/** Cuts a payload into parts if it is too large to be uploaded whole; otherwise returns no parts. */
 export function cut(body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer>[] {
   const count = body.length > WHOLE_BYTES ? Math.ceil(body.length / PART_BYTES) : 0;
   return Array.from({ length: count }, (_, number) => body.subarray(number * PART_BYTES, (number + 1) * PART_BYTES));
@@ -29,7 +29,7 @@ export function completion(parts: readonly { etag: string; crc32: number }[]): U
   );
 }
 
-/** The status of the answer to that list: S3 may send 200 before it starts, and the outcome only in the body. */
+/** The status of S3's answer to that list. S3 may send 200 before it combines the parts, and a failure in the body. */
 export function completionStatus(status: number, body: Uint8Array): number {
   if (status !== 200) {
     return status;

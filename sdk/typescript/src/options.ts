@@ -24,7 +24,7 @@ export interface TaskOptions {
   readonly signal?: Signal | undefined;
 }
 
-/** The options of every package, of all calls that start one. */
+/** The options of a package, which all calls that start one have. */
 export type PackageOptions = Omit<TaskOptions, 'signal'>;
 
 /** The options of `start`. */
@@ -38,7 +38,7 @@ export interface StartOptions extends TaskOptions {
 /** The options of `map` and `mapUnordered`. */
 export interface MapOptions extends StartOptions {
   /**
-   * How many tasks may be unread: started, with results that were not read. The values are then consumed while results
+   * How many started tasks may have results that the program has not read. The values are then consumed while results
    * are read, so they may be endless; tasks start in several packages. By default all values are collected first.
    */
   readonly buffersize?: number | undefined;
@@ -55,7 +55,7 @@ interface Rule {
   readonly must: string;
 }
 
-/** The longest time that an option accepts, in seconds, because the master accepts no longer one. */
+/** The longest time that an option accepts, in seconds; the master accepts no longer time. */
 const MOST_SECONDS = 1e9;
 const MOST_RETRIES = 100;
 const MOST_NAMES = 20;

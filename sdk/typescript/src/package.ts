@@ -47,7 +47,7 @@ export interface News {
   readonly results: Iterable<TaskResult>;
   readonly fetches: readonly Fetch[];
   readonly links: Readonly<Record<string, Link>>;
-  /** The cursor that the status answers: asking again from there brings new links. */
+  /** The cursor of the request that the status answers. A request with the same cursor brings new links. */
   readonly page: number;
 }
 
@@ -125,7 +125,7 @@ export class Package {
     if (!['running', 'completed', 'error'].includes(status.state)) {
       this.failure ??= packageError(status);
       if (this.isLeft) {
-        this.rewind(); // only when all results are here is it known which tasks have none
+        this.rewind(); // the tasks without a result are known only when all results have arrived
       }
     }
     this.#endIfDone();
@@ -152,9 +152,9 @@ export class Package {
   }
 
   /**
-   * The first task that will never have a result because the package failed; undefined if there is none, or none yet.
-   * It is known once all statuses were read. Payloads may still be missing then, for which a reader that waits for such
-   * a task would have no room.
+   * The first task that will never have a result because the package failed; undefined if no such task is known. It is
+   * known once all statuses were read, even if payloads are missing: a reader that waits for such a task may have no
+   * room for them.
    */
   get firstLost(): number | undefined {
     const isTold = this.phase === 'ended' || (!this.more && !this.isLeft);
@@ -166,12 +166,12 @@ export class Package {
     return index < 0 ? undefined : index;
   }
 
-  /** The reader has got the error of a lost task. */
+  /** Notes that the reader has got the error of a lost task. */
   giveUp(index: number): void {
     this.#seen[index] = SEEN;
   }
 
-  /** This many payloads were downloaded. */
+  /** Notes that this many payloads were downloaded. */
   fetched(count: number): void {
     this.#fetching -= count;
     this.#received += count;
@@ -200,7 +200,7 @@ export class Package {
     this.more = true;
   }
 
-  /** No more news will come. */
+  /** Ends the package with an error: no more news will come. */
   lost(error: CloudparError): void {
     if (this.phase !== 'ended') {
       this.failure = error;

@@ -8,7 +8,7 @@ export interface Platform {
   now(): number;
   /** Resolves after some time, or rejects with the signal's reason. */
   sleep(seconds: number, signal: AbortSignal): Promise<void>;
-  /** Between 0 and 1. */
+  /** Returns a random number from 0 to 1. */
   random(): number;
 }
 
@@ -19,7 +19,7 @@ export const PLATFORM: Platform = {
   random: Math.random,
 };
 
-/** Unlike Node's, it rejects with the signal's own reason. */
+/** Waits like Node's function, but rejects with the signal's own reason. */
 async function sleep(seconds: number, signal: AbortSignal): Promise<void> {
   await setTimeout(seconds * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());
 }

@@ -31,18 +31,18 @@ export class Poller {
     this.#platform = platform;
   }
 
-  /** A package is about to be started: the master must not hold a request without it. */
+  /** Notes that a package is about to start. Until it has, no request may be held, since it would not name it. */
   startBegins(): void {
     this.#awaiter.startBegins();
   }
 
-  /** The start has ended: `started` is the package, unless the start failed or no results are read here. */
+  /** Notes that the start has ended. `started` is undefined if the start failed or no results are read here. */
   startEnds(started: Package | undefined): void {
     this.#awaiter.startEnds(started, this.#platform.now());
     this.#run();
   }
 
-  /** Asks for a package that was started elsewhere, without interrupting a held request. */
+  /** Asks for a package that was started elsewhere. This interrupts a held request that does not name it. */
   add(attached: Package): void {
     this.#interruptUnlessAbout(attached);
     this.startBegins();
@@ -73,7 +73,7 @@ export class Poller {
     this.#awaiter.drop(dropped);
   }
 
-  /** Sends the next request at once. */
+  /** Ends the pause between two requests. */
   end(): void {
     this.#wake.abort();
   }
@@ -84,7 +84,7 @@ export class Poller {
     }
   }
 
-  /** Repeats a held request with what has changed. */
+  /** Interrupts a held request, so that the next one names what has changed. */
   #interrupt(): void {
     this.#held?.interruption.abort(new Error('the poll is sent again: its packages have changed'));
   }
@@ -103,7 +103,7 @@ export class Poller {
     for (;;) {
       const step = this.#awaiter.next(this.#platform.now());
       if (step === 'rest') {
-        this.#isRunning = false; // with no other code in between
+        this.#isRunning = false; // no other code can run between the call of `next` and this line
         return;
       }
       if ('poll' in step) {

@@ -97,7 +97,8 @@ export class Pool {
    *
    * @param reference "package.module:function", which the workers import.
    * @param values null, booleans, numbers, bigints of at most 64 bits, strings, ArrayBuffers, typed arrays, Dates, and
-   *   arrays and plain objects of these. A `range` costs nothing to send. Without `buffersize` all are collected first.
+   *   arrays and plain objects of these. A `range` is sent as two numbers. Without `buffersize`, all values are collected
+   *   first.
    * @returns The results in the order of the values, each as soon as it and those before it have come. Their type T
    *   is not checked.
    * @throws TypeError when the reference names no function, the values cannot be iterated, or an option is misspelt.

@@ -45,7 +45,7 @@ export class ResultBuffer {
     return this.#store.errors;
   }
 
-  /** Makes room for one more package. */
+  /** Adds a part for one more package. */
   part(base: number): MapPart {
     const part = new MapPart(this, base);
     this.#parts.push(part);
@@ -155,7 +155,7 @@ export class ResultBuffer {
     return undefined;
   }
 
-  /** Kept with the part: creating an object for each result takes longer than reading the result. */
+  /** The context of a part's tasks, kept with the part: creating one for each result takes longer than reading it. */
   #context(part: MapPart): TaskContext {
     const { id: packageId, seals } = part.package as Package;
     part.context ??= { ...this.#callInfo, packageId, base: part.base, seals };
@@ -188,7 +188,7 @@ export class ResultBuffer {
     return ended?.failure instanceof PackageFailed ? undefined : ended?.failure;
   }
 
-  /** Waits for a change, for the reader. */
+  /** Waits for a change. While the reader waits, the result that it needs is requested even if the buffer is full. */
   async wait(): Promise<void> {
     this.#reading = true;
     this.#regulate();
@@ -196,7 +196,7 @@ export class ResultBuffer {
     this.#reading = false;
   }
 
-  /** The part has no package. */
+  /** Removes a part, for example because its package could not be started. */
   remove(part: MapPart): void {
     this.#parts = this.#parts.filter((each) => each !== part);
   }

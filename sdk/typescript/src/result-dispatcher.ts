@@ -73,7 +73,7 @@ export class ResultDispatcher {
     }
   }
 
-  /** A reader may have room for downloads that wait. */
+  /** Starts the waiting downloads for which their readers have room. */
   download(): void {
     this.#downloads.go();
   }

@@ -69,7 +69,7 @@ export class ResultStore {
 
   /** Leaves results of the last tasks at the master until the rest takes at most these bytes, as far as possible. */
   shrink(bytes: number): void {
-    // Only numbers: there may be 300,000 results, and sorting pairs would block the event loop for long.
+    // Sort only the numbers: there may be 300,000 results, and sorting pairs would block the event loop for long.
     const numbers = Float64Array.from(this.#all.keys()).sort();
     const left = new Map<MapPart, TaskResult[]>();
     for (let at = numbers.length - 1; at >= 0 && this.bytes > bytes; at -= 1) {
@@ -90,7 +90,7 @@ export class ResultStore {
     }
   }
 
-  /** Whether the reader, at the task before this number, is close enough to results that were left. */
+  /** Whether it is time to request the results that were left, when the reader's next task has this number. */
   isNear(number: number, bytes: number): boolean {
     return this.#horizon < Number.POSITIVE_INFINITY && (this.#horizon <= number || this.bytes < bytes);
   }

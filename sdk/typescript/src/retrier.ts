@@ -77,8 +77,8 @@ export class Retrier {
       throw this.#refused(error);
     }
     const askedS = error instanceof RequestError ? error.retryAfterS : undefined;
-    // No time limit: the master is there, and takes the request later. Before its first answer, another server may have
-    // sent this.
+    // There is no time limit here: the master is there, and takes the request later. But before the master's first
+    // answer, a refusal that names no delay may come from another server.
     if (error instanceof RateLimited && (this.#policy.met || askedS !== undefined)) {
       this.#answered();
       const pauseS = attempts.paced(now, askedS);

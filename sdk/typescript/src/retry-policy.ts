@@ -14,7 +14,7 @@ const MOST_DOUBLINGS = 30;
 /** The pool reports that the master does not answer after this many seconds. */
 const AWAY_S = 1;
 
-/** The pool reports a request that the master delays after the first time, and again only after the second. */
+/** The pool reports a request that the master delays for NOTICE_S seconds, at most every NOTICE_EVERY_S seconds. */
 const NOTICE_S = 5;
 const NOTICE_EVERY_S = 60;
 
@@ -31,7 +31,7 @@ export class RetryPolicy {
     this.patienceS = patienceS;
   }
 
-  /** The master answered. Returns how long it was away, if the pool has reported that. */
+  /** Notes that the master answered. Returns how long it was away, if the pool has reported that. */
   answered(now: number): number | undefined {
     const awayS = this.#reported && this.#awaySince !== undefined ? now - this.#awaySince : undefined;
     this.met = true;
@@ -40,7 +40,7 @@ export class RetryPolicy {
     return awayS;
   }
 
-  /** The master gave no answer, or no useful one. Returns whether to report that now. */
+  /** Notes that the master gave no answer, or no useful one. Returns whether to report that now. */
   failed(now: number): boolean {
     this.#awaySince ??= now;
     const report = this.met && !this.#reported && now - this.#awaySince >= AWAY_S;
@@ -48,7 +48,7 @@ export class RetryPolicy {
     return report;
   }
 
-  /** The master has delayed a request since then. Returns whether to report that now. */
+  /** Notes that the master has delayed a request since `since`. Returns whether to report that now. */
   paced(since: number, now: number): boolean {
     const recent = this.#noticedAt !== undefined && now - this.#noticedAt < NOTICE_EVERY_S;
     if (now - since < NOTICE_S || recent) {
@@ -71,7 +71,7 @@ export class Attempts {
   /** When the master first delayed the request. */
   pacedSince: number | undefined;
 
-  /** The start of the waiting time: the first attempt at a master that has never answered, otherwise its failure. */
+  /** The start of the waiting time: at a master that has never answered the first attempt, else the first failure. */
   began: number;
 
   constructor(policy: RetryPolicy, answerS: number, now: number, random: () => number) {
@@ -105,8 +105,8 @@ export class Attempts {
   }
 
   /**
-   * Returns how long to wait before the next attempt; undefined: give up. `askedS` is the pause that the master asks
-   * for.
+   * Returns how long to wait before the next attempt, or undefined to give up. `askedS` is the pause that the master
+   * asks for.
    */
   failed(now: number, askedS = 0): number | undefined {
     this.#count += 1;

@@ -110,7 +110,7 @@ export class Session {
       return made;
     } catch (error) {
       if (signal.aborted && packageKey.seals !== undefined) {
-        // An attempt without an answer may have started it.
+        // An attempt without an answer may have started the package.
         this.#acknowledgements.add(packageKey.seals.packageId, true);
       }
       throw error;
@@ -150,7 +150,7 @@ export class Session {
     this.#poller.rewind(left);
   }
 
-  /** A reader may have room for downloads that wait. */
+  /** Starts the waiting downloads for which their readers have room. */
   download(): void {
     this.#dispatcher.download();
   }

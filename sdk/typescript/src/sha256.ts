@@ -112,7 +112,7 @@ export class Hmac {
     }
   }
 
-  /** Continues from the state after one block, which is the key's. */
+  /** Hashes a message from the state after the first block, which contains the key. */
   #hash(start: Int32Array, bytes: Uint8Array, length: number): void {
     const end = Math.ceil((length + 9) / BLOCK_BYTES) * BLOCK_BYTES;
     bytes.fill(0, length, end);

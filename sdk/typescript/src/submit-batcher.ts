@@ -168,7 +168,7 @@ class Batch {
     }
   }
 
-  /** The task's caller has aborted. */
+  /** Rejects a task whose caller has aborted, and cancels it at the master. */
   async #cancel(index: number, reason: unknown): Promise<void> {
     this.#open.get(index)?.reject(reason ?? new TaskCancelled('the task was cancelled'));
     if (this.#open.delete(index)) {

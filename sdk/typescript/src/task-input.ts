@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { CallStyle } from './messages.ts';
 import { Range } from './range.ts';
 
-/** The length of the text, as INPUT_CHARS of cloudpar_protocol.limits. */
+/** The longest description of a task's arguments, in characters: INPUT_CHARS of cloudpar_protocol.limits. */
 const CHARS = 200;
 
 /** How many parts of an array or an object are shown. */
@@ -30,7 +30,7 @@ export function describeInput({ values, call }: Inputs, index: number): string |
   try {
     return cut(call === 'value' ? `value ${brief(value, DEPTH)}` : `arguments (${argumentsOf(value, call)})`);
   } catch {
-    return undefined; // a proxy, perhaps a revoked one: its own code may throw
+    return undefined; // the value may be a proxy, whose own code may throw
   }
 }
 

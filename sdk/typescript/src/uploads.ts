@@ -36,7 +36,8 @@ export async function upload(
       if (!isRefusal(error)) {
         throw error;
       }
-      // This also happens when the answer to the last step was lost: then the store refuses the whole, since it has it.
+      // The store also refuses if it has combined the parts and its answer was lost. It then has the payload, and `put`
+      // below takes its refusal of a second upload for success.
       ({ link } = await prepare(connection, { ...again, parts_crc32: [] }, signal));
     }
   }

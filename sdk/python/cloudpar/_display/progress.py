@@ -23,8 +23,8 @@ AFTER_S = 2.0
 """How long a package runs before its bar appears, in seconds: a bar for short work only flickers."""
 
 TELL_S = notices.AFTER_S
-"""Without a bar, the log says after this time that no worker runs yet, and then whenever the wait has grown by
-TELL_GROWTH times. Workers of an empty fleet take one to three minutes to start."""
+"""Without a bar, the log says after this many seconds that no worker runs yet. It says so again whenever the wait is
+TELL_GROWTH times as long as at the last message. Workers of an empty fleet take one to three minutes to start."""
 
 TELL_GROWTH = 3.0
 

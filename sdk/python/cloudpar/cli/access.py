@@ -1,8 +1,8 @@
 """Which master a command connects to, and with which token.
 
-`--data` decides alone: no other option may name a master or a token beside it. Without it, options and environment
-decide (and the profile file, for users' commands); then the default data folder. From a data folder, operators'
-commands take the admin token: on your own machine you see every account.
+If `--data` is given, no other option may name a master or a token. Otherwise the options and the environment name the
+master; for users' commands the profile file may name it, too. If none of them does, a command takes the default data
+folder. From a data folder, every command takes the admin token: on your own machine you see every account.
 """
 
 from collections.abc import Callable, Mapping

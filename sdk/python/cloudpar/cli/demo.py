@@ -14,7 +14,7 @@ from .presentation import console, print_json
 
 SEED = 2017
 REFRESH_S = 0.5
-"""The least time between two drawings of the bar, in seconds: more would disturb the measurement."""
+"""The least time between two drawings of the bar, in seconds: more drawings would disturb the measurement."""
 
 
 @click.command()

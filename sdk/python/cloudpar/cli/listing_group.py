@@ -2,7 +2,7 @@ import click
 
 
 class ListingGroup(click.Group):
-    """A group of commands that runs its command `list`, with the options of that, if no command is named."""
+    """A group of commands. If no command is named, it runs its command `list` with the given options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `list` if the first argument is one of its options, or if there is no argument."""

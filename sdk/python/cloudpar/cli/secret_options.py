@@ -1,4 +1,4 @@
-"""Options for tokens. Every user and every task of a machine may read the arguments of processes."""
+"""Options for tokens, which they hide: every user and every task of a machine may read the arguments of processes."""
 
 import ctypes
 import sys
@@ -30,7 +30,7 @@ def _cover(_context: click.Context, _option: click.Parameter, secret: str | None
 
 
 def overheard(secret: str) -> str | None:
-    """The process that started this one and has the secret among its arguments, such as "sudo (pid 123)"; or None."""
+    """Find a parent process, or a parent of one, whose arguments contain the secret, such as "sudo (pid 123)"."""
     for process in psutil.Process().parents():
         with suppress(psutil.Error):
             if any(secret in argument for argument in process.cmdline()):

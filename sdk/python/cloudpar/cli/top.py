@@ -38,7 +38,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         endpoint: The master's URL.
         executors: How many executors have recently published results of running packages; each counts once.
         packages: The packages, newest first.
-        accounts: All accounts with the admin token; otherwise the token's own.
+        accounts: With the admin token, all accounts; otherwise the token's own account.
     """
 
     at: float

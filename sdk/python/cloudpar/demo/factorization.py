@@ -50,7 +50,7 @@ def calibrate(tasks: int, clock: Callable[[], float] = time.process_time) -> int
 
     It is rounded to two significant digits, so that repeated calibrations mostly agree.
     """
-    # Processor time, and the shortest of many measurements: other processes must not make the problem smaller.
+    # Measure processor time, and take the shortest of many times: other processes must not make the problem smaller.
     division_s = min(_division_s(clock) for _ in range(25))
     divisions = SEQUENTIAL_S / tasks / division_s
     # Every other number up to the smaller prime is tried; that prime is on average 2/3 of largest if both are in

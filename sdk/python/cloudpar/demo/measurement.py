@@ -78,7 +78,7 @@ def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int,
             return min(runs, key=lambda run: run.wall_s)
 
     sequential_s = min(timed("sequential", lambda: map(factorize, numbers)) for _ in range(repeats))
-    # Before this process has a pool: Python warns when a process with threads forks.
+    # This runs before the process has a pool, because Python warns when a process with threads forks.
     with ProcessPoolExecutor(PROCESSES) as processes:
         list(processes.map(factorize, [15] * PROCESSES))
         process_pool_s = min(

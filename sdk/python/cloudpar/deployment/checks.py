@@ -24,7 +24,8 @@ ON_DEMAND_QUOTA = ("ec2", "L-1216C47A")
 
 CONCURRENCY_QUOTA = ("lambda", "L-B99A9384")
 CONCURRENCY = 100
-"""Below this many concurrent Lambda calls, workers that publish at once are throttled: slower, but correct."""
+"""If the account may have fewer concurrent Lambda calls than this, AWS throttles workers that publish at the same time.
+The pool then is slower, but correct."""
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -70,7 +71,7 @@ def check(aws: Aws, project: Project, plan: Plan) -> Findings:
 
 
 def _unless_refused(name: str, check: Callable[[], Check]) -> Check:
-    """Run a check. What these credentials may not look up is no obstacle."""
+    """Run a check. If AWS refuses the call, the result is a warning, and the deployment can go on."""
     try:
         return check()
     except AwsRefused as error:

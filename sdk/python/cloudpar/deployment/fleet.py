@@ -85,7 +85,7 @@ def _instances(aws: Aws, members: list[Mapping[str, Any]]) -> list[Instance]:
 
 
 def _spot(aws: Aws, ids: list[str]) -> set[str]:
-    # With a filter: asking for an id that EC2 does not know (yet, or any more) would be an error.
+    # A filter skips ids that EC2 does not know yet, or no longer knows. Without it, such an id would be an error.
     wanted = [{"Name": "instance-id", "Values": ids}]
     found = aws.pages("ec2", "describe_instances", "Reservations", Filters=wanted)
     every = (instance for reservation in found for instance in reservation["Instances"])

@@ -32,7 +32,7 @@ READ_UNIT_USD = 0.125 / 1e6
 TABLE_GB_USD = 0.25
 RECOVERY_GB_USD = 0.20
 LOG_GB_USD = 0.50
-"""The price of taking in a GB of logs. Keeping it costs 0.03 a month, for a tenth of its size."""
+"""The price of sending a GB of logs to AWS. Keeping them: 0.03 per GB and month, of about a tenth of their size."""
 
 BUCKET_GB_USD = 0.023
 IMAGE_GB_USD = 0.10
@@ -48,7 +48,8 @@ TICK_LOG_BYTES = 800
 
 POLLERS = 5
 POLL_S = 20
-"""The length of a long poll, in seconds. For a queue as its source, Lambda runs five at a time, even if it is empty."""
+"""The length of a long poll, in seconds. On each queue that it polls, Lambda runs POLLERS of them at a time, even while
+the queue is empty."""
 
 IMAGES_GB = 0.5
 """The size of two compressed images of the worker, in GB."""

@@ -19,7 +19,7 @@ class Profile(NamedTuple):
 
 
 def read(path: Path | None = None) -> Profile | None:
-    """Read a profile file; None if it is none. Without a path, the file that programs use."""
+    """Read a profile file; None if it is missing or no profile. Without a path, read the file that programs use."""
     path = path or profile_path()
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -30,7 +30,7 @@ def read(path: Path | None = None) -> Profile | None:
 
 
 def write_beside(profile: Profile, name: str) -> Path:
-    """Write a file that programs use only by CLOUDPAR_PROFILE, such as profile-Cloudpar-prod.toml."""
+    """Write a file, such as profile-Cloudpar-prod.toml, that programs use only if CLOUDPAR_PROFILE names it."""
     active = profile_path()
     return write(profile, active.with_name(f"{active.stem}-{name}{active.suffix}"))
 
@@ -72,7 +72,7 @@ def _beside(endpoint: str) -> list[Path]:
 
 
 def take_back(spare: Path) -> Path:
-    """Make a file beside the profile file the profile file; the old one is kept like any other.
+    """Put a file that lies beside the profile file in its place. The old profile file is kept, as `write` keeps it.
 
     A file that `write_beside` made is copied, since programs may name it by CLOUDPAR_PROFILE.
     """

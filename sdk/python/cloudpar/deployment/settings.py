@@ -119,7 +119,7 @@ def kept(template: Mapping[str, Any]) -> Settings | None:
 
 
 def recognized(template: Mapping[str, Any]) -> Settings:
-    """The settings that the resources of a template show, if it keeps none: those whose loss would do most harm."""
+    """Infer settings from the resources of a template that keeps none: those whose loss would do the most harm."""
     found: Settings = {}
     for setting, output in TABLES.items():
         table = in_use(template, output)

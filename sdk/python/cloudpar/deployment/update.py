@@ -1,4 +1,4 @@
-"""One deployment of a stack: from its current state to the requested one. What would be lost must be named."""
+"""One deployment of a stack, which loses no setting and no table unless the operator has named it."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ class Update(msgspec.Struct, frozen=True):
         return f"{'new' if self.template is None else 'update'} ({self.there.state} now)"
 
     def context(self, environment: str, request: Request) -> list[str]:
-        """The CDK context values for it. The app checks the names in `unset`."""
+        """The CDK context values of this deployment. The app checks the names in `unset`."""
         unset = [f"unset={','.join(sorted(request.unset))}"] if request.unset else []
         return [f"env={environment}", *(f"{name}={value}" for name, value in self.settings.items()), *unset]
 

@@ -11,7 +11,7 @@ Writes that are not seen, and are lost as in any other process:
     - writes to the state of functions, classes and modules that travel by name (installed packages);
     - writing an element's old object to it (`x[i] = x[i]`): this is no write, and no conflict either;
     - writes to what an object leaves out of its pickle, if its class is installed or the object is reached only
-      through the pickle of another;
+      through the pickle of another object;
     - writes to the code or annotations of functions, and to names that Python itself keeps in classes and modules;
     - writes of a thread that runs on after the body has returned.
 

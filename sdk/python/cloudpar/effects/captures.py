@@ -53,7 +53,7 @@ class Capture:
     Attributes:
         code: The task code for the workers.
         facets: What tasks can change, by number.
-        regions: Captured arrays that share memory and therefore travel as memory.
+        regions: Captured arrays that travel as blocks of memory, mostly because they share it.
     """
 
     code: TaskCode
@@ -107,7 +107,7 @@ def capture(body: Callable[[int], object]) -> Capture:
     modules = set[str]()
     kinds, things = [facet.kind for facet in facets], [facet.thing for facet in facets]
     fixed = [number for number, array in arrays.items() if not array.flags.writeable and kinds[number] == "array"]
-    # All is in one pickle, so that the watched objects are those that the body holds.
+    # One pickle contains all of this, so that at the worker the watched objects are the ones that the body refers to.
     _Packer(file, modules, rebuilders).dump(PickledCall(start, body, kinds, things, fixed))
     return Capture(TaskCode(file.getvalue(), frozenset(modules)), tuple(facets), tuple(regions))
 

@@ -36,7 +36,7 @@ class Facet:
             `opaque` if changes show only in its pickle, or `hidden` for an object of the user's classes whose pickle
             may leave attributes out.
         thing: The caller's object.
-        trail: Its name. Functions and modules have none: errors name what they hold.
+        trail: Its name. Errors about a function use the name of the changed variable instead.
     """
 
     kind: str
@@ -80,7 +80,7 @@ class Graph:
         return found
 
     def _all_atoms(self, things: Iterable[Any]) -> bool:
-        # One pass in C over the types of a million numbers; a step of the search for each would take seconds.
+        # For a list of a million numbers, this is one pass in C; a search step for each number would take seconds.
         return all(self._atomic.get(kind) or shipping.is_atomic(kind) for kind in set(map(type, things)))
 
     def _add(self, kind: str, thing: Any, trail: Trail) -> None:
@@ -231,6 +231,6 @@ class Graph:
 
 
 def _is_array(thing: Any) -> bool:
-    # By the class's name: a body without arrays must not import NumPy.
+    # Compares the class's name, because a body without arrays must not import NumPy.
     kind = type(thing)
     return kind.__module__ == "numpy" and kind.__name__ == "ndarray"

@@ -33,7 +33,7 @@ def keyed_targets(facets: tuple[Facet, ...]) -> dict[int, Target]:
 
 
 class _KeyedTarget(Target):
-    """The writes to one object, by key. The keys come from the caller's object, or are as hashable."""
+    """The writes to one object, by key. A key is hashable, since it was a key, a position or a name at the worker."""
 
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)
@@ -79,7 +79,7 @@ class _KeyedTarget(Target):
 
 
 class _ListTarget(_KeyedTarget):
-    """A list or an instance of a subclass. The subclass's methods are not called: its state is copied back."""
+    """A list or an instance of a subclass. Methods of the subclass are not called: they have run at the worker."""
 
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)

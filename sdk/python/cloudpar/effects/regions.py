@@ -47,7 +47,7 @@ class Region:
         }
 
     def slots(self) -> tuple[int, dict[int, Callable[[Any], Any]]]:
-        """Return the number of slots, and by number how the positions of an array become slots.
+        """Return the number of slots, and for each array, by its number, a function from element positions to slots.
 
         A slot is the largest piece of memory that every element of every member contains wholly or not at all.
         """
@@ -94,7 +94,7 @@ def shared(arrays: dict[int, Any]) -> list[Region]:
 def _arrives_otherwise(array: Any) -> bool:
     """Return whether NumPy's own pickling would change what a position means in memory."""
     low, high = span(array)
-    # Of arrays in foreign byte order, NumPy converts some to the machine's: times, and those that are not contiguous.
+    # NumPy converts some arrays in foreign byte order to the machine's: times, and arrays that are not contiguous.
     return bool(array.nbytes > high - low or not array.dtype.isnative)
 
 

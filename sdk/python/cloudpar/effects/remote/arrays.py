@@ -72,7 +72,7 @@ def watch_array(array: Any) -> Look:
     described = layout(array)
     now = words(array)
     before = now.copy(order="K")
-    # Besides serving the comparison, this keeps the old elements alive: a new one must not get an old one's address.
+    # Besides serving `undo`, this keeps the old elements alive: a new one must not get an old one's address.
     held = array.copy(order="K") if array.dtype.hasobject else None
 
     def look() -> Any:

@@ -82,7 +82,7 @@ def watch_dict(items: dict[Any, Any], differing: Comparison) -> Look:
 
 
 def watch_set(items: set[Any]) -> Look:
-    """Watch a set. Its changes are never copied back: sets of several tasks give no order to apply them in."""
+    """Watch a set. Its changes are never copied back: no order is defined for the changes of several tasks."""
     before = set.copy(items)
 
     def look() -> Finding | None:

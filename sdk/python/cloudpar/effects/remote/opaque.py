@@ -1,4 +1,4 @@
-"""Objects whose state no look can reach: their pickles are compared."""
+"""Watches objects by comparing their pickles, because no other look can reach their state."""
 
 from __future__ import annotations
 

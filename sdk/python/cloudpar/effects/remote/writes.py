@@ -32,7 +32,7 @@ def encoding(kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any]
             if trouble:
                 return pickle.dumps((trouble, number, suffix, ""), pickle.HIGHEST_PROTOCOL)
         writes = [(number, keys, values) for number, (_, keys, values, _) in findings]
-        # A pickler that is asked for each object costs 20 us to create, and most writes are a number or a string.
+        # A pickler that calls `refer` for each object takes 20 us to create, and most writes are a number or a string.
         if all(type(values) is bytes or all(map(plain, (*keys, *values))) for _, keys, values in writes):
             return pickle.dumps(("", writes), pickle.HIGHEST_PROTOCOL)
         try:
