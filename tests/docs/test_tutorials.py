@@ -7,6 +7,7 @@ Installations (pip, npm) and `ssh` need other machines, so their lines are only 
 
 import shlex
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from docs.reader import Reader
 from docs.test_examples import parse
 
 NAMES = {path.name for path in TUTORIALS}
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
 
 def test_there_are_four_tutorials() -> None:
@@ -43,8 +45,12 @@ def test_commands_that_are_not_run_are_right(page: Path) -> None:
     for block in blocks(page):
         for line in block.text.splitlines() if block.language == "sh" else ():
             match shlex.split(line):
-                case ["python3", "-m", "venv", ".venv"] | [".", ".venv/bin/activate"] | ["pip", "install", "PATH"]:
-                    assert (ROOT / "pyproject.toml").is_file()
+                case ["python3", "-m", "venv", ".venv"] | [".", ".venv/bin/activate"]:
+                    continue
+                case ["pip", "install", copy]:
+                    folder, _, extra = copy.rstrip("]").partition("[")
+                    assert folder == "/path/to/cloud-parallelizer"
+                    assert extra in {"", *EXTRAS}
                 case ["npm", "ci"] | ["npm", "install", "FILE"]:
                     assert (ROOT / "package-lock.json").is_file()
                 case ["npm", "pack", "--workspace", folder]:
