@@ -3,10 +3,7 @@
 import json
 import os
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.cli.application import run
 from cloudpar.cli.clock_check import check_clock
 from cloudpar.cli.payload_check import check_payloads
+from support.http_server import Answer, HttpServer
 from system.forwarders import half_way
 
 MECHANISMS = {"a user for each executor", "Landlock for files", "Landlock for signals", "seccomp"}
@@ -142,59 +140,25 @@ def test_a_metadata_service_that_answers_is_reported() -> None:
     assert "127.0.0.1): to allow it, block these addresses" in told["detail"]
 
 
-class _Late(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response_only(404)
-        self.send_header("Date", "Thu, 01 Jan 2026 00:00:00 GMT")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-def _dated(date: str) -> type[_Late]:
-    class Dated(_Late):
-        def do_GET(self) -> None:
-            self.send_response_only(200)
-            self.send_header("Date", date)
-            self.end_headers()
-
-    return Dated
-
-
-class _Rude(_Late):
-    """Answers something that is not HTTP."""
-
-    def do_GET(self) -> None:
-        self.wfile.write(b"220 mail ready\r\n")
-
-
-@contextmanager
-def late_master(handler: type[_Late] = _Late) -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+def late_master(status: int, date: str) -> HttpServer:
+    return HttpServer(lambda _: Answer(status, headers={"Date": date}))
 
 
 def test_a_clock_that_is_off_is_bad() -> None:
-    with late_master() as endpoint:
-        (clock,) = check_clock(endpoint)
+    with late_master(404, "Thu, 01 Jan 2026 00:00:00 GMT") as master:
+        (clock,) = check_clock(master.endpoint)
     assert (clock.what, clock.verdict) == ("clock", "bad")
-    assert list(check_clock(endpoint)) == []
+    assert list(check_clock(master.endpoint)) == []
 
 
 @pytest.mark.parametrize("date", ["soon", "Thu, 99 Foo 2026", "Thu, 01 Jan 2026 25:61:00 GMT", ""])
 def test_an_invalid_date_is_reported(date: str) -> None:
-    with late_master(_dated(date)) as endpoint:
-        (clock,) = check_clock(endpoint)
+    with late_master(200, date) as master:
+        (clock,) = check_clock(master.endpoint)
     assert clock.verdict == "missing"
     assert "no time that can be read" in clock.detail
 
 
 def test_a_server_without_http_gives_no_time() -> None:
-    with late_master(_Rude) as endpoint:
-        assert list(check_clock(endpoint)) == []
+    with HttpServer(lambda request: request.connection.sendall(b"220 mail ready\r\n")) as server:
+        assert list(check_clock(server.endpoint)) == []

@@ -6,11 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
 
@@ -19,6 +15,7 @@ from PIL import Image
 
 from cli.operation import Up, environment
 from docs.pages import ROOT
+from support.http_server import Answer, HttpServer, Request
 
 EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(path for path in EXAMPLES.iterdir() if path.suffix in {".py", ".mjs"})
@@ -112,23 +109,14 @@ def test_an_epidemic_has_a_peak(tmp_path: Path) -> None:
     assert 40 < int(found[2]) < 140
 
 
-@contextmanager
-def site(folder: Path) -> Iterator[str]:
+def site(folder: Path) -> HttpServer:
     """Serve the files of a folder on this machine."""
 
-    class Handler(SimpleHTTPRequestHandler):
-        def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
+    def answer(request: Request) -> Answer:
+        file = folder / request.path.removeprefix("/")
+        return Answer(200, file.read_bytes(), {"Content-Type": "text/html"}) if file.is_file() else Answer(404)
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing: the tests' output is for failures."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
+    return HttpServer(answer)
 
 
 def test_a_crawl_finds_every_page_of_a_site_and_its_broken_links(tmp_path: Path) -> None:
@@ -136,11 +124,12 @@ def test_a_crawl_finds_every_page_of_a_site_and_its_broken_links(tmp_path: Path)
         others = (2 * number + 1, 2 * number + 2)  # a tree whose last pages have broken links
         links = "".join(f'<a class="x" href="/{other}.html#part">next</a>' for other in others)
         (tmp_path / f"{number}.html").write_text(f'{links}<a href="http://127.0.0.1:1/">elsewhere</a>')
-    with site(tmp_path) as url:
-        told = script(tmp_path, "crawl.py", f"{url}0.html", "--tasks", "2").splitlines()
+    with site(tmp_path) as server:
+        url = server.endpoint
+        told = script(tmp_path, "crawl.py", f"{url}/0.html", "--tasks", "2").splitlines()
         assert told[-1] == "25 pages, 13 of them broken"
-        assert f"{url}24.html: status 404" in told
-        assert script(tmp_path, "crawl.py", f"{url}0.html", "--tasks", "2", "--limit", "5").startswith("5 pages, 0 ")
+        assert f"{url}/24.html: status 404" in told
+        assert script(tmp_path, "crawl.py", f"{url}/0.html", "--tasks", "2", "--limit", "5").startswith("5 pages, 0 ")
 
 
 def test_a_client_in_javascript(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import cloudpickle
 from msgspec.structs import replace
@@ -41,8 +40,10 @@ from cloudpar_protocol.errors import InvalidToken, RequestError
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Link, RangeData, TaskResult
 from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.seals import package_id as make_id
+from support.http_server import Answer, HttpServer, Request
 
 TOKEN = "a token"
+ROUTES: dict[str, r.Route[Any, Any]] = {route.path: route for route in r.ROUTES}
 
 T = TypeVar("T")
 
@@ -99,11 +100,8 @@ class FakeMaster:
         self.condition = threading.Condition()
         self._by_key: dict[str, str] = {}
         self._latched: dict[str, set[str]] = {}
-        self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.master = self
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
+        self._server = HttpServer(self._serve)
+        self.endpoint = self._server.endpoint
 
     def __enter__(self) -> Self:
         return self
@@ -115,9 +113,53 @@ class FakeMaster:
         with self.condition:
             self.hold = False
             self.condition.notify_all()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
+
+    def _serve(self, request: Request) -> Answer | None:
+        return self._serve_call(request) if request.method == "POST" else self._serve_blob(request)
+
+    def _serve_call(self, request: Request) -> Answer | None:
+        route = ROUTES[request.path]
+        message = codec.decode(request.body, route.request)
+        fault = self._fault(route.name)
+        with self.condition:
+            self.seen[route.name] += 1
+            self.messages.append(message)
+            self.condition.notify_all()
+        if fault == "refuse":
+            return None
+        if isinstance(fault, bytes):
+            return Answer(429, fault)
+        if isinstance(fault, int):
+            kinds = {429: "rate_limited", 500: "internal", 503: "unavailable"}
+            return Answer(fault, codec.encode(codec.ErrorReply(code=kinds[fault], message="later", retryable=True)))
+        try:
+            if request.headers["Authorization"] != f"Bearer {TOKEN}":
+                raise InvalidToken("this token is unknown")
+            reply = codec.encode(self.answer(message))
+        except RequestError as error:
+            return Answer(error.status, codec.encode_error(error))
+        if fault == "mute":
+            request.connection.recv(1)
+        return None if fault in {"drop", "mute"} else Answer(200, reply)
+
+    def _serve_blob(self, request: Request) -> Answer | None:
+        method, key = request.method.lower(), request.path.removeprefix("/blobs/")
+        if method == "get" and key == request.path:
+            return Answer(404)
+        fault = self._fault(method)
+        self.seen[method] += 1
+        if isinstance(fault, int):
+            return Answer(fault, b"not now")
+        if method == "put":
+            self.blobs[key] = request.body
+            return None if fault == "drop" else Answer(200)
+        start, _, end = request.headers["Range"].removeprefix("bytes=").partition("-")
+        return Answer(206, self.blobs[key][int(start) : int(end) + 1])
+
+    def _fault(self, name: str) -> int | str | bytes | None:
+        faults = self.faults.get(name)
+        return faults.popleft() if faults else None
 
     def answer(self, message: Any) -> Any:
         return _ANSWERS[type(message)](self, message)
@@ -326,90 +368,3 @@ _ANSWERS: dict[type[Any], Callable[[FakeMaster, Any], Any]] = {
     Acknowledge: FakeMaster.acknowledge,
     ListPackages: FakeMaster.list_packages,
 }
-
-
-class _Server(ThreadingHTTPServer):
-    master: FakeMaster
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that close their connection."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    server: _Server
-    routes: ClassVar[dict[str, Any]] = {route.path: route for route in r.ROUTES}
-
-    def log_message(self, *_: Any) -> None:
-        """Write no log."""
-
-    def do_POST(self) -> None:
-        master = self.server.master
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        route = self.routes[self.path]
-        message = codec.decode(body, route.request)
-        fault = self._fault(route.name)
-        with master.condition:
-            master.seen[route.name] += 1
-            master.messages.append(message)
-            master.condition.notify_all()
-        if fault == "refuse":
-            self.close_connection = True
-            return
-        if isinstance(fault, bytes):
-            self._send(429, fault)
-            return
-        if isinstance(fault, int):
-            kinds = {429: "rate_limited", 500: "internal", 503: "unavailable"}
-            self._send(fault, codec.encode(codec.ErrorReply(code=kinds[fault], message="later", retryable=True)))
-            return
-        try:
-            if self.headers["Authorization"] != f"Bearer {TOKEN}":
-                raise InvalidToken("this token is unknown")
-            reply = codec.encode(master.answer(message))
-        except RequestError as error:
-            self._send(error.status, codec.encode_error(error))
-            return
-        if fault in {"drop", "mute"}:
-            self.close_connection = True
-            if fault == "mute":
-                self.rfile.read(1)
-            return
-        self._send(200, reply)
-
-    def do_PUT(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        fault = self._fault("put")
-        self.server.master.seen["put"] += 1
-        if isinstance(fault, int):
-            self._send(fault, b"not now")
-            return
-        self.server.master.blobs[self.path.removeprefix("/blobs/")] = body
-        if fault == "drop":
-            self.close_connection = True
-            return
-        self._send(200, b"")
-
-    def do_GET(self) -> None:
-        if not self.path.startswith("/blobs/"):
-            self._send(404, b"")
-            return
-        fault = self._fault("get")
-        self.server.master.seen["get"] += 1
-        if isinstance(fault, int):
-            self._send(fault, b"not now")
-            return
-        start, _, end = self.headers["Range"].removeprefix("bytes=").partition("-")
-        self._send(206, self.server.master.blobs[self.path.removeprefix("/blobs/")][int(start) : int(end) + 1])
-
-    def _fault(self, name: str) -> int | str | bytes | None:
-        faults = self.server.master.faults.get(name)
-        return faults.popleft() if faults else None
-
-    def _send(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)

@@ -1,12 +1,10 @@
 """A master for the agent's tests: it hands out the leases of the test, and records what the agent sends."""
 
 import re
-import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from cloudpar_protocol import codec, routes
@@ -24,6 +22,7 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasksReply,
     Return,
 )
+from support.http_server import Answer, HttpServer, Request
 
 TOKEN = "worker-token-for-tests"
 LEASE_S = 1.5
@@ -49,19 +48,14 @@ class ScriptedMaster:
         self.publications: list[Publication] = []
         self.returns: list[Return] = []
         self.blobs: dict[str, bytes] = {}
-        self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.master = self
-        self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
+        self._server = HttpServer(self._serve)
+        self.endpoint = self._server.endpoint
 
     def close(self) -> None:
         with self.changed:
             self.away = True
             self.changed.notify_all()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
     def hand_out(self, *leases: Lease) -> None:
         with self.changed:
@@ -99,7 +93,44 @@ class ScriptedMaster:
         items: list[Publication | Return] = [*self.publications, *self.returns]
         return any(item.closes and item.lease_id == lease_id for item in items)
 
-    def answer(self, route: str, request: Any, gone: Callable[[], bool]) -> Any:
+    def _serve(self, request: Request) -> Answer | None:
+        if request.path.startswith("/blob/"):
+            return self._serve_blob(request)
+        answer = None if self.away else self._serve_call(request)
+        if self.away:  # perhaps only since the call
+            with self.changed:
+                self.refused += 1
+                self.changed.notify_all()
+            return None
+        return answer
+
+    def _serve_call(self, request: Request) -> Answer:
+        name = request.path.removeprefix("/v1/")
+        route = next(route for route in routes.ROUTES if route.name == name)
+        try:
+            if request.headers["Authorization"] != f"Bearer {TOKEN}":
+                raise InvalidToken("no such token: ask the operator for a worker token")
+            reply = self._answer(name, codec.decode(request.body, route.request), request.gone)
+            return Answer(200, codec.encode(reply))
+        except RequestError as error:
+            return Answer(error.status, codec.encode_error(error))
+
+    def _serve_blob(self, request: Request) -> Answer:
+        key = request.path.removeprefix("/blob/")
+        if request.method == "PUT":
+            if self.refused_uploads > 0:
+                self.refused_uploads -= 1
+                return Answer(403, b"this link is too old")
+            with self.changed:
+                self.blobs[key] = request.body
+            return Answer(200)
+        if key not in self.blobs:
+            return Answer(404, b"no such blob")
+        match = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers["Range"])
+        assert match
+        return Answer(206, self.blobs[key][int(match[1]) : int(match[2]) + 1])
+
+    def _answer(self, route: str, request: Any, gone: Callable[[], bool]) -> Any:
         with self.changed:
             self.requests.append((time.monotonic(), route, request))
             refusal = self.refuse(route, request)
@@ -139,84 +170,3 @@ class ScriptedMaster:
         return PrepareResultsReply(
             results=[PreparedResult(key=key, link=Link("PUT", f"{self.endpoint}/blob/{key}")) for key in keys]
         )
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    master: ScriptedMaster
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    server: _Server
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-    def handle(self) -> None:
-        try:
-            super().handle()
-        except (ConnectionError, OSError):
-            self.close_connection = True
-
-    def _gone(self) -> bool:
-        self.connection.setblocking(False)
-        try:
-            return not self.connection.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        finally:
-            self.connection.setblocking(True)
-
-    def do_POST(self) -> None:
-        master = self.server.master
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if master.away:
-            self._hang_up()
-            return
-        name = self.path.removeprefix("/v1/")
-        route = next(route for route in routes.ROUTES if route.name == name)
-        try:
-            if self.headers["Authorization"] != f"Bearer {TOKEN}":
-                raise InvalidToken("no such token: ask the operator for a worker token")
-            reply = codec.encode(master.answer(name, codec.decode(body, route.request), self._gone))
-            status = 200
-        except RequestError as error:
-            reply, status = codec.encode_error(error), error.status
-        if master.away:
-            self._hang_up()
-            return
-        self._send(status, reply)
-
-    def _hang_up(self) -> None:
-        self.close_connection = True
-        with self.server.master.changed:
-            self.server.master.refused += 1
-            self.server.master.changed.notify_all()
-
-    def do_GET(self) -> None:
-        blob = self.server.master.blobs.get(self.path.removeprefix("/blob/"))
-        if blob is None:
-            self._send(404, b"no such blob")
-            return
-        match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"])
-        assert match
-        self._send(206, blob[int(match[1]) : int(match[2]) + 1])
-
-    def do_PUT(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.server.master.refused_uploads > 0:
-            self.server.master.refused_uploads -= 1
-            self._send(403, b"this link is too old")
-            return
-        with self.server.master.changed:
-            key = self.path.removeprefix("/blob/")
-            self.server.master.blobs[key] = body
-        self._send(200, b"")
-
-    def _send(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)

@@ -3,12 +3,12 @@
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from cloudpar_protocol import routes
+from support.http_server import Answer, HttpServer, Request
 
 from .calls import body_of, event
 from .conftest import Context
@@ -47,63 +47,32 @@ class Gateway:
         self.client, self.worker, self.timer = Function(client), Function(worker), Function(timer)
         self.refusals: Counter[int] = Counter()
         self._order = count()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.gateway = self
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self._server = HttpServer(self._serve)
+        self.endpoint = self._server.endpoint
         self._over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._server.serve_forever, args=(0.01,)),
-            threading.Thread(target=self._keep_time),
-        ]
+        self._timer = threading.Thread(target=self._keep_time)
 
     def _keep_time(self) -> None:
         while not self._over.wait(0.1):
             self.timer.invoke({})
 
-    def serve(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, str, bytes]:
-        function = self.worker if path in WORKERS else self.client
-        token = headers["authorization"].removeprefix("Bearer ")
-        answer = function.invoke(event(path, body, token, media=headers["content-type"]))
+    def _serve(self, request: Request) -> Answer:
+        function = self.worker if request.path in WORKERS else self.client
+        token = request.headers["Authorization"].removeprefix("Bearer ")
+        answer = function.invoke(event(request.path, request.body, token, media=request.headers["Content-Type"]))
         if answer is None:
             status, text = REFUSALS[next(self._order) % len(REFUSALS)]
             self.refusals[status] += 1
-            return status, "application/json", text
-        return answer["statusCode"], answer["headers"]["content-type"], body_of(answer)
+            return Answer(status, text, {"Content-Type": "application/json"})
+        return Answer(answer["statusCode"], body_of(answer), {"Content-Type": answer["headers"]["content-type"]})
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        self._timer.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
-        self._server.shutdown()
-        self._server.server_close()
-        for thread in self._threads:
-            thread.join()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    gateway: Gateway
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    server: _Server
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        status, media, answer = self.server.gateway.serve(self.path, headers, body)
-        self.send_response(status)
-        self.send_header("Content-Type", media)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
+        self._server.close()
+        self._timer.join()
