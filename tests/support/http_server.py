@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The server adds the length of the body, and nothing else."""
+    """The server adds the length of the body, and the date unless it is given."""
 
     status: int
     body: bytes = b""
@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.send_response_only(answer.status)
-        for name, value in answer.headers.items():
+        for name, value in {"Date": self.date_time_string(), **answer.headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
