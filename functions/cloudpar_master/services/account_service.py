@@ -10,11 +10,10 @@ from cloudpar_protocol.account_messages import (
     AccountReply,
     CreateAccount,
     GrantQuota,
-    ListAccounts,
     ListAccountsReply,
     RevokeAccount,
 )
-from cloudpar_protocol.client_messages import Hello, HelloReply
+from cloudpar_protocol.client_messages import HelloReply
 from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
 from cloudpar_protocol.version import __version__
 
@@ -31,11 +30,8 @@ class AccountService:
         self._folding = Folding(backend)
         self._keys = AccountKeys(backend)
 
-    def hello(
-        self, role: Literal["user", "worker", "admin"], account: AccountRecord | None, request: Hello
-    ) -> HelloReply:
+    def hello(self, role: Literal["user", "worker", "admin"], account: AccountRecord | None) -> HelloReply:
         """Tell a caller its role, account and quota."""
-        del request
         timeout_s = self._backend.policy.task_timeout_s
         if account is None:
             return HelloReply(release=__version__, role=role, task_timeout_s=timeout_s)
@@ -69,9 +65,8 @@ class AccountService:
             raise IdempotencyConflict("this idempotency key was used before for another account: make a new key")
         return AccountReply(account=_public(stored))
 
-    def list_accounts(self, request: ListAccounts) -> ListAccountsReply:
+    def list_accounts(self) -> ListAccountsReply:
         """List all accounts, oldest first."""
-        del request
         return ListAccountsReply(accounts=[_public(account) for account in self._backend.accounts.list()])
 
     def grant_quota(self, request: GrantQuota) -> AccountReply:

@@ -47,7 +47,7 @@ class Dispatcher:
         client, worker, account = ClientService(backend), WorkerService(backend), AccountService(backend)
         workers = WorkerList(backend)
         self._handlers: dict[str, Handler] = {
-            routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user, call.request),
+            routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user),
             routes.PREPARE_UPLOADS.name: lambda call: client.prepare_uploads(_owner(call), call.request),
             routes.START_TASKS.name: lambda call: client.start_tasks(_owner(call), call.request),
             routes.AWAIT_TASKS.name: lambda call: client.await_tasks(_owner(call), call.request),
@@ -60,10 +60,10 @@ class Dispatcher:
             routes.EXTEND_LEASES.name: lambda call: worker.extend_leases(call.request),
             routes.GIVE_BACK.name: lambda call: worker.give_back(call.request),
             routes.CREATE_ACCOUNT.name: lambda call: account.create_account(call.request),
-            routes.LIST_ACCOUNTS.name: lambda call: account.list_accounts(call.request),
+            routes.LIST_ACCOUNTS.name: lambda _: account.list_accounts(),
             routes.GRANT_QUOTA.name: lambda call: account.grant_quota(call.request),
             routes.REVOKE_ACCOUNT.name: lambda call: account.revoke_account(call.request),
-            routes.LIST_WORKERS.name: lambda call: workers.list_workers(call.request),
+            routes.LIST_WORKERS.name: lambda _: workers.list_workers(),
         }
 
     def admit(self, name: str, token: str | None, body: bytes, media: str) -> Call:

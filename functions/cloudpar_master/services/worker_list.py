@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cloudpar_master.core.head import HOST_BYTES, Head, cut
 from cloudpar_master.ports import WorkerRecord
-from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListWorkersReply, SetAside
+from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkersReply, SetAside
 
 from .backend import Backend
 
@@ -19,9 +19,8 @@ class WorkerList:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    def list_workers(self, request: ListWorkers) -> ListWorkersReply:
+    def list_workers(self) -> ListWorkersReply:
         """List all live workers, by host."""
-        del request
         now = self._backend.clock.now()
         workers = sorted(
             self._backend.registry.workers(now - self._backend.policy.fleet_memory_s),

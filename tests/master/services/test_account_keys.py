@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.account_keys import AccountKeys
-from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.payloads import BlobRef, InlineData, TaskResult
 from cloudpar_protocol.seals import Seals, is_sealed
@@ -26,7 +25,7 @@ def sealing(world: World) -> World:
 
 
 def key_of(world: World, account: AccountRecord) -> bytes:
-    key = world.accounts.hello("user", account, Hello()).seal_key
+    key = world.accounts.hello("user", account).seal_key
     assert key is not None
     return key
 
@@ -36,8 +35,8 @@ def test_a_key_is_made_once_and_for_one_account(sealing: World, ann: AccountReco
     assert len(key) == 32
     assert key_of(World(sealing.backend, sealing.clock), ann) == key
     assert key_of(sealing, bob) != key
-    assert sealing.accounts.hello("worker", None, Hello()).seal_key is None
-    assert sealing.accounts.hello("admin", None, Hello()).seal_key is None
+    assert sealing.accounts.hello("worker", None).seal_key is None
+    assert sealing.accounts.hello("admin", None).seal_key is None
 
 
 def test_g20_keys_are_stored_encrypted(sealing: World, ann: AccountRecord, tmp_path: Path) -> None:
