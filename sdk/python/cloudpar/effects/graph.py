@@ -115,13 +115,9 @@ class Graph:
             types.BuiltinFunctionType: steps.of_builtin,
             types.MethodWrapperType: steps.of_builtin,
             functools.partial: steps.of_partial,
-            property: steps.of_property,
-            classmethod: steps.of_wrapped,
-            staticmethod: steps.of_wrapped,
-            functools.cached_property: steps.of_cached_property,
-            slice: steps.of_slice,
         }
-        return exact.get(type(thing))
+        kind = type(thing)
+        return steps.of_parts if kind in steps.PARTS else exact.get(kind)
 
     def _is_plain(self, kind: type) -> bool:
         found = self._plain.get(kind)

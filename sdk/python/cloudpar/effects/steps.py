@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import TYPE_CHECKING, Any
 
 from .trails import Trail
 
 if TYPE_CHECKING:
-    import functools
     from collections.abc import Iterator
 
     Step = tuple[Any, Trail]
@@ -57,26 +57,21 @@ def of_partial(partial: functools.partial[Any], trail: Trail) -> Iterator[Step]:
         yield value, trail.attribute(key)
 
 
-def of_property(thing: property, trail: Trail) -> Iterator[Step]:
-    """Continue with the functions of a property."""
-    yield from ((function, trail) for function in (thing.fget, thing.fset, thing.fdel))
+PARTS: dict[type, tuple[str, ...]] = {
+    property: ("fget", "fset", "fdel"),
+    classmethod: ("__func__",),
+    staticmethod: ("__func__",),
+    functools.cached_property: ("func",),
+    slice: ("start", "stop", "step"),
+}
+"""The attributes with which the search continues, under the same name, for types that have no other state."""
 
 
-def of_wrapped(thing: Any, trail: Trail) -> Iterator[Step]:
-    """Continue with the function of a classmethod or staticmethod."""
-    yield thing.__func__, trail
-
-
-def of_cached_property(thing: functools.cached_property[Any], trail: Trail) -> Iterator[Step]:
-    """Continue with the function of a cached property."""
-    yield thing.func, trail
+def of_parts(thing: Any, trail: Trail) -> Iterator[Step]:
+    """Continue with the functions of a decorator in PARTS, or with the bounds of a slice."""
+    yield from ((getattr(thing, name), trail) for name in PARTS[type(thing)])
 
 
 def of_generic(function: Any, name: Trail) -> Iterator[Step]:
     """Continue with the implementations of a `singledispatch` function, which has no other state."""
     yield from ((implementation, name) for implementation in function.registry.values())
-
-
-def of_slice(thing: slice, trail: Trail) -> Iterator[Step]:
-    """Continue with the bounds of a slice."""
-    yield from ((bound, trail) for bound in (thing.start, thing.stop, thing.step))
