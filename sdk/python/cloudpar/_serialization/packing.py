@@ -7,8 +7,8 @@ import sys
 import tempfile
 import threading
 from array import array
-from collections.abc import Iterable, Sized
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -252,7 +252,7 @@ def pack(
             return Packed(len(values), data)
     packer = Packer(seals, folder, first, call, codec)
     try:
-        with LOCAL_MODULES.by_value(), _Notice() if limit is None and not isinstance(values, Sized) else nullcontext():
+        with LOCAL_MODULES.by_value(), _notice() if limit is None and not isinstance(values, Sized) else nullcontext():
             for value in values if limit is None else itertools.islice(values, limit):
                 packer.append(value)
         n = len(packer)
@@ -288,21 +288,17 @@ def too_many() -> TooLarge:
     )
 
 
-class _Notice:
-    """Warns after some seconds that an iterable is still being read, since it may be endless."""
-
-    def __init__(self) -> None:
-        self._timer = threading.Timer(NOTICE_S, self._tell)
-        self._timer.daemon = True
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def _tell(self) -> None:
-        log.warning(
-            "cloudpar: still collecting the iterable after %.0f s; no task starts before its end "
-            "(buffersize= starts them as it goes on)", NOTICE_S,
-        )  # fmt: skip
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+@contextmanager
+def _notice() -> Iterator[None]:
+    """Warn after some seconds that an iterable is still being read, since it may be endless."""
+    text = (
+        "cloudpar: still collecting the iterable after %.0f s; no task starts before its end "
+        "(buffersize= starts them as it goes on)"
+    )
+    timer = threading.Timer(NOTICE_S, log.warning, (text, NOTICE_S))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
