@@ -94,21 +94,20 @@ class ExecutorProcess:
         self._unsent.append(memoryview(encode_run(run)))
         self.flush()
 
-    def flush(self) -> bool:
-        """Write as much as the channel takes; return whether nothing is left."""
+    def flush(self) -> None:
+        """Write as much as the channel takes."""
         while self._unsent:
             try:
                 sent = self.channel.send(self._unsent[0])
             except BlockingIOError:
-                return False
+                return
             except OSError:
                 self._unsent.clear()  # the executor has ended; the zygote reports how
-                return True
+                return
             if sent < len(self._unsent[0]):
                 self._unsent[0] = self._unsent[0][sent:]
             else:
                 self._unsent.popleft()
-        return True
 
     @property
     def unsent(self) -> bool:

@@ -8,7 +8,7 @@ from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.executor.frames import Garbage
-from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, MEASURED
+from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, KILL, MEASURED
 
 from .crash_report import without_own_frames
 from .executor_process import ExecutorProcess
@@ -50,7 +50,7 @@ class Executors:
     def kill(self, executor_id: int) -> None:
         """Kill an executor with its process group; the zygote reports its end later."""
         if executor_id in self._alive:
-            self._zygotes.kill(self._alive[executor_id].python, executor_id)
+            self._zygotes.send(self._alive[executor_id].python, KILL, executor_id)
 
     def end_idle_zygotes(self, now_us: int) -> None:
         """End the zygotes that have had no executor for a while."""

@@ -11,7 +11,7 @@ from typing import Final
 import psutil
 
 from cloudpar_worker.core import stimuli as on
-from cloudpar_worker.zygote.messages import UNKNOWN
+from cloudpar_worker.zygote.messages import MEASURE, UNKNOWN
 
 from .executor_process import ExecutorProcess
 from .process_tree import ProcessTree
@@ -65,7 +65,7 @@ class MemoryMonitor:
             self._report(process, own)
             return
         self._pending[executor_id] = now, own, bound
-        self._zygotes.measure(process.python, executor_id)
+        self._zygotes.send(process.python, MEASURE, executor_id)
 
     def on_answer(self, process: ExecutorProcess, figure: int) -> None:
         """Report the figure that a zygote has sent."""

@@ -7,7 +7,7 @@ from selectors import EVENT_READ, BaseSelector
 from typing import Final, Protocol
 
 from cloudpar_worker.sandbox.confinement import Confinement
-from cloudpar_worker.zygote.messages import KILL, MEASURE, SPAWN
+from cloudpar_worker.zygote.messages import SPAWN
 
 from .settings import WorkerSettings
 from .zygote_process import ZygoteProcess
@@ -58,15 +58,8 @@ class Zygotes:
         self._idle_at_us.pop(python, None)
         self._running[python].send(SPAWN, executor_id, descriptors)
 
-    def kill(self, python: str, executor_id: int) -> None:
-        """Kill an executor with its process group."""
-        self._send(python, KILL, executor_id)
-
-    def measure(self, python: str, executor_id: int) -> None:
-        """Ask for the memory of an executor with all processes that it started."""
-        self._send(python, MEASURE, executor_id)
-
-    def _send(self, python: str, operation: bytes, executor_id: int) -> None:
+    def send(self, python: str, operation: bytes, executor_id: int) -> None:
+        """Ask to KILL an executor with its process group, or to MEASURE it with all processes that it started."""
         # If the zygote is gone, its executors are too, and `on_exit` will report that.
         if python in self._running:
             with contextlib.suppress(OSError):
