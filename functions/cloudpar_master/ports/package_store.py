@@ -1,9 +1,13 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
+import msgspec
+
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
 from cloudpar_protocol.payloads import TaskResult
+
+_events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 
 
 class InboxItem(NamedTuple):
@@ -11,6 +15,14 @@ class InboxItem(NamedTuple):
 
     key: str
     event: Event | None
+
+    @classmethod
+    def of(cls, key: str, body: bytes) -> "InboxItem":
+        """Read an event that an adapter has stored as MessagePack."""
+        try:
+            return cls(key, _events.decode(body))
+        except msgspec.DecodeError:
+            return cls(key, None)
 
 
 class Opened(NamedTuple):

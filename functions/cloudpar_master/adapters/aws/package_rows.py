@@ -30,7 +30,6 @@ INBOX_BYTES = 1_000_000
 """About how many bytes of events one fold reads."""
 
 _specs = msgspec.msgpack.Decoder(Spec)
-_events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 
 
 def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row:
@@ -110,7 +109,7 @@ def read_events(found: Sequence[Row], limit: int) -> Iterator[InboxItem]:
         room -= len(body)
         if number and room < 0:
             return
-        yield InboxItem(row.get("key") or row["sk"].removeprefix(EVENT), _readable(body))
+        yield InboxItem.of(row.get("key") or row["sk"].removeprefix(EVENT), body)
 
 
 def _unpacked(body: bytes) -> bytes:
@@ -118,10 +117,3 @@ def _unpacked(body: bytes) -> bytes:
         return unpack(body)
     except ValueError:
         return b""
-
-
-def _readable(body: bytes) -> Event | None:
-    try:
-        return _events.decode(body)
-    except msgspec.DecodeError:
-        return None

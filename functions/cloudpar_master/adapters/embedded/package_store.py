@@ -16,7 +16,6 @@ CACHED_SPECS = 64
 
 _encode = msgspec.msgpack.Encoder().encode
 _specs = msgspec.msgpack.Decoder(Spec)
-_events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 _results = msgspec.msgpack.Decoder(list[TaskResult])
 
 
@@ -99,7 +98,7 @@ class SqlitePackageStore(PackageStore):
             room -= len(body)
             if len(items) == limit or (items and room < 0):
                 return Opened(head, items, more=True)
-            items.append(InboxItem(key, _readable(body)))
+            items.append(InboxItem.of(key, body))
         return Opened(head, items, more=False)
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
@@ -197,10 +196,3 @@ def code_in_use(database: Database) -> set[str]:
     select = "SELECT spec FROM packages JOIN specs USING (package_id) WHERE unsettled AND running"
     codes = [_specs.decode(spec).start.code for (spec,) in database.execute(select)]
     return {code.blob.key for code in codes if code.blob is not None}
-
-
-def _readable(body: bytes) -> Event | None:
-    try:
-        return _events.decode(body)
-    except msgspec.DecodeError:
-        return None
