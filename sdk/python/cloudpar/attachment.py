@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 from cloudpar_protocol.payloads import TaskResult
 
 from ._arguments.argument_types import seconds_or_none
-from ._client.failures import raisable
+from ._client.failures import copied, raisable
 from ._client.result_store import ResultStore
 from ._client.session import Session
 from .errors import CloudparError
@@ -116,7 +116,7 @@ class Attachment(Generic[T_co]):
             failure, results = self._store.failure, self._store.contents()
             tasks = self._handle.package.tasks
             if failure is not None and not tasks:
-                raise failure
+                raise copied(failure)
             indexes = sorted(results) if failure is None else range(tasks)
             return [self._outcome(index, results.get(index)) for index in indexes]
 
@@ -130,7 +130,7 @@ class Attachment(Generic[T_co]):
         result = self._store.wait(index, deadline)
         failure, tasks = self._store.failure, self._handle.package.tasks
         if failure is not None and not tasks and not index:
-            raise failure
+            raise copied(failure)
         if result is None and (failure is None or index >= tasks):
             return None
         return self._outcome(index, result)

@@ -122,6 +122,10 @@ class Pool(FamiliarNames, MapMethods):
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._shut_down = False
+        with ShortTracebacks():
+            self._connect(endpoint, token, options)
+
+    def _connect(self, endpoint: str | None, token: str | None, options: PoolOptions) -> None:
         configuration = configure(endpoint, token)
         self._is_found_in_tasks = configuration is None
         if configuration is None and endpoint is None and not options.are_local:

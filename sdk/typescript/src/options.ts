@@ -118,7 +118,7 @@ export function checkOptions(call: keyof typeof CALLS, options: object): void {
     }
     const rule = RULES[name];
     if (value !== undefined && rule !== undefined && !rule.good(value as never)) {
-      const given = name === 'token' ? `a ${typeof value}` : shown(value); // an error must not show a token
+      const given = name === 'token' ? `of type ${typeof value}` : shown(value); // an error must not show a token
       throw new TypeError(`the option ${name} of ${call} must be ${rule.must}, and is ${given}`);
     }
   }

@@ -31,7 +31,7 @@ export function checkValues(values: unknown): asserts values is Values {
 }
 
 function describe(values: unknown): string {
-  return values === null || values === undefined ? String(values) : `a ${typeof values} that is not iterable`;
+  return values === null || values === undefined ? String(values) : `of type ${typeof values}`;
 }
 
 type Step = IteratorResult<unknown> | 'paused';

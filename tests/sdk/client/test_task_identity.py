@@ -15,7 +15,7 @@ import pytest
 
 from cloudpar import Pool
 from cloudpar._client.places import Places
-from cloudpar.errors import PackageFailed, QuotaExhausted, SerializationError, TaskTimeout
+from cloudpar.errors import Gone, PackageFailed, QuotaExhausted, SerializationError, TaskTimeout
 from cloudpar_protocol.errors import Outcome
 from cloudpar_protocol.payloads import TaskResult
 from sdk.fake_master import FakeMaster
@@ -141,8 +141,17 @@ def test_tasks_of_a_failed_package_have_errors_of_their_own(pool: Pool, master: 
     first, second = failures(results)
     assert isinstance(first, PackageFailed)
     assert (first.task_index, second.task_index, second.package_id) == (0, 1, "p0")
-    assert notes(first) == ["package failed, reason: quota", "task 0 of 2, value 0"]
-    assert notes(second) == ["package failed, reason: quota", "task 1 of 2, value 1"]
+    assert notes(first) == notes(second) == ["package failed, reason: quota"]
+
+
+def test_the_error_for_a_deleted_package_names_no_task(pool: Pool, master: FakeMaster) -> None:
+    master.automatic = False
+    results = pool.map(abs, range(1000))
+    master.fail("p0", "expired", "read", "package p0 was acknowledged")
+    for read in (lambda: next(results), pool.attach("p0").results):
+        with pytest.raises(Gone, match=r"^package p0 was acknowledged$") as caught:
+            read()
+        assert notes(caught.value) == []
 
 
 def test_futures_of_a_failed_package_have_errors_of_their_own(pool: Pool, master: FakeMaster) -> None:

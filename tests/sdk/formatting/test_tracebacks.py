@@ -1,8 +1,10 @@
 """Tracebacks show the user's program, without frames of this package, and with source lines of notebook cells."""
 
 import linecache
+import re
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +15,7 @@ import cloudpar
 from cloudpar import Pool
 from cloudpar._formatting.tracebacks import with_source
 from cloudpar.errors import CloudparError, NotFound, QuotaExhausted, SerializationError
+from sdk.fake_master import TOKEN, FakeMaster
 
 LOCK = threading.Lock()
 INSIDES = str(Path(cloudpar.__file__).parent)
@@ -54,6 +57,64 @@ def test_the_traceback_for_a_refusal_of_the_master_has_a_few_lines(pool: Pool) -
     with pytest.raises(NotFound) as caught:
         pool.attach("q")
     assert len("".join(traceback.format_exception(caught.value)).splitlines()) <= 10
+
+
+@pytest.fixture
+def malformed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile file that is no TOML."""
+    path = tmp_path / "profile.toml"
+    path.write_text("endpoint")
+    monkeypatch.setenv("CLOUDPAR_PROFILE", str(path))
+
+
+def start_refused(master: FakeMaster) -> Pool:
+    master.faults["start_tasks"] = deque([500] * 100)
+    return Pool(master.endpoint, TOKEN, patience_s=0.0)
+
+
+def cancel_refused(master: FakeMaster) -> None:
+    master.automatic = False
+    master.faults["cancel_tasks"] = deque(["refuse"] * 100)
+    with Pool(master.endpoint, TOKEN, patience_s=0.0) as pool:
+        results = pool.map(abs, [1])
+        try:
+            results.cancel()
+        finally:
+            master.end_all()
+
+
+def attached_to_a_lost_master(master: FakeMaster) -> None:
+    master.automatic = False
+    with Pool(master.endpoint, TOKEN, patience_s=0.0) as pool:
+        results = pool.map(abs, [1])
+        master.faults["await_tasks"] = deque(["refuse"] * 100)
+        pool.attach(str(results.package_id)).results()
+
+
+REFUSALS: dict[str, tuple[Callable[[FakeMaster], object], str]] = {
+    "a wrong token": (lambda master: Pool(master.endpoint, "wrong"), "InvalidToken: this token is unknown"),
+    "a missing master": (
+        lambda _: Pool("http://127.0.0.1:1", "x"),
+        "no master answers at http://127.0.0.1:1: .*refused",
+    ),
+    "a malformed profile": (lambda _: Pool(), "profile.toml cannot be read: "),
+    "a master that fails": (lambda master: start_refused(master).submit(abs, 1).result(), "InternalError: later"),
+    "a master that left": (cancel_refused, "the connection ended before its answer"),
+    "an attachment": (attached_to_a_lost_master, "the connection ended before its answer"),
+}
+
+
+@pytest.mark.usefixtures("malformed")
+@pytest.mark.parametrize(("call", "text"), REFUSALS.values(), ids=REFUSALS)
+def test_the_traceback_for_a_failed_request_is_short_and_shows_no_library_errors(
+    master: FakeMaster, call: Callable[[FakeMaster], object], text: str
+) -> None:
+    with pytest.raises(CloudparError) as caught:
+        call(master)
+    lines = "".join(traceback.format_exception(caught.value)).splitlines()
+    assert len(lines) <= 20, lines
+    assert [line for line in lines if line.startswith("Traceback")] == ["Traceback (most recent call last):"]
+    assert re.search(text, lines[-1])
 
 
 class Unwilling:

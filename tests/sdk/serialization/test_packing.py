@@ -108,7 +108,7 @@ def test_serialized_items_are_added_unchanged() -> None:
 
 
 def test_a_value_that_does_not_pickle_is_named() -> None:
-    with pytest.raises(SerializationError, match=r"\['lock'\] in the data of task 1 \(a _thread.lock\)"):
+    with pytest.raises(SerializationError, match=r"\['lock'\] in the data of task 1 \(_thread.lock\)"):
         pack([1, {"lock": threading.Lock()}])
 
 

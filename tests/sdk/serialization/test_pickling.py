@@ -136,17 +136,17 @@ def capturing(value: object) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        (unusable, r"the global `LOCK` that unusable uses \(a _thread.lock\)"),
+        (unusable, r"the global `LOCK` that unusable uses \(_thread.lock\)"),
         (capturing(LOCK), r"the captured variable `value` of capturing.<locals>.<lambda>"),
         (functools.partial(print, LOCK), r"\.args\[0\] in x"),
-        ([1, {"a": (2, LOCK)}], r"\[1\]\['a'\]\[1\] in x \(a _thread.lock\)"),
+        ([1, {"a": (2, LOCK)}], r"\[1\]\['a'\]\[1\] in x \(_thread.lock\)"),
         ({LOCK: 1}, r"the key <unlocked"),
         (Holder([LOCK]), r"\.part\[0\] in x"),
         (Slotted(LOCK), r"\.part in x"),
         (Holder(LOCK).method, r"\.__self__\.part in x"),
         (frozenset({LOCK}), r"an element of x"),
-        ((i for i in range(3)), r"x \(a generator\)"),
-        (RefusesToPickle(), r"x \(a .*RefusesToPickle\): not me"),
+        ((i for i in range(3)), r"x \(generator\)"),
+        (RefusesToPickle(), r"x \(.*RefusesToPickle\): not me"),
         (lambda a=LOCK: a, r"default 0 of <lambda>|default 0 of .*<lambda>"),
     ],
 )
@@ -198,9 +198,9 @@ def test_function_names_are_short_and_bounded() -> None:
 @pytest.mark.parametrize(
     ("part", "advice"),
     [
-        (Future(), r"\[0\] in x \(a concurrent.futures._base.Future\): .*give what its result\(\) returns"),
-        (ThreadPoolExecutor(1), r"\[0\] in x \(a .*ThreadPoolExecutor\): .*a task that starts tasks makes one inside"),
-        ((n for n in range(3)), r"\[0\] in x \(a generator\): .*give a list of its values"),
+        (Future(), r"\[0\] in x \(concurrent.futures._base.Future\): .*give what its result\(\) returns"),
+        (ThreadPoolExecutor(1), r"\[0\] in x \(.*ThreadPoolExecutor\): .*a task that starts tasks makes one inside"),
+        ((n for n in range(3)), r"\[0\] in x \(generator\): .*give a list of its values"),
     ],
     ids=["future", "executor", "generator"],
 )

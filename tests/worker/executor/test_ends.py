@@ -7,6 +7,9 @@ import sys
 import time
 from typing import Any
 
+import pytest
+
+from cloudpar_worker.core.outcomes import ended_by
 from worker.scripted_master import ScriptedMaster
 from worker.tasks import run, value_of
 
@@ -29,12 +32,20 @@ def test_a_segmentation_fault_fails_only_its_task(pool: ScriptedMaster) -> None:
     results = run(pool, crash, 5)
     assert [result.outcome for result in results] == ["ok", "ok", "crashed", "ok", "ok"]
     crashed = results[2]
-    assert "segmentation fault (SIGSEGV)" in (crashed.message or "")
+    assert "ended by a segmentation fault (SIGSEGV)" in (crashed.message or "")
     assert crashed.stdout == "last words\n"
     assert crashed.stderr is not None
     assert "in crash" in crashed.stderr
     assert "cloudpar_worker" not in crashed.stderr
     assert "runpy" not in crashed.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(signal.SIGABRT, "an abort"), (signal.SIGILL, "an illegal instruction"), (signal.SIGBUS, "a bus error")],
+)
+def test_the_text_for_a_signal_that_ends_an_executor_has_the_right_article(number: signal.Signals, name: str) -> None:
+    assert ended_by(-number) == f"its executor ended by {name} ({number.name})"
 
 
 def test_a_task_whose_executor_is_killed_from_outside_runs_again(pool: ScriptedMaster, tmp_path: Any) -> None:

@@ -201,7 +201,7 @@ def holding(what: object) -> BaseException:
     ("error", "texts"),
     [
         (Broken(), ["does not unpickle", "'extra'", "give it __reduce__, or pass all arguments to super().__init__"]),
-        (Disguised(), ["unpickles as a builtins.str", "__reduce__"]),
+        (Disguised(), ["unpickles as builtins.str", "__reduce__"]),
         (Partial("a", threading.Lock()), ["its attribute 'second' does not pickle", "_thread.lock", "plain data"]),  # type: ignore[arg-type]
         (holding(threading.Lock()), ["its attribute 'held' does not pickle"]),
         (holding(bytes(BLOB_BYTES)), [f"over the limit of {BLOB_BYTES}"]),

@@ -68,7 +68,7 @@ def test_a_result_that_messagepack_does_not_hold_says_what_to_do(pool: ScriptedM
     ):
         (result,) = run(pool, reference, [values], call="args")
         assert result.outcome == "unpicklable"
-        assert f"the result, a {name}, is not what MessagePack holds" in (result.message or "")
+        assert f"the result, of type {name}, is not what MessagePack holds" in (result.message or "")
         assert "return None, booleans, numbers" in (result.message or "")
 
 
@@ -97,6 +97,7 @@ def test_a_missing_module_of_a_reference_is_named_with_what_to_do(pool: Scripted
 def test_a_missing_function_of_a_reference_is_named_with_its_module(pool: ScriptedMaster) -> None:
     message = error_of(run(pool, "json.decoder:nothing_like_this", tasks=1)[0])
     assert "has no 'nothing_like_this': correct the reference 'json.decoder:nothing_like_this'" in message
+    assert "or restart the worker, if the file has changed since it started" in message
     assert "decoder.py" in message
     assert "not callable" in error_of(run(pool, "math:pi", tasks=1)[0])
 

@@ -6,11 +6,11 @@ from typing import Final
 from .executor_record import Stop
 
 _SIGNAL_NAMES: Final = {
-    signal.SIGSEGV: "segmentation fault",
-    signal.SIGBUS: "bus error",
-    signal.SIGABRT: "abort",
-    signal.SIGFPE: "arithmetic fault",
-    signal.SIGILL: "illegal instruction",
+    signal.SIGSEGV: "a segmentation fault",
+    signal.SIGBUS: "a bus error",
+    signal.SIGABRT: "an abort",
+    signal.SIGFPE: "an arithmetic fault",
+    signal.SIGILL: "an illegal instruction",
 }
 KILLS: Final = 3
 """If an executor is killed from outside this many times during the same task, the task counts as the cause."""
@@ -29,7 +29,7 @@ def ended_by(exit_code: int | None) -> str:
     if number == signal.SIGKILL:
         return "its executor was killed by SIGKILL, often the kernel's out-of-memory killer"
     name = _SIGNAL_NAMES.get(number)
-    return f"its executor ended by a {name} ({number.name})" if name else f"its executor was ended by {number.name}"
+    return f"its executor ended by {name} ({number.name})" if name else f"its executor was ended by {number.name}"
 
 
 def crash(exit_code: int | None, lease_id: str, index: int) -> Stop:

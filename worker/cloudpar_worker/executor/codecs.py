@@ -28,8 +28,9 @@ class Serialization(NamedTuple):
 
 
 def _no_message_pack(value_type: type, error: BaseException) -> str:
+    name, why = failures.type_name(value_type), failures.line(error)
     return failures.bounded(
-        f"the result, a {failures.type_name(value_type)}, is not what MessagePack holds ({failures.line(error)}): "
+        f"the result, of type {name}, is not what MessagePack holds ({why}): "
         "return None, booleans, numbers of at most 64 bits, texts, bytes, dates, or lists and dicts of these (an array "
         "or a number of NumPy by its tolist())"
     )

@@ -55,7 +55,7 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
             again = pickle.loads(data)
             if isinstance(again, BaseException):
                 return _noted(data, error, again), ""
-            reasons.append(f"it unpickles as a {type_name(type(again))}: correct its __reduce__")
+            reasons.append(f"it unpickles as {type_name(type(again))}: correct its __reduce__")
         except BaseException as reason:
             fix = "pass all arguments to super().__init__" if verb == "unpickle" else "hold plain data in it"
             reasons.append(f"{_culprit(error, verb)} does not {verb} ({line(reason)}): give it __reduce__, or {fix}")
@@ -175,6 +175,6 @@ def type_name(kind: type) -> str:
 def unpicklable(value_type: type, error: BaseException) -> str:
     """The message about a result that cannot be pickled."""
     return bounded(
-        f"the result, a {type_name(value_type)}, does not pickle ({line(error)}): return plain data (numbers, strings, "
-        "lists, arrays) made from it, or give its class __reduce__ or __getstate__"
+        f"the result, of type {type_name(value_type)}, does not pickle ({line(error)}): return plain data (numbers, "
+        "strings, lists, arrays) made from it, or give its class __reduce__ or __getstate__"
     )

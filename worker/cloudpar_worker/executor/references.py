@@ -33,7 +33,8 @@ def find(reference: str) -> Any:
             file = getattr(import_module(module_name), "__file__", None)
             raise AttributeError(
                 f"the module {module_name!r} of {_here()}, in {file}, has no {path!r}: correct the reference "
-                f"{reference!r}, or install at the worker the release of the package that has it"
+                f"{reference!r}, install at the worker the release of the package that has it, or restart the worker, "
+                "if the file has changed since it started"
             )
         found = getattr(found, name)
     return found

@@ -90,7 +90,7 @@ def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, st
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(
             f'{source} cannot be read: {error}; it has two lines, endpoint = "..." and token = "..."'
-        ) from error
+        ) from None
     _check_keys(values, source)
     found = []
     for key in PROFILE_KEYS:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from cloudpar.errors import CloudparError, PackageFailed, SealBroken
+from cloudpar.errors import CloudparError, PackageFailed, SealBroken, TaskError
 from cloudpar.report import Report
 from cloudpar_protocol.client_messages import FleetStatus, PackageStatus, Placement
 from cloudpar_protocol.payloads import TaskResult, Unfit
@@ -114,12 +114,13 @@ class PackageHandle:
         if failure is None:
             failure = PackageFailed(f"package {self.id} ended without this task's result")
         error = copied(failure)
-        self._identify(error, index, None)
+        # Other failures concern the package: with a note they would look like a fault of this task.
+        self._identify(error, index, None, note=isinstance(failure, TaskError))
         return error
 
-    def _identify(self, error: BaseException, index: int, called_with: str | None) -> None:
+    def _identify(self, error: BaseException, index: int, called_with: str | None, *, note: bool = True) -> None:
         places = self._places or Places(tasks=self.package.tasks)
-        places.identify(error, self.id, index, called_with)
+        places.identify(error, self.id, index, called_with, note=note)
 
     def take(self, status: PackageStatus) -> News:
         """Pass on the results of a status; returns what must be downloaded."""

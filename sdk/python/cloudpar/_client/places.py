@@ -26,7 +26,9 @@ class Places:
     values: Sequence[Any] | None = None
     call: CallStyle = "value"
 
-    def identify(self, error: BaseException, package_id: str, index: int, called_with: str | None) -> None:
+    def identify(
+        self, error: BaseException, package_id: str, index: int, called_with: str | None, *, note: bool = True
+    ) -> None:
         """Add to an exception which task it belongs to: `task_index`, `package_id` and a note.
 
         Args:
@@ -34,10 +36,13 @@ class Places:
             package_id: The id of the task's package.
             index: The task's index in its package.
             called_with: The executor's description of the arguments; None if there is no such description.
+            note: Whether to add the note.
         """
         number = self.base + index
         _set(error, "task_index", number)
         _set(error, "package_id", package_id)
+        if not note:
+            return
         task = f"task {number:,}" if self.tasks is None else f"task {number:,} of {self.tasks:,}"
         given = called_with or self._called_with(index)
         _add_note(error, task if given is None else f"{task}, {given}")

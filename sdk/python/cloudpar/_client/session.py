@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from cloudpar._arguments.map_options import MapOptions
 from cloudpar._arguments.retry import ONCE
+from cloudpar._formatting.tracebacks import ShortTracebacks
 from cloudpar._serialization.packing import Blob, Packed
 from cloudpar._serialization.task_code import Code
 from cloudpar.errors import CloudparError
@@ -198,7 +199,8 @@ class Session:
 
     def _guard(self, request: Callable[[], T]) -> T:
         try:
-            return request()
+            with ShortTracebacks():
+                return request()
         except Stopped:
             raise self.failure or CloudparError("the pool was shut down meanwhile") from None
 

@@ -76,7 +76,7 @@ class Waiting:
         now = time.monotonic()
         delay_s = self._attempts.failed(now, asked_s)
         if delay_s is None:
-            raise self._given_up(error, now - self._attempts.began) from error
+            raise self._given_up(error, now - self._attempts.began) from None  # its text contains the error's
         if self._peer.policy.failed(now):
             what = "cannot serve requests now" if isinstance(error, RequestError) else "does not answer"
             log.warning(
@@ -94,7 +94,7 @@ class Waiting:
             raise error from None
         if self._folder is not None and isinstance(error, OSError) and error.errno in NO_ROOM:
             # This error comes from a write of this process, and repeating it does not make room.
-            raise folder_unwritable(self._folder, error.errno) from error
+            raise folder_unwritable(self._folder, error.errno) from None
 
     def _paced(self, error: RateLimited) -> float:
         """Wait without a limit: the master answers, and asks to wait until there is room."""

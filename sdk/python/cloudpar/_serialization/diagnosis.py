@@ -71,7 +71,7 @@ def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tupl
                 break
         else:
             break
-    kind = "" if isinstance(value, Call) else f" (a {type(value).__module__}.{type(value).__qualname__})"
+    kind = "" if isinstance(value, Call) else f" ({type(value).__module__}.{type(value).__qualname__})"
     return f"{place}{kind}".replace("builtins.", ""), value
 
 

@@ -92,7 +92,7 @@ def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
             return connection.call(routes.HELLO, Hello()).role
         except MasterUnreachable as error:
             if attempts % _REMIND == 0:
-                log_line(f"waiting for a master at {endpoint} ({error.__cause__ or error})")
+                log_line(f"waiting for a master at {endpoint} ({error.__context__ or error})")
             attempts += 1
         finally:
             connection.close()

@@ -234,7 +234,7 @@ export class Writer {
   #record(record: object, depth: number): void {
     const prototype: unknown = Object.getPrototypeOf(record);
     if (prototype !== Object.prototype && prototype !== null) {
-      throw new UnsupportedValue(`is a ${record.constructor?.name ?? 'class instance'}`);
+      throw new UnsupportedValue(`is an instance of ${record.constructor?.name ?? 'a class'}`);
     }
     const fields = record as Record<string, unknown>;
     const keys = Object.keys(fields);

@@ -124,7 +124,7 @@ describe('the source of a map is released', () => {
         released += 1;
       }
     }
-    await expect(all(pool.map('m:f', unsendable()))).rejects.toThrow('is a Map');
+    await expect(all(pool.map('m:f', unsendable()))).rejects.toThrow('is an instance of Map');
     expect(released).toBe(1);
     const { values, state } = endless();
     for await (const _ of pool.map('m:f', values, { buffersize: 4 })) {

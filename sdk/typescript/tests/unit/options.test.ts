@@ -38,7 +38,7 @@ test('other calls check their options, too', async () => {
   await expect(Pool.open({ token: '' })).rejects.toThrow(
     'option token of Pool.open must be a string that is not empty',
   );
-  await expect(Pool.open({ token: ['secret'] } as object)).rejects.toThrow('not empty, and is a object');
+  await expect(Pool.open({ token: ['secret'] } as object)).rejects.toThrow('not empty, and is of type object');
   await expect(Pool.open({ endpoint: '' })).rejects.toThrow('must be a URL, and is ""');
   const address = { endpoint: 'http://master', token: 't' };
   expect(() => new Connection(address, { patience: 3 } as object)).toThrow('did you mean patienceS?');
@@ -58,8 +58,8 @@ test.each([
   ['abc', 'the values are the string "abc": give an array, such as [text]'],
   [undefined, 'the values are undefined; give an array'],
   [null, 'the values are null; give an array'],
-  [3, 'the values are a number that is not iterable'],
-  [{ a: 1 }, 'the values are a object that is not iterable'],
+  [3, 'the values are of type number; give an array'],
+  [{ a: 1 }, 'the values are of type object; give an array'],
   [Promise.resolve([1]), 'a promise: await it first'],
 ])('the values %s are a TypeError', (values, text) => {
   expect(() => pool.map('m:f', values as never)).toThrow(TypeError);

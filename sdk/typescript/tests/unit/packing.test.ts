@@ -61,7 +61,7 @@ test('the checksum is that of zlib', async () => {
 
 test('a value that is no plain data is named', async () => {
   await expect(pack([1, { at: new Map() }])).rejects.toThrow(SerializationError);
-  await expect(pack([1, { at: new Map() }])).rejects.toThrow('the value of task 1.at is a Map');
+  await expect(pack([1, { at: new Map() }])).rejects.toThrow('the value of task 1.at is an instance of Map');
 });
 
 test('values without end are refused', async () => {

@@ -84,9 +84,9 @@ function ring(): unknown[] {
 test.each([
   ['the value is a function', () => () => 1],
   ['the value.a[1] is a symbol', () => ({ a: [1, Symbol('s')] })],
-  ['the value[0] is a Point', () => [new Point()]],
-  ['the value is a Map', () => new Map([[1, 2]])],
-  ['the value is a Set', () => new Set([1])],
+  ['the value[0] is an instance of Point', () => [new Point()]],
+  ['the value is an instance of Map', () => new Map([[1, 2]])],
+  ['the value is an instance of Set', () => new Set([1])],
   ['the value is 18446744073709551616, which has more than 64 bits', () => 2n ** 64n],
   ['the value[0] is -9223372036854775809, which has more than 64 bits', () => [-(2n ** 63n) - 1n]],
   ['the value is no valid date', () => new Date('never')],
