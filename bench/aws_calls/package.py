@@ -11,11 +11,12 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, Cursor, Hello, HelloReply, StartTasks
 from cloudpar_protocol.payloads import RangeData, TaskCode
 from cloudpar_protocol.seals import Seals, package_id
+from simulation.worker import PYTHON
 
 from .clock import Clock
 from .counts import Counts
 from .master import USER, Master, on_aws
-from .workers import PYTHON, ROUND_TRIP_US, Agent
+from .workers import ROUND_TRIP_US, Agent
 
 AGENTS, EXECUTORS = 25, 4
 IDLE_US = 20_000_000

@@ -34,8 +34,6 @@ START_US = 1_000_000
 
 FORK_US = 20_000
 LOOK_US = 1_000
-REQUEST_US = 1_000
-"""The cost of a request, as the worker measures it."""
 SIGKILL = -9
 
 Ask = Callable[[Route[Any, Any], Any, Callable[[Any], object]], object]
@@ -76,6 +74,9 @@ class SimulatedWorker:
         ask: Carries its requests to a master.
         start: Starts a task, and returns how long it will run.
     """
+
+    request_us = 1_000
+    """The cost of a request, as the worker measures it."""
 
     def __init__(
         self,
@@ -153,7 +154,7 @@ class SimulatedWorker:
             case do.Feed(executor_id=number, lease=lease, tasks=(start, end)):
                 tasks = (Task(lease.package_id, index, lease.elsewhere) for index in range(start, end))
                 self._processes[number].fed.extend(tasks)
-                self._run(number)
+                self.run(number)
             case do.Recall(executor_id=number, first=first, end=end):
                 self._processes[number].hole = first, end
             case do.CheckRecall(executor_id=number):
@@ -189,7 +190,7 @@ class SimulatedWorker:
         retry_after_us, besides = round(reply.retry_after_s * 1e6), bool(request.besides)
         self.hear(
             on.Retrieved(
-                reply.leases, retry_after_us, REQUEST_US, besides=besides, holds=reply.holds, waiting=reply.waiting
+                reply.leases, retry_after_us, self.request_us, besides=besides, holds=reply.holds, waiting=reply.waiting
             )
         )
 
@@ -204,7 +205,7 @@ class SimulatedWorker:
             return
         views = {view.lease_id: view for reply in replies for view in reply.leases}
         hungry, waiting = any(reply.hungry for reply in replies), any(reply.waiting for reply in replies)
-        self.hear(on.Published(lease_ids, list(views.values()), hungry, REQUEST_US, waiting))
+        self.hear(on.Published(lease_ids, list(views.values()), hungry, self.request_us, waiting))
 
     def _extended(self, reply: ExtendLeasesReply) -> None:
         self.hear(on.Extended(reply.leases, reply.hungry, reply.waiting))
@@ -219,7 +220,7 @@ class SimulatedWorker:
         if number in self._processes:
             self.hear(on.RecallChecked(number, self._processes[number].started))
 
-    def _run(self, number: int) -> None:
+    def run(self, number: int) -> None:
         """Start the next task, or skip it."""
         executor = self._processes[number]
         if executor.running or not executor.fed or self.gone:
@@ -241,4 +242,4 @@ class SimulatedWorker:
         executor.running = False
         self.hear(on.Results(number, [result], self._now_us() - 1))
         if number in self._processes:
-            self._run(number)
+            self.run(number)
