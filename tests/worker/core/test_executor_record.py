@@ -79,3 +79,28 @@ def test_a_skipped_result_of_a_task_that_was_not_recalled_is_garbage() -> None:
     assert not executor.expects(skipped(10, 11))  # this run was fed after the recall
     executor.recall(200_000)
     assert not executor.expects(skipped(10, 11))
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=50), st.integers(0, 20))
+def test_no_claim_makes_the_audit_fail(claims: list[int], passed_us: int) -> None:
+    executor = fed(len(claims))[0]
+    for claim in claims:
+        durations(executor, [claim], 1_000 + passed_us, 1_000 + passed_us)
+
+
+def test_time_before_a_skipped_task_is_charged_with_the_next_task_that_is_not_skipped() -> None:
+    executor, record = fed(3, more=1)
+    executor.recall(2_000)
+    executor.audit([ExecutorResult(0, "ok", 1)], 3_000, 3_000)
+    executor.advance(1)
+    assert executor.audit(skipped(1, 3), 1_000_000, 1_000_000) == skipped(1, 3)
+    executor.advance(2)
+    executor.feed(record, *record.take(1), now_us=2_000_000)
+    assert durations(executor, [1], 2_000_100, 2_000_100) == [999_099]
+
+
+def test_a_skipped_task_cannot_claim_the_time_that_is_charged() -> None:
+    executor = fed(3)[0]
+    executor.recall(2_000)
+    found = executor.audit([ExecutorResult(0, "ok", 1), ExecutorResult(1, SKIPPED, 10**6)], 1_001_000, 1_001_000)
+    assert found[0].duration_us == 1_000_000

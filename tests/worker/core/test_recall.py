@@ -8,6 +8,7 @@ from cloudpar_protocol import ranges
 from cloudpar_protocol.worker_messages import LeaseView
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_record import SKIP_US
 from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
 from cloudpar_worker.core.supervision import RECALL_VISIBLE_US, STUCK_US
 from worker.driven import CODE, Worker
@@ -82,3 +83,13 @@ def test_tasks_are_recalled_once(worker: Worker) -> None:
     for _ in range(3):
         worker.handle(on.TimePassed(), STUCK_US)
         assert 0 not in [recall.executor_id for recall in worker.of(do.Recall)]
+
+
+def test_an_executor_that_does_not_skip_is_ended_and_fails_no_task(worker: Worker) -> None:
+    worker.handle(on.TimePassed(), SKIP_US - 1)
+    assert not worker.of(do.Kill)
+    assert worker.state.deadline_at_us <= worker.now + 1
+    worker.handle(on.TimePassed(), 1)
+    assert [kill.executor_id for kill in worker.of(do.Kill)] == [0]
+    worker.handle(on.ExecutorGone(0, -signal.SIGKILL))
+    runs_the_rest(worker)

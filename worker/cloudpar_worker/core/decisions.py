@@ -129,6 +129,9 @@ def _deadline(facts: Facts, now_us: int) -> int:
             for record in facts.leases.values()
             if record.pending and not record.publishing
         ]
+    times += [
+        at_us for each in facts.executors.values() if (at_us := each.disobeys_at_us) is not None and not each.stop
+    ]
     running: dict[str, list[ExecutorRecord]] = {}
     for executor in facts.executors.values():
         run = executor.running

@@ -18,6 +18,8 @@ TASK_LATENCY_US: Final = 50
 """How much more than LATENCY_US is allowed for each task, because the agent notices its end late."""
 BYTES_A_US: Final = 200
 """How many bytes of data or results an executor transfers in a microsecond, at least."""
+SKIP_US: Final = 1_000_000
+"""How long an executor may take to skip recalled tasks. Honest ones take microseconds, so it computes for itself."""
 CODES: Final = 500
 """After this many different functions a fresh executor replaces an old one, whose memory keeps their modules."""
 
@@ -82,6 +84,7 @@ class ExecutorRecord:
         self._busy_at_us = 0
         self._charged_us = 0
         self._carried = 0
+        self._owed_us = 0
 
     @property
     def usable(self) -> bool:
@@ -106,6 +109,11 @@ class ExecutorRecord:
         # The tasks of a recalled run are back in their lease and may run elsewhere. If one of them counted as running
         # here, stopping it would end the task of another executor, and its lease would close without that result.
         return next((run for run in self.runs if not run.recalled), None)
+
+    @property
+    def disobeys_at_us(self) -> int | None:
+        """When it is ended unless it has skipped the recalled tasks before it; None if it need not skip any now."""
+        return self.started_at_us + SKIP_US if self.runs and self.runs[0].recalled else None
 
     @property
     def depth(self) -> int:
@@ -142,8 +150,9 @@ class ExecutorRecord:
     def feed(self, record: LeaseRecord, start: int, end: int, now_us: int) -> None:
         """Record that it was sent the tasks [start, end)."""
         if not self.runs:
-            self.started_at_us = self._busy_at_us = now_us
-            self._charged_us = self._carried = 0
+            self.started_at_us = now_us
+            self._busy_at_us = now_us - self._owed_us
+            self._charged_us = self._carried = self._owed_us = 0
         self.account, self.threads = record.lease.account, record.lease.threads_per_task
         self.codes.add(record.lease.code.hash)
         self._fed_tasks += end - start
@@ -212,21 +221,31 @@ class ExecutorRecord:
         which the executor was last idle. The claim may not exceed the time that has passed. Latencies aside, it may
         not be less than the time until the agent last found these results missing, because the executor was certainly
         working until then. Without the bounds task code could change its clock and compute for free.
+
+        Skipped tasks are not charged. If all are skipped, missing time is charged with the next task that is not;
+        otherwise task code could compute for free before it reports that it skips a task.
         """
-        claimed = sum([result.duration_us for result in results])
-        at_most = now_us - self._busy_at_us - self._charged_us
+        real = [number for number, result in enumerate(results) if result.outcome != SKIPPED]
+        claimed = sum([results[number].duration_us for number in real])
+        # Each task is charged at least one microsecond, so many tiny ones may have been charged more than has passed.
+        at_most = max(now_us - self._busy_at_us - self._charged_us, 0)
         if claimed > at_most:
             results = [
                 replace(result, duration_us=max(result.duration_us * at_most // claimed, 1)) for result in results
             ]
-            claimed = sum([result.duration_us for result in results])
+            claimed = sum([results[number].duration_us for number in real])
         self._carried += len(results) * TASK_LATENCY_US * BYTES_A_US
         self._carried += sum([len(result.data) for result in results if result.data])
         observed = absent_at_us - self._busy_at_us
         missing = observed - self._charged_us - claimed
+        self._owed_us = 0
         if missing > LATENCY_US + observed // 20 + self._carried // BYTES_A_US:
-            results = [replace(results[0], duration_us=results[0].duration_us + missing), *results[1:]]
-            claimed += missing
+            if real:
+                results = results.copy()
+                results[real[0]] = replace(results[real[0]], duration_us=results[real[0]].duration_us + missing)
+                claimed += missing
+            else:
+                self._owed_us = missing
         self._charged_us += claimed
         self.started_at_us = now_us
         return results

@@ -27,7 +27,12 @@ def stop(facts: Facts, now_us: int) -> None:
     elapsed: dict[str, int] = {}
     for executor in facts.executors.values():
         run = executor.running
-        if run is None or executor.stop is not None:
+        if executor.stop is not None:
+            continue
+        if executor.disobeys_at_us is not None and now_us >= executor.disobeys_at_us:
+            # No task runs that could be stopped at its limit, so without this it could compute for ever.
+            facts.kill(executor, Stop())
+        if run is None:
             continue
         lease, elapsed_us = run.record.lease, now_us - executor.started_at_us
         elapsed[lease.package_id] = elapsed.get(lease.package_id, 0) + elapsed_us
