@@ -67,7 +67,7 @@ class Calls:
             return await unless_gone(lambda gone: hold(call, gone), request.receive)
         reply = self._perform(call)
         if isinstance(reply, StartTasksReply):
-            self._long_polling.started(call.request.session, reply.package_id)
+            self._long_polling.started(call, reply.package_id)
         return reply
 
     def _perform(self, call: Call) -> Struct:

@@ -63,8 +63,9 @@ class LongPolling:
             self._wakeups.chunks_sent([ANYTHING])
         return RetrieveTasksReply()
 
-    def started(self, session: str, package_id: str) -> None:
+    def started(self, call: Call, package_id: str) -> None:
         """Note a new package: the next await of its session that does not name it is answered at once."""
+        session = _session(call)
         self._unseen[session] = self._unseen.get(session, set()) | {package_id}
         self._wakeups.session_started(session)
 
@@ -74,16 +75,17 @@ class LongPolling:
         unwritable = self._storage.unwritable is not None
         deadline = _now() + min(request.hold_s, storage_state.HOLD_S if unwritable else HOLD_S)
         names = [cursor.package_id for cursor in request.packages]
+        session = _session(call)
         while True:
             reply = self.dispatcher.perform(call)
             assert isinstance(reply, AwaitTasksReply)  # noqa: S101 - the route's reply type
             left_s = deadline - _now()
             changed = unwritable is not (self._storage.unwritable is not None)
-            if changed or self._unnamed(request.session, names) or _has_news(request, reply) or left_s <= 0:
+            if changed or self._unnamed(session, names) or _has_news(request, reply) or left_s <= 0:
                 return replace(reply, retry_after_s=0.0)
             if gone() or self._ending:
                 return reply
-            await self._wakeups.wait_for_news(names, request.session, left_s)
+            await self._wakeups.wait_for_news(names, session, left_s)
 
     def _unnamed(self, session: str, names: list[str]) -> bool:
         """Whether packages were started that this await does not name. Each of these packages ends one await."""
@@ -93,6 +95,11 @@ class LongPolling:
         unseen.difference_update(names)
         del self._unseen[session]
         return bool(unseen)
+
+
+def _session(call: Call) -> str:
+    """Return the name of a caller's session. Clients choose these names, so two accounts may have the same one."""
+    return f"{call.user.account_id if call.user else ''} {call.request.session}"
 
 
 def _now() -> float:

@@ -1,6 +1,7 @@
 """Requests that are held. A test lets the event loop turn until a request waits, so nothing here depends on time."""
 
 import asyncio
+import hashlib
 from collections.abc import Coroutine
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol import routes
+from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.client_messages import AwaitTasksReply
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.payloads import Unwritable
@@ -60,6 +62,20 @@ async def test_a_held_await_answers_when_a_worker_reports_that_it_cannot_write(s
     await served.ask("worker", routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=leases, unwritable=report))
     assert (await hears).unwritable == report
     (await held(hearing(served, package_id))).cancel()  # the same report does not end the next one at once
+
+
+async def test_a_session_of_the_same_name_in_another_account_wakes_no_await(served: Served) -> None:
+    token_hash = hashlib.sha256(b"other").hexdigest()
+    account = CreateAccount(idempotency_key="other", name="other", token_hash=token_hash, quota_us=10**9)
+    await served.ask("admin", routes.CREATE_ACCOUNT, account)
+    package_id = await start(served, session="mine")
+    await hearing(served, package_id, session="mine")
+    hears = await held(hearing(served, package_id, session="mine"))
+    await served.ask("other", routes.START_TASKS, start_tasks(session="mine"))
+    await turn()
+    assert not hears.done()
+    await start(served, "mine", session="mine")
+    assert (await hears).packages[0].state == "running"
 
 
 async def test_a_held_retrieval_wakes_on_a_start(served: Served) -> None:

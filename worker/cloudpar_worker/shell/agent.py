@@ -159,7 +159,7 @@ class Agent:
         self._executors.feed(executor_id, lease, tasks, payloads.code(lease), payloads.items(lease, *tasks))
 
     def _forget(self, lease_id: str) -> None:
-        self._master_io.forget(lease_id, [record.lease.code.hash for record in self._state.facts.leases.values()])
+        self._master_io.forget(lease_id, [record.lease for record in self._state.facts.leases.values()])
 
     def _end(self, left: list[LeaseRecord]) -> None:
         if left:

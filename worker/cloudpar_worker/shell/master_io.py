@@ -36,7 +36,7 @@ from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.publishing import requests
 
 from .master_client import MasterClient, PayloadRefused, TokenRefused
-from .payload_store import PayloadStore
+from .payload_store import PayloadStore, code_key
 from .reach import Reach, warn
 from .result_upload import upload_large
 from .verifying import SealBroken, verify
@@ -162,11 +162,11 @@ class MasterIO:
 
         self._enqueue("download", job, threads=2)
 
-    def forget(self, lease_id: str, used: Iterable[str]) -> None:
-        """Drop what belongs to a lease; the code of the hashes in `used` stays."""
+    def forget(self, lease_id: str, others: Iterable[Lease]) -> None:
+        """Drop what belongs to a lease; the task code of the other leases stays."""
         self._arrived_at.pop(lease_id, None)
         self.payloads.forget(lease_id)
-        self.payloads.trim(set(used))
+        self.payloads.trim({code_key(lease) for lease in others})
 
     def publish(self, publications: list[Publication]) -> None:
         """Publish in as many requests as needed, after uploading large results."""

@@ -25,6 +25,16 @@ SEGMENT_BYTES: Final = 16 * 1024 * 1024
 """How much task data is downloaded at a time. A larger item is downloaded alone."""
 
 
+CodeKey = tuple[str, str]
+"""An account and the hash of its task code. Without the account, a lease that names the hash of another account's
+function would get that function."""
+
+
+def code_key(lease: Lease) -> CodeKey:
+    """Under which key the task code of a lease is kept."""
+    return lease.account, lease.code.hash
+
+
 class _Table(NamedTuple):
     """The offsets of items in their blob, and the seals of a sealed package, one after the other."""
 
@@ -37,7 +47,7 @@ class PayloadStore:
 
     def __init__(self, client: MasterClient) -> None:
         self._client = client
-        self._codes: OrderedDict[str, bytes] = OrderedDict()
+        self._codes: OrderedDict[CodeKey, bytes] = OrderedDict()
         self._code_bytes = 0
         self._tables: OrderedDict[str, _Table] = OrderedDict()
         self._segments: dict[str, dict[Range, list[memoryview]]] = {}
@@ -48,7 +58,7 @@ class PayloadStore:
         code = lease.code
         if code.reference is not None:
             return code.reference.encode()
-        return self._codes[code.hash] if code.inline is None else code.inline
+        return self._codes[code_key(lease)] if code.inline is None else code.inline
 
     def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | None:
         """The data of the tasks [start, end), which must be here already; None for range data."""
@@ -95,7 +105,7 @@ class PayloadStore:
 
     def _fetch_code(self, lease: Lease) -> None:
         code = lease.code
-        if code.inline is not None or code.reference is not None or code.hash in self._codes:
+        if code.inline is not None or code.reference is not None or code_key(lease) in self._codes:
             return
         if code.blob is None or lease.code_link is None:
             raise PayloadRefused("the lease has no link for its code")
@@ -103,17 +113,17 @@ class PayloadStore:
         if hashlib.sha256(body).hexdigest() != code.hash:
             raise damaged(lease, "the task code is not what its hash says")
         with self._lock:
-            self._codes[code.hash] = body
+            self._codes[code_key(lease)] = body
             self._code_bytes += len(body)
 
-    def trim(self, used: set[str]) -> None:
+    def trim(self, used: set[CodeKey]) -> None:
         """Drop the oldest unused code until the rest is within the limit."""
-        for code_hash in list(self._codes):
+        for key in list(self._codes):
             if self._code_bytes <= CODE_BYTES:
                 return
-            if code_hash not in used:
+            if key not in used:
                 with self._lock:
-                    self._code_bytes -= len(self._codes.pop(code_hash))
+                    self._code_bytes -= len(self._codes.pop(key))
 
     def _offsets(self, link: Link, lease: Lease, blob: BlobRef, tasks: Range) -> _Table:
         """The offsets of the items of `tasks` in their blob, with the end of the last one; and their seals."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import threading
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,8 +11,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from cloudpar_master.adapters.embedded import blob_store
 from cloudpar_master.adapters.embedded.blob_store import WASTE, FileBlobStore
-from cloudpar_protocol.errors import TooLarge
+from cloudpar_protocol.errors import IdempotencyConflict, TooLarge
 from master.stores import NOW, SetClock
 
 BODY = b"payload"
@@ -70,6 +72,35 @@ def test_an_upload_that_fails_leaves_no_file(store: FileBlobStore, tmp_path: Pat
     with pytest.raises(TooLarge):
         write(store, "a", too_long())
     assert files(tmp_path) == []
+
+
+def test_an_upload_of_another_size_does_not_make_the_master_read_the_blob(
+    store: FileBlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def empty() -> AsyncIterator[bytes]:
+        yield b""
+
+    write(store, "a", whole())
+    monkeypatch.setattr(blob_store, "_crc32", lambda _: pytest.fail("the blob was read"))
+    query = dict(parse_qsl(urlsplit(store.put_link("a", 0, 0).url).query))
+    with pytest.raises(IdempotencyConflict):
+        asyncio.run(store.write("a", query, empty()))
+
+
+def test_the_master_answers_others_while_it_reads_a_blob_again(
+    store: FileBlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def reads(path: Path) -> int:
+        threads.append(threading.current_thread())
+        return zlib.crc32(path.read_bytes())
+
+    write(store, "a", whole())
+    monkeypatch.setattr(blob_store, "_crc32", reads)
+    write(store, "a", whole())
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 def test_uploads_that_a_dead_process_left_are_removed(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:
