@@ -3,6 +3,7 @@
 import fcntl
 import os
 import secrets
+import stat
 from pathlib import Path
 
 import msgspec
@@ -35,7 +36,7 @@ class DataFolder:
         secret_path: The file with the secret that signs links and encrypts accounts' keys.
 
     Raises:
-        DataFolderError: It cannot be written, or another master has it.
+        DataFolderError: It cannot be written, other users may write to it, or another master has it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,6 +48,7 @@ class DataFolder:
         self._connection_path = path / "connection.json"
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_owner(path)
             self._lock = (path / "lock").open("ab")
         except OSError as error:
             text = f"the data folder {path} cannot be used ({error.strerror or error}): choose another folder"
@@ -103,11 +105,37 @@ class DataFolder:
             raise DataFolderError(text) from None
 
 
+def _check_owner(path: Path) -> None:
+    """Refuse a folder to which others may write: they could give this master tokens that they know.
+
+    An empty one is closed to others instead.
+
+    Raises:
+        DataFolderError: It belongs to another user, or its mode lets others write.
+    """
+    found, user = path.stat(), os.geteuid()
+    if found.st_uid != user:
+        raise DataFolderError(
+            f"the data folder {path} belongs to user {found.st_uid}, and the master runs as user {user}: another user "
+            f"could plant tokens there. Choose another folder, or give this one to the master: chown -R {user} {path}"
+        )
+    mode, others = stat.S_IMODE(found.st_mode), stat.S_IWGRP | stat.S_IWOTH
+    if mode & others:
+        path.chmod(mode & ~others)  # from now on nobody else can add a file
+        if any(path.iterdir()):
+            path.chmod(mode)
+            raise DataFolderError(
+                f"other users may write to the data folder {path}, and could plant tokens there: choose another "
+                f"folder, or, if all that it contains is yours, chmod go-w {path}"
+            )
+
+
 def _write_privately(path: Path, content: bytes) -> None:
     """Replace a file in one step, readable by its owner only."""
     fresh = path.with_suffix(".new")
     try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        fresh.unlink(missing_ok=True)  # a crash may have left it
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

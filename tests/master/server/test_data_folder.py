@@ -1,4 +1,5 @@
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -13,6 +14,40 @@ def test_a_new_data_folder_is_readable_by_its_owner_only(tmp_path: Path) -> None
     path = tmp_path / "new" / "data"
     DataFolder(path).close()
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o777, 0o1777, 0o702])
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "connection.json").touch()
+    tmp_path.chmod(mode)
+    with pytest.raises(DataFolderError, match="chmod go-w"):
+        DataFolder(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
+    assert not (tmp_path / "lock").exists()
+    tmp_path.chmod(0o755)
+    DataFolder(tmp_path).close()
+
+
+def test_an_empty_folder_is_closed_to_others(tmp_path: Path) -> None:
+    tmp_path.chmod(0o775)
+    DataFolder(tmp_path).close()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(DataFolderError, match=r"belongs to user .*chown"):
+        DataFolder(tmp_path)
+
+
+def test_a_planted_link_does_not_lead_the_tokens_to_another_file(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("precious")
+    (tmp_path / "connection.new").symlink_to(other)
+    folder = DataFolder(tmp_path)
+    folder.connect(NOTHING_GIVEN)
+    folder.close()
+    assert other.read_text() == "precious"
 
 
 def test_tokens_are_made_and_kept(tmp_path: Path) -> None:
