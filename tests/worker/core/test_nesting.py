@@ -162,7 +162,7 @@ def test_a_waiting_suspect_does_not_keep_its_own_tasks_from_running() -> None:
 def test_a_mark_belongs_to_the_task_after_the_last_result() -> None:
     frame = bytearray()
     encode_result_into(ExecutorResult(0, "ok", 1, b""), frame)
-    reader = ResultReader()
+    reader = ResultReader(10**6)
     assert (reader.feed(bytes(frame)), reader.mark()) != ([], True)
     assert (len(reader.feed(WAITS + bytes(frame))), reader.mark()) == (1, None)
     assert (len(reader.feed(bytes(frame) + WAITS)), reader.mark(), reader.mark()) == (1, True, None)

@@ -183,7 +183,7 @@ def test_a_package_without_seals_runs_as_before(master: ScriptedMaster, start_ag
 
 
 def test_g20_no_frame_for_an_executor_holds_the_key() -> None:
-    process = ExecutorProcess(1, "3.11", None)
+    process = ExecutorProcess(1, "3.11", None, 10**6)
     process.handed_over()
     sent: list[bytes] = []
     process.flush = lambda: sent.append(b"".join(process._unsent))  # type: ignore[method-assign]
@@ -198,7 +198,7 @@ def test_g20_no_frame_for_an_executor_holds_the_key() -> None:
 
 def test_unsealed_code_is_not_called_in_place_of_sealed_code() -> None:
     """An executor finds functions by their hash, and unsealed code may come with a wrong one."""
-    process = ExecutorProcess(1, "3.11", None)
+    process = ExecutorProcess(1, "3.11", None, 10**6)
     process.handed_over()
     sent: list[bytes] = []
     process.flush = lambda: sent.append(b"".join(process._unsent))  # type: ignore[method-assign]

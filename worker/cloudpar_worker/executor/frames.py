@@ -22,7 +22,6 @@ GOES_ON: Final = LENGTH.pack(1) + b"\0"
 """The marks, as complete frames: the running task waits, or goes on."""
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS + 1024
 """The largest size of a result without its data."""
-FRAME_BYTES: Final = BLOB_BYTES + TEXTS_BYTES
 EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED, UNFIT})
 
 
@@ -89,9 +88,15 @@ def encode_result_into(result: TaskResult, frame: bytearray) -> None:
 
 
 class ResultReader:
-    """Reads results from bytes, and keeps the incomplete frame at their end."""
+    """Reads results from bytes, and keeps the incomplete frame at their end.
 
-    def __init__(self) -> None:
+    Args:
+        memory_bytes: The memory limit of the executor. It cannot have made a larger result, so a larger frame comes
+            from task code, which could otherwise fill the agent's memory instead of its own.
+    """
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._most_bytes = min(BLOB_BYTES, memory_bytes) + TEXTS_BYTES
         self._rest = bytearray()
         self._mark: bool | None = None
 
@@ -116,7 +121,7 @@ class ResultReader:
                 (length,) = LENGTH.unpack_from(rest, offset)
                 end = offset + 4 + length
                 if end > size:
-                    if length > FRAME_BYTES:
+                    if length > self._most_bytes:
                         raise Garbage(f"a frame of {length} bytes")
                     break
                 if length == 1 and rest[offset + 4] <= 1:

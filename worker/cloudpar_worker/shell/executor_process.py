@@ -36,7 +36,7 @@ class ExecutorProcess:
         recall_page: The page by which the agent recalls its tasks.
     """
 
-    def __init__(self, executor_id: int, python: str, tmp: str | None) -> None:
+    def __init__(self, executor_id: int, python: str, tmp: str | None, memory_bytes: int) -> None:
         self.executor_id = executor_id
         self.python = python
         self.pid = 0
@@ -50,7 +50,7 @@ class ExecutorProcess:
         self._stdout, self._stderr = open_output(tmp), open_output(tmp)
         self._page = open_page(tmp)
         self.recall_page = RecallPage(self._page)
-        self._reader = ResultReader()
+        self._reader = ResultReader(memory_bytes)
         self._buffer = bytearray(_READ_BYTES)
         self._unsent: deque[memoryview] = deque()
         self._codes = CodeCache()

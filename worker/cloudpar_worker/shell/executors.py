@@ -29,8 +29,8 @@ class Executors:
     ) -> None:
         self._zygotes = zygotes
         self._selector = selector
-        self._tmp = settings.tmp
-        self._memory = MemoryMonitor(zygotes, settings.memory_bytes, on_stimulus)
+        self._tmp, self._memory_bytes = settings.tmp, settings.memory_bytes
+        self._memory = MemoryMonitor(zygotes, self._memory_bytes, on_stimulus)
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
         self.absent_at_us = 0
@@ -38,7 +38,7 @@ class Executors:
 
     def spawn(self, executor_id: int, python: str) -> None:
         """Fork an executor of a version of Python."""
-        process = ExecutorProcess(executor_id, python, self._tmp)
+        process = ExecutorProcess(executor_id, python, self._tmp, self._memory_bytes)
         self._alive[executor_id] = process
         try:
             self._zygotes.spawn(python, executor_id, process.theirs)
