@@ -69,6 +69,18 @@ def test_tasks_that_were_cancelled_one_by_one_end_too() -> None:
     assert (phase(package), package.failure) == ("ended", None)
 
 
+def test_the_codec_is_the_one_of_the_client_and_never_changes() -> None:
+    package = Package(3, codec="msgpack")
+    package.started("p")
+    package.take(status([ok(0)]))
+    assert package.codec == "msgpack"
+    attached = Package(0)
+    attached.started("p")
+    attached.take(msgspec.structs.replace(status([ok(0)]), codec="msgpack"))
+    attached.take(status([ok(1)]))
+    assert attached.codec == "msgpack"
+
+
 def test_a_package_with_all_results_has_ended_in_any_state() -> None:
     package = running()
     package.take(status([ok(0), ok(1), ok(2)]))

@@ -36,7 +36,8 @@ class Package:
         tasks: The number of tasks; 0 while it is not known (attached packages).
         cursor: The position up to which its results have been read.
         seen: One byte per task: 1 once its result was passed on or its download began.
-        codec: How its results are serialized, according to its statuses.
+        codec: How its results are serialized; None for an attached package until its first status. It never changes
+            later: a master that named another codec could make this client unpickle what is only text.
         failure: Why its tasks without a result will never have one.
     """
 
@@ -49,7 +50,7 @@ class Package:
     received: int = 0
     fetching: int = 0
     more: bool = False
-    codec: Codec = "pickle"
+    codec: Codec | None = None
     progress: Progress = field(default_factory=lambda: Progress(tasks=0))
     failure: CloudparError | None = None
 
@@ -77,7 +78,7 @@ class Package:
         self.received += len(results)
         self.fetching += len(fetches)
         self.state, self.cursor, self.more = status.state, status.cursor, status.more
-        self.progress, self.codec = status.progress, status.codec
+        self.progress, self.codec = status.progress, self.codec or status.codec
         if self.state not in {"running", "completed", "error"} and self.failure is None:
             self.failure = package_error(self.state, status.reason, status.message)
         self._end_if_done()

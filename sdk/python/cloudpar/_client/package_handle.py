@@ -106,7 +106,9 @@ class PackageHandle:
             which = f"the result of task {result.index} of package {self.id}"
             lacks = "came without its seal" if result.seal is None else "is not what its seal says"
             return None, SealBroken(f"{which} {lacks}: {SEAL_FIX}")
-        return outcome(result, self.package.codec)
+        codec = self.package.codec
+        assert codec is not None  # noqa: S101 - results come with a status, which names the codec
+        return outcome(result, codec)
 
     def lost_task(self, index: int) -> CloudparError:
         """Why a task without a result will never have one, as a new exception for this task."""

@@ -152,7 +152,7 @@ class Session:
                 code, data, call=order.call, codec=order.code.codec, python=PYTHON, tasks=tasks
             ),
         )  # fmt: skip
-        package = Package(tasks)
+        package = Package(tasks, codec=order.code.codec)
         handle = PackageHandle(
             package,
             receiver,
