@@ -121,7 +121,7 @@ def _check_owner(path: Path) -> None:
         )
     mode, others = stat.S_IMODE(found.st_mode), stat.S_IWGRP | stat.S_IWOTH
     if mode & others:
-        path.chmod(mode & ~others)  # from now on nobody else can add a file
+        path.chmod(mode & ~others)  # from now on no other user can add a file
         if any(path.iterdir()):
             path.chmod(mode)
             raise DataFolderError(

@@ -30,7 +30,7 @@ def stop(facts: Facts, now_us: int) -> None:
         if executor.stop is not None:
             continue
         if executor.disobeys_at_us is not None and now_us >= executor.disobeys_at_us:
-            # No task runs that could be stopped at its limit, so without this it could compute for ever.
+            # No task runs that could be stopped at its limit, so without this it could compute without end.
             facts.kill(executor, Stop())
         if run is None:
             continue
