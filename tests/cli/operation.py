@@ -59,11 +59,12 @@ class Up:
     """`cloudpar up --json` on a free port."""
 
     def __init__(
-        self, folder: Path, workers: int, port: int = 0, more: Sequence[str] = (), errors: IO[str] | None = None
-    ) -> None:
+        self, folder: Path, workers: int, port: int = 0, more: Sequence[str] = (), errors: IO[str] | None = None,
+        *, program: Sequence[str] = CLOUDPAR,
+    ) -> None:  # fmt: skip
         self.folder = folder
         self.process = subprocess.Popen(
-            [*CLOUDPAR, "up", "--workers", str(workers), "--port", str(port), "--data", str(folder), "--json", *more],
+            [*program, "up", "--workers", str(workers), "--port", str(port), "--data", str(folder), "--json", *more],
             env=environment(), stdout=subprocess.PIPE, stderr=errors or subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None

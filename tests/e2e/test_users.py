@@ -8,9 +8,9 @@ from cloudpar.errors import NotFound, PackageFailed
 from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks, ListPackages
-from system.books import Customer, close_books, connected, progress
-from system.test_fairness import EXECUTORS, TASK_S
-from system.work import await_file, mark_and_wait, ten_milliseconds
+from system.books import Customer, close_books, connected
+from system.test_fairness import EXECUTORS, TASK_S, done_meanwhile
+from system.work import await_file, mark_and_wait
 
 from .deployment import Deployment
 from .gates import opening
@@ -41,14 +41,4 @@ def test_a_user_cannot_see_read_or_cancel_the_others_packages(cluster: Deploymen
 
 def test_a_user_does_not_wait_for_the_others_package(cluster: Deployment) -> None:
     """The executors run chunks of ten seconds, and few more of these chunks are in the queue."""
-    huge, small = Customer(cluster, "huge"), Customer(cluster, "small")
-    with huge.pool() as many_pool, small.pool() as few_pool:
-        many = many_pool.map(ten_milliseconds, range(100_000))
-        assert many.package_id is not None
-        for number in range(2_000):
-            assert next(many) == number
-        before = progress(cluster, huge.token, many.package_id).done
-        assert list(few_pool.map(ten_milliseconds, range(10))) == list(range(10))
-        after = progress(cluster, huge.token, many.package_id).done
-        many.cancel()
-    assert before < after < before + TASKS_IN_THREE_CHUNKS
+    assert 0 < done_meanwhile(cluster, first=2_000) < TASKS_IN_THREE_CHUNKS

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cli.operation import Up, cloudpar_json
+from cli.operation import Up
 from cloudpar import Pool
 from cloudpar_master.adapters.embedded.migrations import FORMAT, RELEASES
 from system import earlier_release
@@ -88,25 +88,6 @@ def test_the_earlier_release_goes_on_with_the_copy(left: Left, tmp_path: Path) -
     for name in ("master.sqlite-wal", "master.sqlite-shm"):
         (data / name).unlink(missing_ok=True)
     shutil.move(data / kept.name, data / "master.sqlite")
-    up = [
-        str(left.python),
-        "-P",
-        "-m",
-        "cloudpar",
-        "up",
-        "--workers",
-        "0",
-        "--port",
-        "0",
-        "--data",
-        str(data),
-        "--json",
-    ]
-    with subprocess.Popen(up, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        connection = json.loads(process.stdout.readline())
-        found = cloudpar_json(
-            "account", "list", "--endpoint", connection["endpoint"], "--admin-token", connection["admin_token"]
-        )
-        process.terminate()
-    assert [each["name"] for each in found["accounts"]] == ["default", "ada", "grace"]
+    with Up(data, workers=0, program=[str(left.python), "-P", "-m", "cloudpar"]) as up:
+        names = [account.name for account in up.accounts()]
+    assert names == ["default", "ada", "grace"]

@@ -1,12 +1,11 @@
 """How many threads numeric libraries start in a task: by default one, since each core has an executor."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from cli.operation import CLOUDPAR, Up, cloudpar, environment
+from cli.operation import Up, cloudpar, worker
 from cloudpar import Pool
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
@@ -69,14 +68,8 @@ def test_up_passes_the_thread_limit_on_to_its_worker(tmp_path: Path) -> None:
 def test_the_worker_command_takes_a_thread_limit(tmp_path: Path) -> None:
     with Up(tmp_path, workers=0) as up, up.pool() as pool:
         future = pool.submit(blas_threads)
-        command = [*CLOUDPAR, "worker", "--endpoint", up.endpoint, "--executors", "1", "--isolation", "own"]
-        token = environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"])
-        worker = subprocess.Popen([*command, "--threads-per-task", "2"], env=token)
-        try:
+        with worker(up, 1, "--threads-per-task", "2"):
             assert future.result() == 2
-        finally:
-            worker.terminate()
-            worker.wait()
 
 
 def test_a_limit_that_is_no_number_of_threads_is_refused() -> None:
