@@ -15,6 +15,7 @@ import click
 import cloudpar
 from cloudpar.cli import exit_codes
 from cloudpar.cli.application import application
+from cloudpar_protocol import errors as protocol_errors
 
 MADE_BY_USERS = (cloudpar.Pool,)
 """Of all other classes the pool makes the instances: how is its own business."""
@@ -86,10 +87,9 @@ def _signature(value: Any) -> str:
 
 def describe_errors(module: ModuleType) -> Iterator[str]:
     """The error tree: the drawing, and what the SDK adds to it."""
-    tree = sys.modules[module.CloudparError.__module__]
     yield f"### `{module.__name__}`"
-    yield prose(inspect.getdoc(tree) or "")
-    added = [getattr(module, name) for name in module.__all__ if getattr(module, name).__module__ == module.__name__]
+    yield prose(inspect.getdoc(protocol_errors) or "")
+    added = [getattr(module, name) for name in module.__all__ if not hasattr(protocol_errors, name)]
     firsts = {kind: (inspect.getdoc(kind) or "").partition("\n\n")[0] for kind in added}
     yield "\n".join(f"- `{kind.__name__}`: {_joined(first)}" for kind, first in firsts.items())
 

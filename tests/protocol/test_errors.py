@@ -18,7 +18,7 @@ REQUEST_ERRORS = list(errors.REQUEST_ERRORS.values())
 def _tree(kind: type[CloudparError], depth: int = 0) -> Iterator[tuple[int, str]]:
     yield depth, kind.__name__
     for child in kind.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if getattr(errors, child.__name__, None) is child:
             yield from _tree(child, depth + 1)
 
 

@@ -112,3 +112,7 @@ class RemoteTraceback(Exception):
     def __str__(self) -> str:
         # Starts on a new line, so that Python's traceback shows the text as a block of its own.
         return f"\n{self.text.rstrip()}"
+
+
+for _name in __all__:  # tracebacks and pickles name the module from which users import the classes
+    globals()[_name].__module__ = __name__

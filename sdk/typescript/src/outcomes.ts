@@ -65,11 +65,15 @@ function remoteClass(message: string | null, traceback: string | null): string |
   return qualified.findLast((each) => name !== undefined && (each === name || each?.endsWith(`.${name}`))) ?? name;
 }
 
-/** Records on an error its task and the task's arguments: in fields, and as a line of the stack. */
+/**
+ * Records on an error its task and the task's arguments: in fields, and as a line of the stack. That line is left out
+ * for the failure of a package, which would look like a fault of the task.
+ */
 export function located(
   error: CloudparError,
   { index, input }: Pick<TaskResult, 'index' | 'input'>,
   { packageId, base, site, tasks, inputs }: TaskContext,
+  ofPackage = false,
 ): CloudparError {
   const number = base + index;
   error.taskIndex = number;
@@ -79,8 +83,8 @@ export function located(
     error.taskInput = given;
   }
   const task = tasks === undefined ? `task ${inEnglish(number)}` : `task ${inEnglish(number)} of ${inEnglish(tasks)}`;
-  const note = given === undefined ? task : `${task}, ${given}`;
-  error.stack = `${error.name}: ${error.message}\n${note}${site?.frames ?? ''}`;
+  const note = ofPackage ? '' : `\n${task}${given === undefined ? '' : `, ${given}`}`;
+  error.stack = `${error.name}: ${error.message}${note}${site?.frames ?? ''}`;
   return error;
 }
 

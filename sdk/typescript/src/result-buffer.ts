@@ -1,4 +1,4 @@
-import { type CloudparError, PackageFailed } from './errors.ts';
+import { type CloudparError, PackageFailed, TaskError } from './errors.ts';
 import { MapPart } from './map-part.ts';
 import type { Progress } from './messages.ts';
 import { type CallInfo, copied, located, type Settled, settle, type TaskContext } from './outcomes.ts';
@@ -147,7 +147,8 @@ export class ResultBuffer {
       const [index, failure] = [part.package?.firstLost, part.failure];
       if (index !== undefined && failure !== undefined && (!this.#ordered || part.base + index === this.#next)) {
         part.package?.giveUp(index);
-        const reason = located(copied(failure), { index, input: null }, this.#context(part));
+        const ofPackage = !(failure instanceof TaskError);
+        const reason = located(copied(failure), { index, input: null }, this.#context(part), ofPackage);
         this.#taken(part);
         return { index: part.base + index, status: 'rejected', reason };
       }

@@ -1,6 +1,7 @@
 """Tracebacks show the user's program, without frames of this package, and with source lines of notebook cells."""
 
 import linecache
+import pickle
 import re
 import threading
 import traceback
@@ -12,7 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 import cloudpar
-from cloudpar import Pool
+from cloudpar import Pool, errors
 from cloudpar._formatting.tracebacks import with_source
 from cloudpar.errors import CloudparError, NotFound, QuotaExhausted, SerializationError
 from sdk.fake_master import TOKEN, FakeMaster
@@ -115,6 +116,22 @@ def test_the_traceback_for_a_failed_request_is_short_and_shows_no_library_errors
     assert len(lines) <= 20, lines
     assert [line for line in lines if line.startswith("Traceback")] == ["Traceback (most recent call last):"]
     assert re.search(text, lines[-1])
+
+
+@pytest.mark.parametrize("kind", [getattr(errors, name) for name in errors.__all__])
+def test_tracebacks_and_pickles_name_errors_as_users_import_them(kind: type[BaseException]) -> None:
+    assert traceback.format_exception_only(kind("why"))[-1].startswith(f"cloudpar.errors.{kind.__name__}:")
+    assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+def test_error_classes_and_errors_travel_to_a_task_and_back(embedded: Pool) -> None:
+    def answer(kind: type[CloudparError], error: CloudparError) -> CloudparError:
+        assert isinstance(error, kind)
+        assert kind is NotFound
+        raise QuotaExhausted(f"after {error}")
+
+    with pytest.raises(QuotaExhausted, match="after nothing"):
+        embedded.submit(answer, NotFound, NotFound("nothing")).result()
 
 
 class Unwilling:

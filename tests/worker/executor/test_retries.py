@@ -4,7 +4,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.payloads import TaskResult
+from cloudpar_worker.executor.failures import is_among
 from worker.leases import inline
 from worker.scripted_master import ScriptedMaster
 from worker.tasks import error_of, run
@@ -43,6 +47,14 @@ def test_the_result_of_the_last_attempt_names_the_earlier_ones(pool: ScriptedMas
     assert last.startswith("Traceback")
     assert "During handling" not in last
     assert "cloudpar_worker" not in last
+
+
+@pytest.mark.parametrize("module", ["cloudpar_protocol.errors", "cloudpar.errors"])
+def test_the_protocols_errors_are_retried_whether_or_not_a_task_imports_the_sdk(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Unavailable, "__module__", module)
+    assert is_among(Unavailable("later"), ["cloudpar_protocol.errors.Unavailable"])
 
 
 def test_only_the_named_exceptions_and_derived_ones_are_retried(pool: ScriptedMaster, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from cloudpar_protocol import errors as protocol_errors
 from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS
 
 from . import by_value, rebuilding
@@ -139,6 +140,8 @@ def is_among(error: BaseException, names: Sequence[str]) -> bool:
 def _class_name(kind: type) -> str:
     """The name of a class without the scope it is nested in, which is lost where a class travels by value."""
     module, name = _module(kind), type.__getattribute__(kind, "__name__")
+    if getattr(protocol_errors, name, None) is kind:  # `cloudpar.errors` changes the module of these classes
+        module = protocol_errors.__name__
     return name if module == "builtins" else f"{module}.{name}"
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from cloudpar_protocol import errors as protocol_errors
 from cloudpar_protocol.brief import brief
 
 from .argument_types import whole
@@ -47,4 +48,7 @@ def _is_exception(kind: object) -> bool:
 
 def _name(kind: type[Exception]) -> str:
     """The class's name, without the function that defines it: a class that travels by value loses that part."""
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    # `cloudpar.errors` changes the module of the protocol's classes, and workers know them by their first name.
+    own = getattr(protocol_errors, kind.__name__, None) is kind
+    module = protocol_errors.__name__ if own else kind.__module__
+    return kind.__name__ if module == "builtins" else f"{module}.{kind.__name__}"

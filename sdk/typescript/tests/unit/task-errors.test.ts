@@ -58,6 +58,7 @@ describe('errors', () => {
       const found = (await all<Settled<unknown>>(map.settled())).sort((one, other) => one.index - other.index);
       expect(found.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
       expect(found[1]).toMatchObject({ reason: { name: 'PackageFailed', reason: 'quota', taskIndex: 1 } });
+      expect((found[1] as PromiseRejectedResult).reason.stack).not.toContain('\ntask 1');
     }
   });
 
