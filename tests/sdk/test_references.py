@@ -76,7 +76,7 @@ def test_an_exception_of_a_reference_arrives_as_text(embedded: Pool) -> None:
 
 
 def test_a_result_that_messagepack_cannot_hold_is_refused(embedded: Pool) -> None:
-    with pytest.raises(SerializationError, match=r"a _thread\.lock, is not what MessagePack holds"):
+    with pytest.raises(SerializationError, match=r"of type _thread\.lock, is not what MessagePack holds"):
         embedded.submit(reference("threading:Lock")).result(60)
 
 
