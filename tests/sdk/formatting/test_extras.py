@@ -12,7 +12,7 @@ from cloudpar._formatting.extras import install_command
 
 ROOT = Path(__file__).parents[3]
 _INSTALLERS = r"(?:pip3?|pipx|uv|npm|pnpm|yarn|bun) (?:install|add|i)|npx|bunx|uvx"
-OURS = re.compile(rf"""(?:{_INSTALLERS})\b[^\n`;]*?\s["']?(?:cloudpar|@cloudpar/\w+)\b(?![-\w/.]*(?:\.tgz|\.whl))""")
+OURS = re.compile(rf"""(?:{_INSTALLERS})\b[^\n`;]*?[ \t]["']?(?:cloudpar|@cloudpar/\w+)\b(?![-\w/.]*(?:\.tgz|\.whl))""")
 """A command that would install a package of our name from an index."""
 
 
