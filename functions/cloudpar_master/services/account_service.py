@@ -95,12 +95,5 @@ class AccountService:
 
 
 def _public(account: AccountRecord) -> Account:
-    return Account(
-        account_id=account.account_id,
-        name=account.name,
-        state=account.state,
-        granted_us=account.granted_us,
-        spent_us=account.spent_us,
-        reserved_us=account.reserved_us,
-        created_at=account.created_at,
-    )
+    """Return an account as operators see it: without the hash of its token."""
+    return Account(**{name: getattr(account, name) for name in Account.__struct_fields__})
