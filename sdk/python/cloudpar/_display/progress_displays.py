@@ -106,15 +106,12 @@ class Notebook:
 
     def show(self, key: Hashable, bar: Bar) -> None:
         """Draw or redraw a bar, unless it was drawn a moment ago."""
-        name, drawn_at = self._bars.get(key, ("", 0.0))
+        drawn, drawn_at = self._bars.get(key, ("", 0.0))
         now = time.monotonic()
-        if not name:
-            name = uuid4().hex
-            _publish(bar, name, again=False)
-        elif now - drawn_at < REDRAWN_S:
+        if drawn and now - drawn_at < REDRAWN_S:
             return
-        else:
-            _publish(bar, name, again=True)
+        name = drawn or uuid4().hex
+        _publish(bar, name, again=bool(drawn))
         self._bars[key] = name, now
 
     def end(self, key: Hashable, bar: Bar) -> None:
