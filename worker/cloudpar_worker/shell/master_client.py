@@ -57,12 +57,11 @@ class MasterClient:
         self._channel = Channel(endpoint, token, folder)
         self._stopped = threading.Event()
 
-    def stop(self) -> None:
-        """Make no further attempts."""
-        self._stopped.set()
-
     def hang_up(self) -> None:
-        """Close held requests, so that the master does not hand chunks to them. An answer under way is still read."""
+        """Make no further attempts, and close held requests, so that the master does not hand chunks to them.
+
+        An answer under way is still read.
+        """
         self._stopped.set()
         self._channel.hang_up()
 
@@ -76,7 +75,7 @@ class MasterClient:
         Raises:
             RequestError: The master refused for good.
             TokenRefused: It does not know the worker token.
-            Stopped: `stop` was called, or a call with `repeat=False` got no answer.
+            Stopped: `hang_up` was called, or a call with `repeat=False` got no answer.
         """
         answer_s += HOLD_S if route is routes.RETRIEVE_TASKS else 0.0
         timeouts = Timeouts(min(_CONNECT_S, answer_s), answer_s)
@@ -94,7 +93,7 @@ class MasterClient:
 
         Raises:
             PayloadRefused: The object cannot be downloaded by this link.
-            Stopped: `stop` was called.
+            Stopped: `hang_up` was called.
         """
         if start == end:
             return b""
