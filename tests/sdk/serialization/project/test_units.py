@@ -13,7 +13,7 @@ from cloudpar._serialization.local_modules import LocalModules, is_local
 from cloudpar._serialization.project import units
 from cloudpar._serialization.project.broad_folders import is_broad
 from cloudpar._serialization.project.search import reachable
-from cloudpar._serialization.project.units import Unit, digest, find_unit, unit_of
+from cloudpar._serialization.project.units import Unit, digest, look_up, unit_of
 
 Import = Callable[[str], types.ModuleType]
 
@@ -41,16 +41,16 @@ def places(unit: Unit) -> set[str]:
 
 def test_a_unit_is_a_lone_module_or_a_whole_package(project: Path) -> None:
     write(project, alone__dot__py="", firm__in____init____dot__py="", firm__in__deep__in__part__dot__py="")
-    assert find_unit("alone") == Unit("alone", str(project / "alone.py"))
-    assert find_unit("firm.deep.part") == find_unit("firm") == Unit("firm", str(project / "firm"))
-    assert find_unit("nowhere_at_all") is None
-    assert find_unit("pytest") is None
-    assert find_unit("json") is None
+    assert look_up("alone").unit == Unit("alone", str(project / "alone.py"))
+    assert look_up("firm.deep.part").unit == look_up("firm").unit == Unit("firm", str(project / "firm"))
+    assert look_up("nowhere_at_all").unit is None
+    assert look_up("pytest").unit is None
+    assert look_up("json").unit is None
 
 
 def test_a_module_below_a_namespace_is_a_unit_of_its_own(project: Path) -> None:
     write(project, spacious__in__part__dot__py="", spacious__in__other__dot__py="")
-    unit = find_unit("spacious.part")
+    unit = look_up("spacious.part").unit
     assert unit == Unit("spacious.part", str(project / "spacious" / "part.py"))
     assert places(unit) == {"spacious/part.py"}
 
@@ -67,7 +67,7 @@ def test_files_are_those_of_the_package_without_caches_links_and_secrets(project
         (firm / name).write_text("")
     (firm / "link.csv").symlink_to("/etc/passwd")
     (firm / "linked").symlink_to("/etc")
-    unit = find_unit("firm")
+    unit = look_up("firm").unit
     assert unit is not None
     assert places(unit) == {f"firm/{name}" for name in kept}
 
@@ -80,7 +80,7 @@ def test_code_that_links_lead_to_belongs_to_a_package_and_stays_here(project: Pa
     (other / "table.csv").write_text("1")
     (firm / "linked").symlink_to(other)
     (other / "back").symlink_to(firm)
-    unit = find_unit("firm")
+    unit = look_up("firm").unit
     assert unit is not None
     linked = [file.place for file in unit.files() if not file.travels]
     assert linked == ["firm/linked/__init__.py", "firm/linked/back/__init__.py"]
@@ -135,7 +135,7 @@ def test_a_folder_with_too_many_data_files_keeps_all_of_its_code(
     monkeypatch.setattr(units, "DATA_FILES", 2)
     write(project, firm__in____init____dot__py="", firm__in__part__dot__py="", firm__in__zoo__in__last__dot__py="")
     write(project, **{f"firm__in__data__in__{number}__dot__txt": "" for number in range(4)})
-    unit = find_unit("firm")
+    unit = look_up("firm").unit
     assert unit is not None
     code = {"firm/__init__.py", "firm/part.py", "firm/zoo/last.py"}
     assert places(unit) == places(unit) == code | {"firm/data/0.txt", "firm/data/1.txt"}
@@ -146,7 +146,7 @@ def test_a_folder_with_too_many_data_files_keeps_all_of_its_code(
 
 def test_any_change_of_a_file_changes_the_digest(project: Path) -> None:
     write(project, firm__in____init____dot__py="A = 1")
-    unit = find_unit("firm")
+    unit = look_up("firm").unit
     assert unit is not None
     first = digest(unit.files())
     assert digest(unit.files()) == first
@@ -183,8 +183,8 @@ def test_a_module_that_a_distribution_beside_it_lists_is_installed(project: Path
         module = importlib.import_module(name)
         assert is_listed(name, str(module.__file__)) == (name != "mine")
         assert is_local(module) == (name == "mine")
-    assert find_unit("listed") is find_unit("lone") is None
-    assert find_unit("mine") is not None
+    assert look_up("listed").unit is look_up("lone").unit is None
+    assert look_up("mine").unit is not None
 
 
 def test_an_editable_install_is_of_the_project(project: Path) -> None:

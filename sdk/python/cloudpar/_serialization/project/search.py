@@ -60,7 +60,7 @@ class _Tops:
             self._evidence = evidence if all(changed < now_ns - SETTLED_NS for changed, _ in times) else None
 
     def find(self, name: str) -> Unit | None:
-        """Like `find_unit`, with remembered results."""
+        """Like `look_up`, with remembered results; returns only the unit."""
         units, top = self._units, name.partition(".")[0]
         if top in units:
             return units[top]

@@ -187,16 +187,11 @@ def _file(place: str, path: str, status: os.stat_result, *, travels: bool = True
 def unit_of(module: ModuleType) -> Unit | None:
     """The unit of a project's module; None if no import would find this module by its name."""
     file = os.path.realpath(getattr(module, "__file__", None) or "")
-    unit = find_unit(module.__name__)
+    unit = look_up(module.__name__).unit
     if unit is None:
         return None
     real = os.path.realpath(unit.path)
     return unit if file == real or file.startswith(real + os.sep) else None
-
-
-def find_unit(name: str) -> Unit | None:
-    """Find a module by its name, as an import does, without importing it; None if it is missing or installed."""
-    return look_up(name).unit
 
 
 class Found(NamedTuple):
@@ -212,7 +207,7 @@ class Found(NamedTuple):
 
 
 def look_up(name: str) -> Found:
-    """See `find_unit`."""
+    """Find a module by its name, as an import does, without importing it."""
     path: Any = None
     parts = name.split(".")
     for end in range(1, len(parts) + 1):
