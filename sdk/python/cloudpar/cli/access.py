@@ -44,6 +44,9 @@ data_option = click.option(
     "--data", "folder", cls=_DataOption, type=click.Path(path_type=Path, file_okay=False),
     help="Data folder of a `cloudpar up` on this machine, instead of an endpoint and a token.",
 )  # fmt: skip
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+"""The option of every command whose output a script might read."""
+
 endpoint_option = click.option(
     "--endpoint", envvar="CLOUDPAR_ENDPOINT", help="The master's URL. [env: CLOUDPAR_ENDPOINT]"
 )
@@ -107,8 +110,3 @@ def connect(endpoint: str, token: str) -> Connection:
 def _connect_folder(folder: Path | None) -> Connection:
     file = read_connection(folder or default_folder())
     return connect(file.endpoint, file.admin_token)
-
-
-def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--json`, the option of every command whose output a script might read."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")(command)

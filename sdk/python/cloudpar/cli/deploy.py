@@ -17,18 +17,11 @@ from .access import json_option
 from .presentation import print_json
 from .question import ask
 
-
-def region_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Add `--region`, the option of commands that connect to AWS."""
-    return click.option("--region", help="AWS region.  [default: AWS_REGION, or the AWS profile's]")(command)
-
-
-def environment_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Add `--env`, the option that names the stack."""
-    return click.option(
-        "--env", "environment", type=click.Choice(stack.ENVIRONMENTS), default="dev", show_default=True,
-        help="Which of the deployments of this account and region.",
-    )(command)  # fmt: skip
+region_option = click.option("--region", help="AWS region.  [default: AWS_REGION, or the AWS profile's]")
+environment_option = click.option(
+    "--env", "environment", type=click.Choice(stack.ENVIRONMENTS), default="dev", show_default=True,
+    help="Which of the deployments of this account and region.",
+)  # fmt: skip
 
 
 @click.command()
