@@ -55,21 +55,18 @@ class Cdk:
         command = [*self._cdk, "bootstrap", f"aws://{account}/{region}", "--app", ""]
         self._run("cdk bootstrap", command)
 
-    def deploy(self, stack: str, assembly: Path) -> None:
-        """Create or update a stack from a synthesized assembly."""
-        self._deploy(stack, assembly)
+    def deploy(self, stack: str, assembly: Path, *method: str) -> None:
+        """Create or update a stack from a synthesized assembly; `method` are options of the CDK that do it in steps."""
+        options = ["--app", str(assembly), "--require-approval", "never", "--progress", "events", "--ci"]
+        self._run("cdk deploy", [*self._cdk, "deploy", stack, *options, *method])
 
     def prepare(self, stack: str, assembly: Path, change_set: str) -> None:
         """Upload what a stack needs, and create a change set unless nothing changes. The stack stays unchanged."""
-        self._deploy(stack, assembly, "--method", "prepare-change-set", "--change-set-name", change_set)
+        self.deploy(stack, assembly, "--method", "prepare-change-set", "--change-set-name", change_set)
 
     def execute(self, stack: str, assembly: Path, change_set: str) -> None:
         """Execute a prepared change set."""
-        self._deploy(stack, assembly, "--method", "execute-change-set", "--change-set-name", change_set)
-
-    def _deploy(self, stack: str, assembly: Path, *method: str) -> None:
-        options = ["--app", str(assembly), "--require-approval", "never", "--progress", "events", "--ci"]
-        self._run("cdk deploy", [*self._cdk, "deploy", stack, *options, *method])
+        self.deploy(stack, assembly, "--method", "execute-change-set", "--change-set-name", change_set)
 
     def _run(self, name: str, command: Sequence[str]) -> None:
         last: deque[str] = deque(maxlen=LAST_LINES)
