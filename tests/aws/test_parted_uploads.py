@@ -205,7 +205,7 @@ class Master(MasterClient):
 def master(stores: Stores) -> Iterator[Master]:
     master = Master(stores)
     yield master
-    master.stop()
+    master.hang_up()
     master._channel.close()
 
 
