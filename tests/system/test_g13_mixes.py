@@ -56,6 +56,12 @@ PARTS = [
         (r"\(args, kwargs\) is not", "argument 1 of copy:copy .* is not"),
     )
 ]
+TYPE = Change(
+    "tests/sdk/test_references.py",
+    then=r"a _thread\.lock, is not",
+    now=r"of type _thread\.lock, is not",
+    why="a text of today names a type without an article",
+)
 NOTES = Change(
     "tests/sdk/test_embedded.py",
     then='.__notes__ == ["look here"]',
@@ -75,9 +81,10 @@ WITH_AN_OLD_MASTER = {
         ),
         UP,
         REFERENCES,
+        TYPE,
         *PARTS,
     ],
-    "0.2.0": [NOTES, REFERENCES, *PARTS, UP],
+    "0.2.0": [NOTES, REFERENCES, TYPE, *PARTS, UP],
 }
 MOVED = {
     "from cloudpar import Pool, packing, session": (
