@@ -1,1 +1,1 @@
-"""The master: client, worker and account services over ports. Read core.fold first: everything else carries it out."""
+"""The master. Its layers are core, ports, services, adapters and server. To understand it, read `core.fold` first."""

@@ -1,4 +1,4 @@
-"""`python -m cloudpar_master --data DIR`: the embedded master, on 127.0.0.1 only."""
+"""`python -m cloudpar_master --data DIR` runs the embedded master on 127.0.0.1, or on a socket that it inherits."""
 
 import argparse
 import errno
@@ -21,7 +21,12 @@ DATES = "%Y-%m-%d %H:%M:%S"
 
 
 def main() -> int:
-    """Run a master until a signal or its parent ends it. Exit codes: 0 ended so, 1 cannot run, 2 bad arguments."""
+    """Run a master until a signal ends it or, with `--stdin`, until its parent ends.
+
+    Returns:
+        The exit code: 0 after such an end, 1 if the master cannot run, 2 if its arguments or its standard input are
+        wrong.
+    """
     options = _options()
     os.umask(0o077)  # only the owner may read payloads and token hashes, even if others may read the folder
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s cloudpar master: %(message)s", datefmt=DATES)
@@ -90,7 +95,7 @@ def _serve(options: argparse.Namespace, config: StartupConfig, listening: socket
     from .server.process import run  # noqa: PLC0415 - errors in the arguments come before the slow imports
 
     assembly = assemble(folder, connection, config.settings, new_secret=options.new_secret)
-    gc.freeze()  # imported modules stay, so the collector need not look at them each time
+    gc.freeze()  # imported modules stay, so the garbage collector need not check them each time
     run(assembly, listening, lambda: _announce(connection.endpoint), 0 if options.stdin else None)
 
 

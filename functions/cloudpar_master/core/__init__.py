@@ -1,1 +1,4 @@
-"""Pure: no I/O, no clock, no environment, no randomness. State and events in, state and effects out."""
+"""The pure part of the master: it uses no I/O, no clock, no environment and no randomness.
+
+From the state of a package and from events, it computes the next state and the effects.
+"""

@@ -1,7 +1,7 @@
-"""What remains to be done in the outside world for a head.
+"""Effects: what a head leaves to do outside of it, such as sending chunks or charging the account.
 
 Effects are computed from the head and not stored beside it. If a master dies after it has saved a head and before it
-has carried out the effects, none is lost: the next reader of the head computes the same ones.
+has carried out the effects, none is lost: the next fold of the package computes them again.
 """
 
 from msgspec import Struct
@@ -11,41 +11,41 @@ from .policy import Policy
 
 
 class Reserve(Struct, frozen=True):
-    """Request a slice from the account; answered by QuotaGranted."""
+    """Request a slice of compute time from the account. The answer is the event QuotaGranted."""
 
     slice: int
     wanted_us: int
 
 
 class Send(Struct, frozen=True):
-    """Put chunks into the queue; answered by Sent."""
+    """Put chunks into the queue. The answer is the event Sent, which names the chunks that the queue has taken."""
 
     chunks: list[OpenRange]
 
 
 class Settle(Struct, frozen=True):
-    """Charge the account and give the rest of the slices back; answered by Settled."""
+    """Charge the account and give the rest of the slices back. The answer is the event Settled."""
 
     used_us: int
 
 
 class Delete(Struct, frozen=True):
-    """Free the storage of a bulky package; answered by Deleted."""
+    """Remove the data and results of a package that stores `kept_bytes` or more. The answer is the event Deleted."""
 
 
 class Forget(Struct, frozen=True):
-    """Remove the tombstone."""
+    """Remove the tombstone and all that is still stored of its package. No event answers this."""
 
 
 Effect = Reserve | Send | Settle | Delete | Forget
 
 RETRY_S = 2.0
-"""An effect that is still pending after this many seconds is carried out again: the master that tried has died or
-failed."""
+"""If a fold leaves effects, its package is due again after this many seconds: the master that should carry them out may
+die or fail."""
 
 
 def pending(head: Head, policy: Policy) -> list[Effect]:
-    """Return the effects to carry out now, each idempotent."""
+    """Return the effects to carry out now. To carry one out twice does no harm."""
     life, quota = head.life, head.quota
     effects: list[Effect] = []
     if quota.wanted_us:
@@ -53,7 +53,7 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
     unsent = [] if quota.reserve_spent else head.tasks.unsent
     if unsent:
         effects.append(Send(unsent))
-    # Settling is final, so it waits until workers have reported the time of stopped tasks, or can no longer do so.
+    # Settling is final, so it waits until workers have reported the time of all stopped tasks, or until `settle_at`.
     if life.ended and not life.settled and (not head.tasks.stopping or head.now >= (life.settle_at or 0.0)):
         effects.append(Settle(quota.used_us))
     if life.unneeded and life.deleted_at is None and life.stored_bytes >= policy.kept_bytes:

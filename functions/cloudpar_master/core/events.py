@@ -1,4 +1,4 @@
-"""What can happen to a package. Each event is idempotent: folding it twice changes nothing."""
+"""What can happen to a package. An event may be folded more than once: no task is then committed or charged twice."""
 
 from msgspec import Struct
 
@@ -6,7 +6,15 @@ from cloudpar_protocol.payloads import Range, TaskResult, Unfit
 
 
 class Published(Struct, frozen=True, kw_only=True, tag="published", omit_defaults=True):
-    """A worker published results of a chunk. `closed`: all tasks of the chunk, if the worker has closed its lease."""
+    """A worker published results of a chunk, or refused to run its package.
+
+    Attributes:
+        executors: How many executors the worker has.
+        wait_us: How long the chunk waited in the queue.
+        retrieve_us, publish_us: Times of the worker's requests, as in Publication.
+        refused, message: Why the worker refuses the package, for programs and for people. None: it does not.
+        closed: All tasks of the chunk if the worker has closed its lease; otherwise None.
+    """
 
     worker_id: str
     executors: int
@@ -21,10 +29,14 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
 
 
 class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults=True):
-    """A worker will not run these tasks of a chunk. `losses` workers were lost with them before.
+    """A worker will not run these tasks of a chunk.
 
-    `unfit`: the worker lacks something that the tasks need. `used_us` is charged, although there is no result. A master
-    folds this event, too, if it does not hand out a chunk because no compute time is left.
+    A master also makes this event itself, for a chunk that it does not hand out because no compute time is left.
+
+    Attributes:
+        losses: How many workers were lost with these tasks before.
+        unfit: What the worker lacks that the tasks need; None: the worker lacks nothing.
+        used_us: Execution time to charge, although the tasks have no result.
     """
 
     generation: int
@@ -38,19 +50,19 @@ class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=
     """No live worker can run the package.
 
     Attributes:
-        message: If no worker has the package's Python: the message, for people, with which the package fails unless
-            such a worker comes. None: workers have its Python, and each of them lacks something else.
+        message: Set if no worker has the package's Python. The package fails with this message, unless such a worker
+            comes within `grace_s`. None: workers have its Python, but each of them lacks something else.
     """
 
     message: str | None = None
 
 
 class Placed(Struct, frozen=True, tag="placed"):
-    """A live worker can run the package. Before, it was stranded, or ran on workers that lack something."""
+    """A live worker can run the package, which was stranded before or ran on workers that lack something."""
 
 
 class Lost(Struct, frozen=True, kw_only=True, tag="lost"):
-    """A chunk was given up, because its workers were lost `receives` times."""
+    """The master gives a chunk up, because `receives` workers were lost with it, one after the other."""
 
     start: int
     end: int
@@ -59,7 +71,13 @@ class Lost(Struct, frozen=True, kw_only=True, tag="lost"):
 
 
 class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_defaults=True):
-    """Cancel the package, or some of its tasks, or (only_queued) the tasks that no worker has yet."""
+    """A client or an operator cancels the package, or only some of its tasks.
+
+    Attributes:
+        ranges: The tasks to cancel; None: the whole package.
+        only_queued: Cancel only the tasks that no worker has yet; `ranges` is then ignored.
+        reason, message: Why the whole package is cancelled, for programs and for people.
+    """
 
     ranges: list[Range] | None = None
     only_queued: bool = False
@@ -68,7 +86,10 @@ class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_de
 
 
 class Cleared(Struct, frozen=True, kw_only=True, tag="cleared"):
-    """The queue delivered a chunk of a draining or ended package. It was not handed out: no worker has it."""
+    """The queue delivered a chunk of an ended package, or of one whose queued tasks are cancelled (`Tasks.draining`).
+
+    The master did not hand the chunk out, and no worker has had it.
+    """
 
     generation: int
     ranges: list[Range]
@@ -79,13 +100,23 @@ class Acknowledged(Struct, frozen=True, kw_only=True, tag="acknowledged"):
 
 
 class ExecutorsIdle(Struct, frozen=True, kw_only=True, tag="executors_idle"):
-    """Executors found the queue empty while this package had tasks in no chunk."""
+    """Executors found the queue empty while this package had tasks in no chunk.
+
+    A master also makes this event to open a closed package.
+    """
 
     executors: int
 
 
 class QuotaGranted(Struct, frozen=True, kw_only=True, tag="quota_granted"):
-    """The answer to a request for a slice. `exhausted`: nothing is left, and no other package can give any back."""
+    """The account's answer to a request for a slice.
+
+    Attributes:
+        slice: The number of the slice.
+        granted_us: The part of the slice that was granted; it may be 0.
+        exhausted: Nothing was granted, and waiting is useless: no other package of the account can give compute time
+            back, or this package may not get any.
+    """
 
     slice: int
     granted_us: int
@@ -105,7 +136,7 @@ class Settled(Struct, frozen=True, kw_only=True, tag="settled"):
 
 
 class Deleted(Struct, frozen=True, kw_only=True, tag="deleted"):
-    """The package's storage is free."""
+    """The package's data and results were removed."""
 
 
 class Broken(Struct, frozen=True, kw_only=True, tag="broken"):

@@ -1,6 +1,6 @@
-"""When a caller sends its next request: adaptive delays that bound the total rate of requests.
+"""Tells clients and workers how long to wait before their next request, to bound the total rate of requests.
 
-The master computes them, since it knows how much is left to do and how many other callers there are.
+The master computes these delays, because it knows how much work is left and how many workers are idle.
 """
 
 from . import planning
@@ -11,14 +11,16 @@ CLIENT_BOUNDS_S = (0.05, 5.0)
 WORKER_BOUNDS_S = (0.2, 30.0)
 YOUNG_S = 0.2
 POLLS_PER_S = 8.0
-"""Requests a second that all idle workers together send at most."""
+"""How many requests a second all idle workers together should send. WORKER_BOUNDS_S bound the delay of each one, so few
+idle workers send fewer requests, and very many send more."""
 
 
 def client_delay_s(head: Head, now: float) -> float:
-    """Return the delay of a client that awaits a package: a tenth of the time that the rest will take.
+    """Return how many seconds a client that awaits a package should wait before its next request.
 
-    The client then seldom reads results late. A young package may end much sooner than estimated, because little is
-    known about it, so its age bounds the delay.
+    The delay is a tenth of the time that the remaining tasks will probably take. Little is known about a young package,
+    and it may end much sooner than estimated, so the delay is at most YOUNG_S plus half of the package's age.
+    CLIENT_BOUNDS_S bound it in any case.
     """
     tasks, pace = head.tasks, head.pace
     rest_us = (tasks.count - tasks.done) * (pace.mean_us or 1_000_000.0)
@@ -27,14 +29,16 @@ def client_delay_s(head: Head, now: float) -> float:
 
 
 SHORTEST_COLLECTION_US = 200_000
-"""For how long workers collect results at least, because each publication costs a fold."""
+"""The shortest time, in microseconds, for which a worker may collect results before it publishes them: each publication
+costs a fold."""
 
 
 def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
-    """Return for how long a worker with this many executors may collect results while all of them have work.
+    """Return for how long a worker with this many executors may collect results while all executors have work.
 
-    In that time the worker finishes about one chunk, so a chunk costs one publication. Towards the end of the quota the
-    time is short: until the master learns of their time, tasks may run beyond the quota, and no account pays for that.
+    In that time the worker finishes about one chunk, so a chunk costs one publication. If little of the quota is left,
+    the time is SHORTEST_COLLECTION_US. Only publications tell the master how much time tasks used: if they came late,
+    tasks could use more than the quota, and no account pays for the excess.
     """
     chunk_us = planning.chunk_target_us(head.pace.executors, policy) // executors
     scarce = budget_us < 3 * chunk_us * max(executors, head.pace.executors)
@@ -42,7 +46,7 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
 
 
 def worker_delay_s(idle_workers: int) -> float:
-    """Return the delay of a worker that found the queue empty.
+    """Return how many seconds a worker that found the queue empty should wait before its next request.
 
     >>> worker_delay_s(1), worker_delay_s(40), worker_delay_s(10_000)
     (0.2, 5.0, 30.0)

@@ -1,7 +1,8 @@
 """How large a chunk is, and how many are open: guided self-scheduling with measured durations.
 
-Source: Polychronopoulos and Kuck, "Guided self-scheduling", 1987. In addition, a chunk lasts at most a target time, so
-that workers report regularly, and at least a smallest time, so that the last chunks are worth their calls.
+Source: Polychronopoulos and Kuck, "Guided self-scheduling", 1987. Each chunk takes a share of the uncut tasks, so
+chunks become smaller towards the end of a package. In addition, a chunk should last at most a target time, so that workers
+report regularly, and at least a shortest time, because each chunk costs requests.
 """
 
 from .head import Pace
@@ -11,26 +12,28 @@ UNMEASURED_CHUNK = 16
 """How many tasks a chunk has at most while their duration is unknown: few, because each may last an hour."""
 
 SMALLEST_CHUNK = 20
-"""Even the last chunks last at least the target time divided by this number. Shorter ones are not worth their calls."""
+"""Even the last chunks should last at least the target time divided by this number. Shorter ones would cost too many
+requests for their work."""
 
 FULL_FLEET = 50
-"""For this many executors chunks may last twice as long as the target time."""
+"""With this many executors, chunks may last twice the target time, if `longest_chunk_us` permits it."""
 
 SHORT_WAIT_US = 500_000
 """How many microseconds a chunk should wait in the queue at most. That keeps workers supplied; a longer wait only
 delays other accounts."""
 
 SMALL_PACKAGE = 32
-"""A package of at most this many tasks opens all of them at once. A second window of chunks would again wait behind all
-large packages."""
+"""A package of at most this many tasks may have all of them in chunks at once. Chunks that it cut later would wait
+behind those of all large packages."""
 
 EXPRESS_TASKS = 4
 """Where the queue cannot choose (on AWS), a chunk goes by the express queue if it starts with one of the first
-EXPRESS_TASKS tasks of its package. The number is small, because the next package waits behind these chunks."""
+EXPRESS_TASKS tasks of its package and no worker was lost with it. The number is small, because the first chunks of the
+next package wait behind these chunks."""
 
 
 def first_window(tasks: int, policy: Policy) -> int:
-    """Return how many chunks a package opens before anything is measured.
+    """Return how many chunks a package may have open before anything is measured.
 
     >>> first_window(10, Policy()), first_window(1_000_000, Policy())
     (10, 8)
@@ -54,17 +57,17 @@ def chunk_target_us(executors: int, policy: Policy) -> int:
 def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     """Return how many of the `uncut` tasks the next chunk takes.
 
-    While the window has far more chunks than the executors can work on, long chunks are made shorter, because chunks in
-    the queue delay other accounts.
+    Chunks in the queue delay other accounts. Therefore a chunk that should last longer than SHORT_WAIT_US is made
+    shorter if the window is over 1.5 times the number of chunks that keep the executors busy.
 
     Args:
-        uncut: Tasks not in a chunk yet; at least 1.
-        tasks: Tasks of the package.
+        uncut: How many tasks are not in a chunk yet; at least 1.
+        tasks: How many tasks the package has.
         pace: Measured durations, executors and window of the package.
         policy: Figures of the deployment.
 
     Returns:
-        1 to uncut.
+        A number from 1 to `uncut`.
 
     >>> from cloudpar_master.core.head import Member
     >>> from msgspec.structs import replace
@@ -92,8 +95,10 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
 def next_window(window: int, wait_us: int, executors: int, policy: Policy) -> int:
     """Return how many chunks may be open from now on, given how long a recent one waited in the queue.
 
-    The window doubles up to what keeps the known executors busy, and then grows slowly: chunks in the queue delay
-    other accounts. They need not wait there for longer than SHORT_WAIT_US, even if they last long.
+    If the wait was short, the window doubles until it keeps the known executors busy, and then grows slowly, because
+    chunks in the queue delay other accounts. If the wait was long, the window is halved, but stays large enough to keep
+    the executors busy. What is short or long depends on how long chunks last, up to a bound: chunks need not wait for
+    longer than SHORT_WAIT_US.
 
     >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
     (6, 10, 8)

@@ -1,4 +1,4 @@
-"""What an operator may set, as far as the core depends on it."""
+"""The figures of a master that its operator may set."""
 
 from typing import Annotated
 
@@ -6,40 +6,44 @@ from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]
-"""A figure above zero: with zero, a master would refuse or fail every request."""
+"""A figure above zero. With zero, a master would refuse every request (`requests_per_s`) or fail every package
+(`lifetime_s`), for example."""
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Figures of one deployment.
 
     Attributes:
-        chunk_target_us: How long a chunk should keep an executor busy. Short where a call costs little.
+        chunk_target_us: How long a chunk should keep an executor busy. It is short where a request costs little.
         longest_chunk_us: The same for very many executors. The more there are, the sooner one of them is free for
             another account, so the longer chunks may last.
-        first_window: Chunks that a package opens before anything is measured.
-        largest_window: Chunks that a package has open at most; bounds the head.
+        first_window: How many chunks a package may have open before anything is measured. A package of at most
+            planning.SMALL_PACKAGE tasks may have more.
+        largest_window: The largest window of a package. It bounds the size of the head.
         lease_s: A worker that does not beat for this long loses its chunks to others.
-        slice_us: Compute time that a package reserves ahead for each of its executors.
-        task_timeout_s: The most that one task may run.
+        slice_us: How much compute time a package reserves ahead for each of its executors, at most.
+        task_timeout_s: The longest time that one task may run.
         lifetime_s: A package that still runs after this time fails.
         retention_s: An ended package that no client acknowledged is deleted after this time.
         tombstone_s: The tombstone of a deleted package is kept for this time.
         kept_bytes: If an ended package stores fewer bytes than this, its data is removed together with its tombstone,
-            because a separate removal may cost calls. The data of a larger package is removed as soon as its client no
-            longer needs it.
-        fleet_memory_s: A worker that published nothing for this long no longer counts for its package. A worker that
-            sent no request for this long counts as gone.
-        grace_s: A package waits this long for a worker that has its version of Python before it fails.
-        open_packages, open_small_packages: How many packages of an account may be open while chunks wait in the queue.
-            A further one has no chunks and no reserve until one of these has ended or executors idle.
-        looks_at_end: Whether the master opens the next waiting package of an account as soon as one ends. Where looking
-            for it costs calls, an await of that package opens it instead.
+            because a separate removal may cost requests. The data of a larger package is removed as soon as the package
+            is settled, and its client has acknowledged it or the retention time is over.
+        fleet_memory_s: A worker that published nothing of a package for this long no longer counts as one of the
+            package's workers. A worker that sent no request for this long counts as gone.
+        grace_s: If no live worker has a package's version of Python, the package waits this long for one before it
+            fails.
+        open_packages, open_small_packages: If an account has this many packages running and chunks wait in the queue,
+            its next package starts closed. The second figure is for a next package of at most planning.SMALL_PACKAGE
+            tasks.
+        looks_at_end: Whether the master opens the next closed package of an account as soon as another one ends. Where
+            looking for it costs requests, an await of the closed package opens it instead.
         requests_per_s: How many requests a second a process of the master accepts from one account, after a burst.
         request_burst: How many requests of one account may come at once.
-        running_packages: Packages that an account may have running. This limit and the next two are checked when a
+        running_packages: How many packages an account may have running. This limit and the next two are checked when a
             package starts. Starts at the same moment do not count each other, so together they may exceed a limit.
-        running_tasks: Tasks that the running packages may have in all, done or not.
-        running_bytes: Bytes of task data that the running packages may have in all.
+        running_tasks: How many tasks the running packages may have in all, done or not.
+        running_bytes: How many bytes of task data the running packages may have in all.
     """
 
     chunk_target_us: Count = 200_000

@@ -4,18 +4,19 @@ from .head import Head
 from .policy import Policy
 
 FIRST_SLICE_US = 10_000_000
-"""How many microseconds a package requests while the duration of its tasks is unknown."""
+"""Up to how many microseconds a package fills its free reserve while the duration of its tasks is unknown."""
 
 MARGIN_US = 1_000_000
 """How many microseconds a package requests beyond what its remaining tasks are likely to take. If a task takes a little
 longer, the package then needs no further slice."""
 
 MOST_US = 2**62
-"""The largest sum of times. Larger sums are cut to it, since tables and messages hold 63 bits."""
+"""The largest sum of times, in microseconds. Larger sums are cut to it, because tables and messages hold signed 64-bit
+integers."""
 
 
 def add_us(sum_us: int, more_us: int) -> int:
-    """Add two times, up to MOST_US.
+    """Add two times, and cut the sum to MOST_US.
 
     >>> add_us(1, 2), add_us(MOST_US, 1) == MOST_US
     (3, True)
@@ -24,11 +25,12 @@ def add_us(sum_us: int, more_us: int) -> int:
 
 
 def slice_wanted_us(head: Head, policy: Policy) -> int:
-    """Return how much more compute time a running package should reserve now; 0: it has enough.
+    """Return how much more compute time a package should request now; 0: none.
 
-    It requests what the rest of its tasks is likely to take, but at most `slice_us` for each executor, so that one
-    package does not hold the whole quota of its account. It requests more when less than a third of that is left. If
-    the account had nothing left, the package first uses up its own reserve.
+    A package reserves what its remaining tasks are likely to take, but at most `slice_us` for each executor, so that it
+    does not hold the whole quota of its account. It requests more only when less than a third of this amount is free.
+    If the account had nothing left at the last request, the package first uses up its reserve. If no task remains, it
+    requests only what its tasks have used beyond the reserve.
     """
     tasks, own, pace = head.tasks, head.quota, head.pace
     if head.life.ended or pace.closed or own.ask_again_at > head.now:

@@ -1,20 +1,20 @@
 """Chooses whose chunk is handed out next: accounts take turns, and within an account its packages do.
 
 Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). The account that has received the least work is next. A
-new account starts level with the one that has received the least: it neither waits because others came before it, nor
-catches up on the time before it came.
+new account counts as if it had received as much as the one with the least. It therefore need not wait because others
+came before it, and it does not get the work that it missed before it came.
 """
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 ALLOWANCE_US = 1_000_000
-"""A package's first chunk goes before all other chunks while two leads (`lead_us`) are at most this many microseconds:
-the lead of its account among the accounts, and the lead of first chunks within its account. Beyond that, first chunks
-take turns like all others, so that a stream of small packages does not stop a long one."""
+"""The largest lead (`lead_us`), in microseconds, with which a package's first chunk goes before all other chunks. Both
+the lead of its account among the accounts and the lead of first chunks within its account must be at most this large.
+Otherwise first chunks take turns like all others, so that a stream of small packages does not stop a long one."""
 
 REMEMBERED = 1_000
-"""How many accounts, and packages of each, are remembered. A forgotten one starts level with the others."""
+"""How many accounts, and how many packages of each account, are remembered. A forgotten one counts as new."""
 
 _FIRST_CHUNKS = ""
 """The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
@@ -24,9 +24,9 @@ class Line(NamedTuple):
     """The waiting chunks of one package, described by the oldest of them.
 
     Attributes:
-        number: The number of the oldest message: smaller is older.
-        first: It is the first chunk of its package, so no task of the package has started.
-        cost_us: How long it is likely to keep an executor busy, in microseconds.
+        number: The number of the oldest chunk's message. Older messages have smaller numbers.
+        first: Whether the oldest chunk starts with the first task of its package.
+        cost_us: How long the oldest chunk is likely to keep an executor busy, in microseconds.
     """
 
     number: int
@@ -42,7 +42,10 @@ class Line(NamedTuple):
 
 
 class _VirtualTime:
-    """How much work each key has received, beyond what the key that is furthest behind has received."""
+    """Counts the work that each key has received: its virtual time, in microseconds.
+
+    `now_us` is the virtual time of the waiting key that has received the least work.
+    """
 
     def __init__(self) -> None:
         self.now_us = 0
@@ -50,19 +53,18 @@ class _VirtualTime:
         self._last_start_us: dict[str, int] = {}
 
     def start_us(self, key: str) -> int:
-        """Return the virtual time of a key; the key with the smallest is next."""
+        """Return the virtual time of a key; the key with the smallest one is next."""
         return max(self.now_us, self._finish_us.get(key, 0))
 
     def lead_us(self, key: str) -> int:
-        """Return how far ahead of all others a key was when it received its last chunk.
+        """Return how far a key is ahead of `now_us`, without counting its last chunk.
 
-        That chunk does not count: otherwise an account with one long task would wait until the others had received as
-        much work.
+        If that chunk counted, an account with one long task would wait until the others had received as much work.
         """
         return self._last_start_us.get(key, 0) - self.now_us
 
     def advance(self, waiting: Iterable[str]) -> None:
-        """Move virtual time on to the waiting key that is furthest behind. It never goes back."""
+        """Move `now_us` on to the waiting key that has received the least work. `now_us` never goes back."""
         self.now_us = max(self.now_us, min(map(self.start_us, waiting)))
 
     def charge(self, key: str, cost_us: int) -> None:
@@ -76,21 +78,24 @@ class _VirtualTime:
             del self._finish_us[longest_ago], self._last_start_us[longest_ago]
 
     def refund(self, key: str, cost_us: int) -> None:
-        """Take back a charge for work that came back untouched."""
+        """Take back a charge for work that a worker gave back untouched."""
         if key in self._finish_us:
             self._finish_us[key] -= cost_us
             self._last_start_us[key] = min(self._last_start_us[key], self._finish_us[key])
 
 
 class Turns:
-    """Decides whose turn it is; the queue keeps the chunks. After a restart all start level, which does no harm."""
+    """Decides whose turn it is; the queue keeps the chunks.
+
+    After a restart of the master, all accounts and packages count as new, which does no harm.
+    """
 
     def __init__(self) -> None:
         self._accounts = _VirtualTime()
         self._packages: dict[str, _VirtualTime] = {}
 
     def take(self, lines: Collection[Line]) -> Line:
-        """Choose one of the lines, of which there must be one, and count its oldest chunk as handed out."""
+        """Choose one of the lines, and count its oldest chunk as handed out. There must be at least one line."""
         by_account: dict[str, list[Line]] = {}
         for line in lines:
             by_account.setdefault(line.account, []).append(line)
@@ -102,16 +107,16 @@ class Turns:
         return chosen
 
     def give_back(self, line: Line) -> None:
-        """Take back the charge for a chunk of which a worker ran nothing: the next hand-out charges it once more.
+        """Take back the charge for a chunk of which a worker ran nothing. The next worker's retrieval charges it again.
 
-        Without this, a short call that the first worker cannot run would wait behind the long job that it should
+        Without this, a short package that its first worker cannot run would wait behind the long package that it should
         overtake.
         """
         self._accounts.refund(line.account, line.cost_us)
         self._packages_of(line.account).refund(line.flow, line.cost_us)
 
     def _first_chunk(self, by_account: dict[str, list[Line]]) -> Line | None:
-        """Return the first chunk that goes before everything else, if there is one."""
+        """Return the line whose first chunk goes before everything else; None if there is none."""
         found = [line for own in by_account.values() for line in own if line.first and self._within_allowance(line)]
         return min(found, key=lambda line: (self._accounts.start_us(line.account), line.number), default=None)
 
