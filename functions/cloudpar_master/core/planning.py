@@ -1,8 +1,8 @@
 """How large a chunk is, and how many are open: guided self-scheduling with measured durations.
 
 Source: Polychronopoulos and Kuck, "Guided self-scheduling", 1987. Each chunk takes a share of the uncut tasks, so
-chunks become smaller towards the end of a package. In addition, a chunk should last at most a target time, so that workers
-report regularly, and at least a shortest time, because each chunk costs requests.
+chunks become smaller towards the end of a package. In addition, a chunk should last at most a target time, so that
+workers report regularly, and at least a shortest time, because each chunk costs requests.
 """
 
 from .head import Pace

@@ -13,7 +13,10 @@ from .draft import Draft
 
 
 def cancel(draft: Draft, event: CancelAsked) -> None:
-    """Cancel some tasks, or all tasks that no worker has. A task that has a result keeps it."""
+    """Cancel some tasks, or mark the package so that all tasks that no worker has are cancelled.
+
+    A task that has a result keeps it. If the head has no room for the cancelled ranges, no task is cancelled.
+    """
     head, tasks = draft.head, draft.head.tasks
     if head.life.ended:
         return
@@ -23,22 +26,25 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
     asked = ranges.union(event.ranges or [])
     out = open_ranges.extract(head, asked)
     queued = ranges.subtract(ranges.intersect(asked, [(tasks.cursor, tasks.count)]), tasks.cancelled)
-    # Each task that is taken from a worker becomes two entries, a cancelled range and a stopping one.
+    # Each range that is taken from a worker becomes two entries, a cancelled range and a stopping one.
     more = len(out.kept) - len(tasks.open) + 2 * len(out.taken) + len(queued)
     if more > max(tasks.free_entries, 0):
-        return  # too scattered, and half a cancellation helps no client: the reply says that nothing was cancelled
+        return  # a client could not use a partial cancellation; the reply is an error: the tasks are too scattered
     tasks.open = out.kept
     at_workers = [(each.start, each.end) for each in out.taken]
     if at_workers:
         tasks.stopping = ranges.union(tasks.stopping, at_workers)
-        # A worker learns of this from the reply to its next beat, and stops the tasks. If the package were settled
-        # before the worker can report their time, that time would not be charged.
+        # A worker learns of this from the reply to its next publication or beat, and stops the tasks. If the package
+        # were settled before the worker can report their time, that time would not be charged.
         head.life.settle_at = head.now + 2 * draft.policy.lease_s
     _count(head, at_workers + queued)
 
 
 def clear(head: Head, event: Cleared) -> None:
-    """Cancel the tasks of a chunk that was still in the queue of a draining or ended package: they never run."""
+    """Cancel the tasks of a chunk that was in the queue and that no worker has had.
+
+    In an ended package they are cancelled already. The package then only stops waiting for their time.
+    """
     numbers = ranges.union(event.ranges)
     taken = open_ranges.take(head, numbers, event.generation, only=True, comes_back=True)
     _count(head, [(each.start, each.end) for each in taken])
@@ -46,7 +52,7 @@ def clear(head: Head, event: Cleared) -> None:
 
 
 def drain(draft: Draft) -> None:
-    """Cut no more chunks of a draining package, or of one whose tasks are all done."""
+    """Cancel the uncut tasks of a draining package. If all tasks of a package are done, count all of them as cut."""
     head, tasks = draft.head, draft.head.tasks
     if tasks.draining and not head.life.ended:
         _count(head, ranges.subtract([(tasks.cursor, tasks.count)], tasks.cancelled))
@@ -56,7 +62,10 @@ def drain(draft: Draft) -> None:
 
 
 def charge_stopped(head: Head, event: Published, results: Sequence[TaskResult]) -> None:
-    """Charge the time of tasks that were stopped without a result, once for each task."""
+    """Charge the time of unwanted tasks (`stopping`) that a publication reports, once for each task.
+
+    If the publication closes its lease, the package waits for no more times of this chunk.
+    """
     stopping = head.tasks.stopping
     # A task leaves `stopping` when it is charged, so a repeated publication finds nothing to charge. If a publication
     # names a task twice, the dictionary keeps one of the times.

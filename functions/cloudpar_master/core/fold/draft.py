@@ -11,7 +11,7 @@ class Draft(Struct):
     """What a fold changes.
 
     Attributes:
-        head: A copy of the head that was loaded.
+        head: A copy of the head that was loaded, with the next version.
         policy: Figures of the deployment.
         results: The results that were committed so far. They are saved in one page together with the head, or not at
             all.

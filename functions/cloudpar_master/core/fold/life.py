@@ -1,4 +1,4 @@
-"""How a package ends, by itself or by time, and what happens to it afterwards."""
+"""How a package ends, and what happens to it afterwards."""
 
 from collections.abc import Sequence
 
@@ -21,17 +21,17 @@ DAY_S = 86400
 
 
 def end(draft: Draft, state: State, reason: str | None = None, message: str | None = None) -> None:
-    """End the package, unless it has ended already: the first end is final.
+    """End the package. If it has ended already, nothing changes.
 
-    Workers learn of the end from the reply to their next request, and stop its tasks. They have twice the lease time to
-    report how long these ran.
+    Workers learn of the end from the reply to their next publication or beat, and stop the package's tasks. They have
+    twice the lease time to report how long these tasks ran.
     """
     head, life, tasks = draft.head, draft.head.life, draft.head.tasks
     if life.ended:
         return
     life.state, life.reason, life.ended_at = state, reason, head.now
     life.message = None if message is None else cut(message, MESSAGE_BYTES)
-    # If the quota is used up, no more time can be charged, so the package does not wait for reports of it.
+    # If the quota is used up, no more time can be charged, so the package does not wait for reports of more time.
     still_open = [(each.start, each.end) for each in tasks.open]
     tasks.stopping = ranges.union(tasks.stopping, still_open) if reason != "quota" else []
     tasks.open, head.quota.wanted_us = [], 0
@@ -39,10 +39,10 @@ def end(draft: Draft, state: State, reason: str | None = None, message: str | No
 
 
 def complete(draft: Draft) -> None:
-    """End a package whose tasks are all done and paid for.
+    """End a package whose tasks are all done, if its reserve covers the time that they used.
 
-    A package that has used more than its reserve first waits for another slice. An ended package gets no slice, and
-    settling it charges the excess only as far as its account has free compute time.
+    A package that has used more than its reserve first waits for another slice. After its end it would get no slice,
+    and its account would pay the excess only as far as it has free compute time then.
     """
     head, tasks = draft.head, draft.head.tasks
     if tasks.cursor == tasks.count and not tasks.open and head.quota.used_us <= head.quota.reserved_us:
@@ -76,9 +76,9 @@ def acknowledge(draft: Draft) -> None:
 
 
 def drop_little(draft: Draft) -> None:
-    """Make a small package a tombstone without removing its data.
+    """Make a small package that nobody needs any more a tombstone, without removing its data.
 
-    The data is removed together with the tombstone, because a separate removal would cost more calls.
+    The data is removed together with the tombstone, because a separate removal would cost more requests.
     """
     head, life = draft.head, draft.head.life
     if life.unneeded and life.stored_bytes < draft.policy.kept_bytes:
@@ -86,7 +86,7 @@ def drop_little(draft: Draft) -> None:
 
 
 def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
-    """Count what a worker uploaded.
+    """Add what a worker uploaded to the package's stored bytes.
 
     An upload whose result is not committed counts, too, because it stays until the package is deleted.
     """
@@ -95,7 +95,7 @@ def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
 
 
 def set_aside(draft: Draft, unfit: Unfit | None) -> None:
-    """Note a worker that cannot run the package, so that the client learns of it."""
+    """Note a worker that cannot run the package, so that the client learns of it. The head notes only SET_ASIDE."""
     known = draft.head.life.set_aside
     if unfit is not None and len(known) < SET_ASIDE:
         short = Unfit(cut(unfit.host, HOST_BYTES), cut(unfit.lacks, LACKS_BYTES))

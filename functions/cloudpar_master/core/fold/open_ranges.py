@@ -1,8 +1,8 @@
 """The open ranges of a package: how they are cut, divided, and queued again.
 
 A head has room for a fixed number of entries (head.ENTRIES). Results that come in task order need no more entries.
-Results, give-backs and losses from the middle of a chunk split it into more ranges. If the head has no room for more
-ranges, the chunk is queued again as a whole, and its tasks run again. That is slower, but the head stays small.
+Results and give-backs from the middle of a chunk split its range into several. If the head has no room for more ranges,
+all open tasks of the chunk are queued again and run again. That is slower, but the head stays small.
 """
 
 from bisect import insort
@@ -23,13 +23,13 @@ RESERVED = 120
 ranges."""
 
 SMALL_WINDOW = 8
-"""How many chunks may be open even when cancelled tasks take nearly all entries. If no chunk could be open, the package
-would never end."""
+"""How many chunks may be open even when cancelled and stopping ranges leave no entries for them. If no chunk could be
+open, the package would not end before its lifetime is over."""
 
 HALVINGS = 24
 """How many entries beyond ENTRIES the halving of the first open range may use. A chunk of 10,000,000 tasks is halved 24
-times until it has one task. So even if a head is full, a lost chunk can be halved until the task that kills its workers
-is alone and fails, and the package ends."""
+times until it has one task. So even if a head is full, the first chunk can be halved until the task that kills its
+workers is alone and fails. Then another chunk is the first, and in the end the package ends."""
 
 
 class Extract(NamedTuple):
@@ -52,7 +52,7 @@ def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, o
     Args:
         head: The package.
         numbers: A sorted set of tasks.
-        heard: The generation that a worker or the queue reports about. The report shows that its chunks were sent.
+        heard: The generation that a worker or the queue reports about. The report shows that these chunks were sent.
         only: Take only ranges of this generation.
     """
     kept: list[OpenRange] = []
@@ -88,14 +88,14 @@ def take(
         comes_back: Every range that is taken will become an entry again, such as a new chunk or a cancelled range.
 
     Returns:
-        The ranges that were taken. If the head has no room for the ranges that would remain of the chunks, nothing is
-        taken, and the chunks are queued again as a whole.
+        The ranges that were taken. If the head has no room for the ranges that would result, nothing is taken, and each
+        open range that has one of the tasks is queued again as a whole.
     """
     tasks = head.tasks
     out = extract(head, numbers, heard, only=only)
     more = len(out.kept) + (len(out.taken) if comes_back else 0) - len(tasks.open)
     if more > max(tasks.free_entries, 0):
-        # The chunks get a new generation: the queue has seen messages of the old one, and would drop a repeated
+        # These ranges get a new generation: the queue has had messages of the old one, and would drop a repeated
         # message.
         again = {"generation": head.version, "sent": False}
         tasks.open = [replace(each, **again) if each in out.touched else each for each in tasks.open]
@@ -106,7 +106,7 @@ def take(
 
 def queue(head: Head, start: int, end: int, losses: int = 0) -> None:
     """Make a chunk of some tasks, which the master sends later."""
-    # The ranges stay in order: `commit` walks along the open ranges and the results together, and would skip a range
+    # The ranges stay in order: `commit` walks along the open ranges and the results together, and would miss a range
     # that is out of order.
     insort(head.tasks.open, OpenRange(start, end, head.version, losses=losses), key=attrgetter("start"))
 
@@ -114,16 +114,16 @@ def queue(head: Head, start: int, end: int, losses: int = 0) -> None:
 def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 0) -> None:
     """Queue tasks again as a new generation, in chunks of the current size, or larger if the head has little room.
 
-    `losses` is the number of workers that were lost with these tasks, as the worker that gives them back knows. A
-    give-back must not reset this number: otherwise a task that kills workers would stay unnoticed if other workers give
-    it back. Only halving resets it.
+    `losses` is the number of workers that were lost with these tasks, as far as the worker that gives them back knows.
+    A give-back must not reset this number: otherwise a task that kills workers would stay unnoticed if other workers
+    give it back in between. Only halving resets it.
     """
     for left, each in zip(range(len(taken) - 1, -1, -1), taken, strict=True):
         start = each.start
         while start < each.end:
             rest = each.end - start
-            # Each range that is still to come needs an entry. This range uses half of the other entries, so that the
-            # later ranges can be cut, too.
+            # Each range that is still to come needs an entry. This range uses at most half of the other entries, so
+            # that the later ranges can be cut into several chunks, too.
             parts = max(1, (head.tasks.free_entries - left) // 2)
             end = start + max(_chunk(head, rest, policy), -(-rest // parts))
             queue(head, start, min(end, each.end), max(losses, each.losses))
@@ -131,7 +131,7 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 
 
 
 def halve(head: Head, lost: OpenRange) -> None:
-    """Queue a lost range again as two, or as it is if there is no room."""
+    """Queue a lost range again as two halves, or as it is if the head has no room for two."""
     tasks = head.tasks
     # Only the first range may use the spare entries: if each one could, the head could outgrow its bound.
     spare = HALVINGS if lost == tasks.open[0] else 0
@@ -145,7 +145,7 @@ def halve(head: Head, lost: OpenRange) -> None:
 
 
 def refill(head: Head, policy: Policy) -> None:
-    """Cut chunks from the uncut tasks until the window is full.
+    """Cut chunks from the uncut tasks until the window is full, or the head has no room for more.
 
     If the reserve is spent, nothing is cut: the account might be unable to pay for the work in the queue.
     """

@@ -10,12 +10,15 @@ from cloudpar_protocol.payloads import TaskResult
 from .draft import Draft
 
 MEASURED_TASKS = 256
-"""From about how many of the last tasks the mean duration is computed. It forgets older tasks, so that it follows a map
-whose tasks become longer."""
+"""From about how many of the last tasks the mean duration is computed. Older tasks count less and less, so that the
+mean follows a map whose tasks become longer."""
 
 
 def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> None:
-    """Add the request times and the durations of a publication. A repeated one adds none: no result is accepted."""
+    """Add the request times and the durations of a publication, and adapt the window to the time that its chunk waited.
+
+    Of a repeated publication no result is accepted, so it adds no times and does not change the window.
+    """
     pace = draft.head.pace
     pace.execute_us = quota.add_us(pace.execute_us, sum(result.duration_us for result in accepted))
     pace.retrieve_us = quota.add_us(pace.retrieve_us, event.retrieve_us if accepted else 0)
@@ -29,7 +32,10 @@ def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> N
 
 
 def widen(draft: Draft, executors: int) -> None:
-    """Widen the window, so that each executor that found the queue empty gets a chunk of the uncut tasks."""
+    """Widen the window, up to `largest_window`, so that each executor that found the queue empty gets a chunk.
+
+    The window of a closed package thereby opens.
+    """
     tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
     wished = max(len(tasks.open) + executors, planning.first_window(tasks.count, policy))
     pace.window = max(pace.window, min(wished, policy.largest_window))
@@ -51,6 +57,6 @@ def _count_member(draft: Draft, worker_id: str, executors: int) -> None:
     since = now - draft.policy.fleet_memory_s
     pace.fleet = {number: member for number, member in pace.fleet.items() if member.seen_at >= since}
     number = number_of(worker_id)
-    # The fleet is bounded: a worker can publish under any number of ids, and each id would be an entry of the head.
+    # The fleet is bounded: a worker can publish under any number of ids, and each id would add to the size of the head.
     if number in pace.fleet or len(pace.fleet) < FLEET:
         pace.fleet[number] = Member(executors, now)

@@ -1,10 +1,10 @@
-"""The one idea that carries the rest: a package is a state machine, and this is its transition.
+"""A package is a state machine, and `fold` is its transition. The rest of the master is built on this idea.
 
     fold(head, events, now) -> (head', results)
 
-Everything that happens to a package is an event. A fold takes some of them and makes the next head, with the results
-that this head commits. `effects.pending` then computes from the head what is left to do in the outside world. The fold
-is pure, so it can be tested and simulated, and after a lost race it is simply done again.
+Everything that happens to a package is an event. A fold takes some events and makes the next head, with the results
+that this head commits. `effects.pending` then computes from the head which effects are left to carry out. The fold is
+pure, so it can be tested and simulated, and a master that loses the race to save a head can fold again.
 
 Every event may come twice, late, or after the package has ended. It does no harm then: a result is committed only if
 its task is in an open range, a give-back or a loss takes only open ranges of the generation that it names, and a
@@ -57,13 +57,14 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
         policy: Figures of the deployment.
     """
     draft = draft_of(head, policy, now)
-    # Losses are taken in last: the lost worker may have published results before, and these tasks need not run again.
+    # Losses are taken in last: a lost worker's last results may be among the other events, and these tasks need not run
+    # again.
     for event in sorted(events, key=lambda event: isinstance(event, Lost)):
         _take(draft, event)
     life.expire(draft)
     cancellation.drain(draft)
-    # Chunks are cut after all events, because each event may free quota or room. They are cut before `complete`,
-    # because a package ends only if nothing is left to cut.
+    # Chunks are cut after all events, because each event may add to the reserve or free room. They are cut before
+    # `complete`, because a package ends only if nothing is left to cut.
     open_ranges.refill(draft.head, policy)
     life.complete(draft)
     quota.ask(draft)
@@ -74,15 +75,15 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
 
 
 def _take(draft: Draft, event: Event) -> None:
-    """Take in what workers, clients and the queue report."""
+    """Take in an event. This function handles what workers, clients and the queue report."""
     match event:
         case Published():
             _publish(draft, event)
         case GaveBack(ranges=numbers, unfit=unfit):
             tasks.give_back(draft, event)
             life.set_aside(draft, unfit)
-            # This holds for an ended package, too: no worker runs these tasks, so waiting for their time would delay
-            # its settling.
+            # No worker runs these tasks. If an ended package waited for their time, it would be settled later than
+            # necessary.
             cancellation.stopped(draft.head, ranges.union(numbers))
         case Lost():
             tasks.lose(draft, event)
@@ -100,7 +101,7 @@ def _take(draft: Draft, event: Event) -> None:
 
 
 def _take_answer(draft: Draft, event: Event) -> None:
-    """Take in how the outside world answers an effect, or what a master found out."""
+    """Take in the answer to an effect, or what a master found out."""
     head = draft.head
     match event:
         case ExecutorsIdle(executors=executors):
@@ -130,15 +131,15 @@ def _publish(draft: Draft, event: Published) -> None:
     if event.refused is not None:
         life.end(draft, "failed", event.refused, event.message or f"a worker refused it: {event.refused}")
     elif event.results:
-        head.life.stranded_at = None  # a worker runs it, even if no master has read that in the registry since
+        head.life.stranded_at = None  # a worker runs its tasks, even if no master has seen this worker in the registry
     results = sorted(event.results, key=lambda result: result.index)
     accepted = tasks.commit(draft, [each for each in results if each.outcome != "cancelled"], event.generation)
     # A worker stops tasks that it believes are not wanted. If the head still wants such a task, it is queued again.
     stopped = {result.index for result in results if result.outcome == "cancelled"}
     tasks.take_back(draft, ranges.of(sorted(stopped)), event.generation)
     if event.closed is not None:
-        # The worker has closed its lease, so the queue has no message for these tasks any more. Without this line, the
-        # package would wait for a task that the worker has missed until `lifetime_s` is over.
+        # The worker has closed its lease, so the queue has no message for these tasks any more. If the worker has left
+        # a task out, the package would wait for it, without this line, until `lifetime_s` is over.
         tasks.take_back(draft, [event.closed], event.generation)
     cancellation.charge_stopped(head, event, results)
     life.count_uploads(head, results)

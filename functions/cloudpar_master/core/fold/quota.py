@@ -23,8 +23,8 @@ def receive(draft: Draft, event: QuotaGranted) -> None:
     """Take in the account's answer to the request for a slice."""
     head, own = draft.head, draft.head.quota
     # The number identifies repeated answers: if a slice counted twice, this package could use time that others have
-    # reserved. After an answer of 0 the next request has the same number, so a late copy of that answer counts only
-    # while a slice is requested.
+    # reserved. After an answer of 0 the next request has the same number. A late copy of that answer is therefore
+    # ignored, unless a slice is requested at the moment.
     if head.life.ended or event.slice != own.next_slice or not (event.granted_us or own.wanted_us):
         return
     own.wanted_us = 0

@@ -13,7 +13,7 @@ from .draft import Draft
 
 
 def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list[TaskResult]:
-    """Commit the results of tasks that have none yet; the first one wins.
+    """Commit the results of open tasks. The first result of a task wins.
 
     Args:
         draft: The fold.
@@ -22,7 +22,7 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
 
     Returns:
         The results that were committed. There are none if the head has no room for the ranges that would remain between
-        them.
+        them; then these ranges are queued again as a whole.
     """
     head, tasks = draft.head, draft.head.tasks
     accepted: list[TaskResult] = []
@@ -32,12 +32,12 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
             at += 1
         if at == len(tasks.open):
             break
-        # Outside the open ranges a task has its result, is cancelled, or was never handed out: committing it would
-        # charge it twice, or let a worker invent results. `last`: one publication may name a task twice.
+        # A task outside the open ranges has its result, is cancelled, or was never handed out: committing this result
+        # would charge the task twice, or let a worker invent results. `last`: one publication may name a task twice.
         if tasks.open[at].start <= result.index != last:
             accepted.append(result)
             last = result.index
-    # Results of any generation are committed: a worker that was believed lost has done the work, too.
+    # Results of any generation are committed: a worker that was wrongly taken for lost has done the work, too.
     if not open_ranges.take(head, ranges.of(result.index for result in accepted), generation):
         return []
     tasks.done += len(accepted)
@@ -52,7 +52,7 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
 
 
 def give_back(draft: Draft, event: GaveBack) -> None:
-    """Queue the tasks again that a worker gives back, and charge the time that it reports."""
+    """Cut the tasks that a worker gives back into new chunks, and charge the time that the worker reports."""
     used = draft.head.quota
     # Only the first copy of the event finds its tasks open in this generation: the time is charged once.
     if take_back(draft, ranges.union(event.ranges), event.generation, event.losses) and event.used_us:
@@ -60,10 +60,14 @@ def give_back(draft: Draft, event: GaveBack) -> None:
 
 
 def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: int = 0) -> bool:
-    """Queue tasks again that a worker will not run. Returns whether any of them was open in this generation.
+    """Cut tasks that a worker will not run into new chunks, if they are open in this generation.
 
-    Only tasks that are open in this generation are queued again: a late give-back by a worker that was believed lost
-    must not take the tasks from the worker that has them now.
+    A late give-back by a worker that was taken for lost must not take the tasks from the worker that has them now in
+    another generation.
+
+    Returns:
+        Whether any task was taken. If the head has no room for the ranges that would result, none is taken, but each
+        range that has one of the tasks is queued again as a whole.
     """
     taken = open_ranges.take(draft.head, numbers, generation, only=True, comes_back=True)
     open_ranges.recut(draft.head, taken, draft.policy, losses)
@@ -71,9 +75,10 @@ def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: i
 
 
 def lose(draft: Draft, event: Lost) -> None:
-    """Halve a lost chunk, so that a task that kills its workers is soon alone in a chunk, and fails.
+    """Halve a lost chunk, so that a task that kills its workers is soon alone in a chunk. A task that is alone fails.
 
-    Without halving, one such task would fail its whole chunk. If it did not fail, it would kill workers for days.
+    Without halving, all tasks of the chunk would have to fail because of one. If none failed, the one task would kill
+    workers for days.
     """
     whole = [(event.start, event.end)]
     lost = open_ranges.extract(draft.head, whole, event.generation, only=True).touched

@@ -10,11 +10,11 @@ from cloudpar_protocol.payloads import Unfit
 State = Literal["running", "completed", "failed", "cancelled", "expired"]
 
 BLOB_BYTES = 64 * 1024
-"""How many bytes a blob adds to `stored_bytes`, in addition to its size. They lift a package with a blob above the
-`kept_bytes` of AWS, so that the master deletes the blob and does not leave it to the removal of the tombstone."""
+"""How many bytes a blob adds to `stored_bytes`, in addition to its size. Because of them, a package with a blob stores
+more than the `kept_bytes` of AWS, so the master deletes its blobs as soon as they are not needed any more."""
 
 MESSAGE_BYTES = 900
-"""How many bytes of its message a head keeps. The rest of a longer message is cut off."""
+"""How many bytes a head keeps of the message about the package's end. The rest of a longer message is cut off."""
 
 SET_ASIDE = 4
 HOST_BYTES, LACKS_BYTES = 48, 160
@@ -26,16 +26,17 @@ class Life(Struct, kw_only=True):
     """How far a package is between its start and its tombstone.
 
     Attributes:
-        state: "running" until the package ends. An ended package that no client acknowledges becomes "expired".
+        state: "running" until the package ends. An ended package that no client acknowledges in time becomes "expired".
         reason, message: Why it ended, for programs and for people.
         ended_at: When it ended.
-        settle_at: When an ended package is settled, even if stopped tasks have not reported their time.
+        settle_at: Until when the package waits for workers to report the time of stopped tasks.
         settled: The account has been charged, and has the rest of the slices back.
-        acknowledged_at: When the client said that it needs nothing more.
+        acknowledged_at: When a client acknowledged the package.
         deleted_at: When the package became a tombstone. Its data and results were removed then, or are so small that
             they are removed together with the tombstone.
-        stored_bytes: About how many bytes the data, the results and other uploads of workers take.
-        set_aside: The first workers that could not run the package.
+        stored_bytes: About how many bytes the data, the results and the workers' uploads take, with BLOB_BYTES more for
+            each blob.
+        set_aside: The first workers that could not run the package, at most SET_ASIDE.
         stranded_at: When a master first saw that no live worker has the package's Python. None: a worker has it, or no
             master has looked.
         run_anyway: No worker has all that the package needs. Workers run its tasks nevertheless, and the tasks' errors
@@ -56,17 +57,17 @@ class Life(Struct, kw_only=True):
     run_anyway: bool = field(name="anyhow", default=False)
 
     def draft(self) -> "Life":
-        """A copy that a fold may change. It shares no list with the original."""
+        """Return a copy that a fold may change. It shares no list with the original."""
         return replace(self, set_aside=list(self.set_aside))
 
     @property
     def ended(self) -> bool:
-        """Whether no task of this package is handed out any more."""
+        """Whether the package has ended: none of its tasks is handed out any more."""
         return self.state != "running"
 
     @property
     def unneeded(self) -> bool:
-        """Whether the client has all results, or has not fetched them in time."""
+        """Whether the package is settled, and a client has acknowledged it or none did so in time."""
         return self.settled and (self.acknowledged_at is not None or self.state == "expired")
 
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 FLEET = 64
-"""How many workers a head counts at most. A further worker is counted once one of these has stopped publishing."""
+"""How many workers a head counts at most. It counts a further worker only after one of these has stopped publishing."""
 
 
 class Member(Struct, frozen=True, array_like=True):
@@ -20,14 +20,14 @@ class Pace(Struct, kw_only=True):
     """What workers have reported about a package's tasks.
 
     Attributes:
-        mean_us: Mean duration of the last tasks.
-        measured: How many tasks have gone into this mean; 0: the duration is unknown.
-        execute_us: Execution times of all committed results.
-        retrieve_us, publish_us: How long the workers took to retrieve the tasks and to publish the results.
+        mean_us: Mean duration of the last tasks that ran to their end.
+        measured: How many tasks were measured for this mean; 0: the duration is unknown.
+        execute_us: Sum of the execution times of all committed results.
+        retrieve_us, publish_us: How long the workers took, in all, to retrieve the tasks and to publish the results.
         fleet: The workers that published lately, each under its number (number_of).
         window: How many chunks may be open; 0: the package is closed.
-        window_since: Version of the head that last changed the window. Only results of chunks cut since then may change
-            it again, because an older chunk waited behind as many chunks as an earlier window allowed.
+        window_since: Version of the head in which a measured wait last changed the window. Only results of chunks cut
+            since then may do so again: an older chunk waited behind as many chunks as an earlier window allowed.
     """
 
     mean_us: float = 0.0
@@ -40,7 +40,7 @@ class Pace(Struct, kw_only=True):
     window_since: int = 0
 
     def draft(self) -> "Pace":
-        """A copy that a fold may change. It shares no dictionary with the original."""
+        """Return a copy that a fold may change. It shares no dictionary with the original."""
         return replace(self, fleet=dict(self.fleet))
 
     @property
@@ -50,7 +50,7 @@ class Pace(Struct, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Whether the package waits without chunks and reserve, since its account has enough other open packages."""
+        """Whether the package waits without chunks and reserve, since its account has enough other packages at work."""
         return self.window == 0
 
 

@@ -14,15 +14,17 @@ from .quota import Quota
 from .tasks import Tasks
 
 SCHEMA = 1
-"""The version of the format of heads. A release increments it if older masters could misread its heads. A master that
-loads a head with a higher version than its own only appends events to the inbox."""
+"""The version of the format of heads. A release increments it if older masters could misread the heads of this release.
+A master that loads a head with a higher version than its own only appends events to the inbox."""
 
 HEAD_BYTES = 16 * 1024
 """Every stored head is smaller than this many bytes, because every list in a head is bounded."""
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """The part of a package that never changes. It is written once, with the first head, and readers cache it.
+    """The part of a package that never changes. It is written with the first head, and readers may cache it.
+
+    Only its inline task data is removed, when the master deletes the package.
 
     Attributes:
         request_hash: SHA-256 of the StartTasks body without its session. It tells a retry from another request with the
@@ -42,9 +44,9 @@ class Identity(Struct, kw_only=True):
     Attributes:
         version: Each fold adds one. A head is saved only if the stored head still has the version that it was folded
             from. If two masters fold the same head, the slower one therefore loses the race and reads the head again.
-        python: The version of Python that its tasks need; "": any.
+        python: The version of Python that the tasks need; "": any.
         page: Version of the last head that committed results; 0: none did.
-        data_bytes: Bytes of its task data.
+        data_bytes: How many bytes of task data the package has.
         now: The latest time of all folds. It never goes back, even if the clocks of the masters differ.
     """
 
@@ -82,7 +84,7 @@ class Head(Identity, kw_only=True):
 
         Args:
             spec: The package's request and account.
-            window: How many chunks it may have in the queue; 0 if it waits until other packages have ended.
+            window: How many chunks it may have open; 0: it starts closed.
         """
         start, data_bytes = spec.start, size_of(spec.start.data)
         return cls(
@@ -101,7 +103,7 @@ class Head(Identity, kw_only=True):
         )
 
     def draft(self) -> "Head":
-        """A copy that a fold may change. The original stays as it was loaded."""
+        """Return a copy that a fold may change. The original stays as it was loaded."""
         return replace(
             self,
             tasks=self.tasks.draft(),
@@ -122,7 +124,7 @@ class Head(Identity, kw_only=True):
 
     @property
     def uncut(self) -> int:
-        """Tasks that are in no chunk yet, and may come into one."""
+        """How many tasks are in no chunk yet; 0 if the package has ended. Cancelled tasks among them count, too."""
         return 0 if self.life.ended else self.tasks.count - self.tasks.cursor
 
     @property
@@ -137,7 +139,7 @@ class Head(Identity, kw_only=True):
 
     @property
     def client_state(self) -> PackageState:
-        """The state under the name that await_tasks uses."""
+        """The state as await_tasks reports it: that of `life`, but "error" for a completed package with failed tasks."""
         return "error" if self.life.state == "completed" and self.tasks.errors else self.life.state
 
     def progress(self) -> Progress:

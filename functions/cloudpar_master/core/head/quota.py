@@ -1,4 +1,4 @@
-"""The compute time of one package: what it used, and what its account has set aside for it."""
+"""The compute time of one package: what it has used, and what it has reserved from its account's quota."""
 
 from msgspec import Struct, field
 
@@ -7,12 +7,13 @@ class Quota(Struct, kw_only=True):
     """Compute time in microseconds. The account grants it in slices, numbered from 0.
 
     Attributes:
-        used_us: Execution times of the committed results, and of tasks that were stopped.
+        used_us: Sum of the execution times of committed results, of tasks that were stopped, and of tasks that a worker
+            gave back with a time to charge.
         reserved_us: The sum of the slices. After settling: what was charged.
         next_slice: Number of the slice that the package requests now or next.
         wanted_us: Compute time that the package requests for this slice; 0: it requests none.
         ask_again_at: The package requests no slice before this time.
-        exhausted: The account had nothing left at the last request.
+        exhausted: At the last request the account had nothing left, and waiting for more was useless.
     """
 
     used_us: int = 0
@@ -24,7 +25,7 @@ class Quota(Struct, kw_only=True):
 
     @property
     def reserve_spent(self) -> bool:
-        """Whether all that was reserved is used: nothing is cut or sent until the account grants another slice."""
+        """Whether the reserve is used up. Then new chunks are neither cut nor sent until the account grants a slice."""
         return self.used_us >= self.reserved_us
 
     @property

@@ -1,4 +1,4 @@
-"""Where each task of a package is: in a result, in a chunk, cancelled, or not cut yet."""
+"""Which tasks of a package are done, are in chunks, are cancelled, or are not cut into chunks yet."""
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -6,14 +6,14 @@ from msgspec.structs import replace
 from cloudpar_protocol.payloads import Range
 
 ENTRIES = 560
-"""How many open, cancelled and stopping ranges a head has in all. Beyond that, the fold declines events that would
-split these ranges further, which keeps the head below HEAD_BYTES."""
+"""How many open, cancelled and stopping ranges a head has in all. If an event would need more, the fold declines it,
+which keeps the head below HEAD_BYTES. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more."""
 
 FAILED_RANGES = 100
-"""How many ranges of failed tasks a head names. It only counts further failures."""
+"""How many ranges of failed tasks a head names. Tasks that fail beyond these are only counted."""
 
 CANCELLED_RANGES = 200
-"""How many cancelled ranges a client may make. Beyond that it can only cancel the whole package."""
+"""How many cancelled ranges a package may have. A request to cancel single tasks beyond that is refused."""
 
 
 class OpenRange(Struct, frozen=True, array_like=True):
@@ -21,7 +21,7 @@ class OpenRange(Struct, frozen=True, array_like=True):
 
     Attributes:
         sent: The chunk is known to be in the queue, or at a worker.
-        losses: How many workers were lost with these tasks before a worker gave them back.
+        losses: How many workers were lost with these tasks before the tasks were given back.
     """
 
     start: int
@@ -34,22 +34,23 @@ class OpenRange(Struct, frozen=True, array_like=True):
 class Tasks(Struct, kw_only=True):
     """The tasks of one package.
 
-    Tasks below `cursor` have been cut into chunks. Of these, the tasks in `open` have no result yet; all others have a
-    result or are cancelled. Finished tasks therefore need no record, and the size of a head does not depend on the
-    number of tasks.
+    Tasks below `cursor` have been cut into chunks, or were cancelled before. While the package runs, those of them that
+    are in `open` have no result yet; all others have a result or are cancelled. Finished tasks therefore need no
+    record, and the size of a head does not depend on the number of tasks.
 
     Attributes:
         count: How many tasks the package has.
-        chunksize: Tasks of each chunk, as the client wants it; None: the master chooses.
-        cursor: The first task that was never cut into a chunk.
-        open: Tasks in chunks, sorted and disjoint. After a give-back or a late result, a chunk may have several ranges.
-        cancelled: Tasks that were cancelled while the package went on. They have no result.
+        chunksize: How many tasks each chunk has, as the client wants it; None: the master chooses.
+        cursor: Only tasks from this number on are still to be cut into chunks.
+        open: Tasks in chunks, sorted and disjoint. A chunk may have several ranges, for example after results from its
+            middle.
+        cancelled: Tasks that were cancelled while the package ran. They have no result.
         stopping: Tasks that the package does not want any more and that a worker may still run. Their time is charged
             once, if the worker reports it before `settle_at` (Life).
-        draining: The client has cancelled all tasks that no worker has. A chunk that is still in the queue is cancelled
-            when the queue delivers it.
-        done: Tasks with a result, or cancelled.
-        errors: How many results are not a success.
+        draining: The client has cancelled all tasks that no worker has. A chunk that no worker has received yet is
+            cancelled when the queue delivers it.
+        done: How many tasks have a result or are cancelled.
+        errors: How many results have another outcome than "ok".
         failed: The tasks with such results, in at most FAILED_RANGES ranges.
     """
 
@@ -65,7 +66,7 @@ class Tasks(Struct, kw_only=True):
     failed: list[Range] = []
 
     def draft(self) -> "Tasks":
-        """A copy that a fold may change. It shares no list with the original."""
+        """Return a copy that a fold may change. It shares no list with the original."""
         return replace(
             self,
             open=list(self.open),
@@ -81,5 +82,5 @@ class Tasks(Struct, kw_only=True):
 
     @property
     def free_entries(self) -> int:
-        """How many more ranges the head has room for (ENTRIES). Halvings may make this number negative."""
+        """How many more ranges the head has room for. The exceptions of ENTRIES may make this number negative."""
         return ENTRIES - len(self.open) - len(self.cancelled) - len(self.stopping)
