@@ -1,7 +1,9 @@
-"""What the services need of the outside world, as Protocol classes. Adapters implement them; one suite tests them all.
+"""What the services need of the outside world, as Protocol classes that adapters implement.
 
-Every call may fail after it took effect, may be repeated, and may meet other processes that do the same. Each method's
-docstring says what the call promises then.
+One test suite checks all adapters.
+
+Every call may fail after it took effect, and may be repeated. Several processes may make the same call at the same
+time. Each method's docstring says what the call promises then.
 """
 
 from .account_store import AccountRecord, AccountStore, Reservation

@@ -9,7 +9,8 @@ MOST_US = 2**63 - 1
 class AccountRecord(NamedTuple):
     """An account as stored. Its free compute time is granted - spent - reserved.
 
-    `spent_us` is the sum of the charges for settled packages. `reserved_us` is the sum of what all other packages hold.
+    `spent_us` is the sum of the charges for settled packages. `reserved_us` is the sum of the slices of all other
+    packages.
     """
 
     account_id: str
@@ -30,7 +31,7 @@ class AccountRecord(NamedTuple):
 class Reservation(NamedTuple):
     """The answer to a request for a slice.
 
-    `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says that it is useless to wait: no
+    `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says that to wait is useless: no
     other package can give compute time back, or this package may not get any.
     """
 
@@ -39,7 +40,7 @@ class Reservation(NamedTuple):
 
 
 def name_taken(name: str, account_id: str) -> IdempotencyConflict:
-    """Make the error that refuses a second account of a name."""
+    """Make the error that refuses a second active account with the same name."""
     return IdempotencyConflict(
         f"there is an account named {name!r} already ({account_id}): choose another name, or revoke that account first"
     )
@@ -51,8 +52,8 @@ class AccountStore(Protocol):
     def create(self, account: AccountRecord) -> AccountRecord:
         """Store an account, unless one with this id exists. Returns the account that is stored.
 
-        No two active accounts have the same name, also when several masters create accounts at the same time. (Releases
-        up to 0.2.0 allowed several accounts of one name; such accounts stay.) A revoked account's name is free again.
+        No two active accounts get the same name, even if several masters create accounts at the same time. (Releases up
+        to 0.2.0 allowed several accounts of one name; such accounts stay.) A revoked account's name is free again.
 
         Raises:
             IdempotencyConflict: Another account has the token, or an active one has the name.
@@ -60,7 +61,7 @@ class AccountStore(Protocol):
         ...
 
     def get(self, account_id: str) -> AccountRecord | None:
-        """Return the account as it is now."""
+        """Return the account as it is now; None if it does not exist."""
         ...
 
     def free_us(self, account_id: str) -> int:
@@ -68,7 +69,7 @@ class AccountStore(Protocol):
         ...
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
-        """Return the account whose token has this SHA-256. It may be up to 60 s old."""
+        """Return the account whose token has this SHA-256, as it was at most 60 s ago; None if no account has it."""
         ...
 
     def key(self, account_id: str) -> bytes | None:
@@ -91,26 +92,29 @@ class AccountStore(Protocol):
 
         A repeated call for the same slice returns the same answer and reserves nothing more. Only an answer of 0 is not
         stored: after it, a repeated call may reserve something. A settled package gets nothing, since no later call
-        would give such a slice back. A revoked account gets nothing.
+        would give such a slice back. An account that is revoked or does not exist gets nothing.
         """
         ...
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
         """Charge the account for an ended package, once, and give the slices of the package back.
 
-        The charge is `used_us`, but at most the sum of the slices and what is free of the quota. `held_us` is the sum
+        The charge is `used_us`, but at most the sum of the slices plus what is free of the quota. `held_us` is the sum
         of the slices as the package knows it: a hint, which may be wrong or 0. Returns the charge; a repeated call
-        returns the same.
+        returns the same charge.
         """
         ...
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
         """Add `quota_us` to the quota, or subtract from it if it is negative; once for each key.
 
-        The quota stays between spent + reserved and MOST_US. Returns None if the account does not exist.
+        The quota stays between spent + reserved and MOST_US. Returns the account after that; None if it does not exist.
         """
         ...
 
     def revoke(self, account_id: str) -> AccountRecord | None:
-        """Refuse the account's token from now on. Returns None if the account does not exist."""
+        """Revoke the account for good. Returns the account after that; None if it does not exist.
+
+        Its token is refused as soon as `by_token` returns the revoked account.
+        """
         ...

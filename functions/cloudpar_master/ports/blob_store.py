@@ -5,20 +5,21 @@ from cloudpar_protocol.payloads import Link, Parts
 
 
 class BlobStore(Protocol):
-    """Stores payloads. The master only hands out links; bytes never pass its services.
+    """Stores payloads. The master's services only hand out links; the bytes never pass through the services.
 
-    A link is valid for one key and one method, for LINK_S seconds; every other use is refused with a 4xx status.
+    A link is valid for one key and one method, for LINK_S seconds; every other use is refused with a 4xx status. Only a
+    link to a file, for a caller that can open the master's files, is not checked.
     """
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
-        """Make a link for one upload of exactly these bytes. Repeating it succeeds; other bytes are refused."""
+        """Make a link for an upload of this size and checksum. The upload may be repeated; other bytes are refused."""
         ...
 
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
-        """Make links for the same upload in parts; None if this store takes uploads by `put_link` only.
+        """Make links for an upload in parts, as an alternative to `put_link`; None if this store takes no parts.
 
-        With `upload_id`, they are new links for the upload of that id. The store removes uploads that are never
-        completed.
+        Without `upload_id`, a new upload starts; with it, the links are new links for that upload. The store removes
+        uploads that are never completed.
         """
         ...
 
@@ -31,9 +32,12 @@ class BlobStore(Protocol):
         ...
 
     def abandon(self, prefix: str) -> None:
-        """Remove all blobs whose keys start with `prefix`, which no package needs, now or by the store's own rules."""
+        """Give up all blobs whose keys start with `prefix`: no package needs them.
+
+        The store removes them now, or later by its own rules.
+        """
         ...
 
     def delete(self, key: str) -> None:
-        """Remove a blob; if the key ends with '/', all blobs whose keys start with it. If there is none, do nothing."""
+        """Remove a blob or, if the key ends with '/', all blobs whose keys start with it. A missing one is ignored."""
         ...

@@ -4,10 +4,10 @@ from cloudpar_protocol.client_messages import FleetStatus
 
 
 class Fleet(Protocol):
-    """The hosts of workers, which a master can wake and count. The calls never fail, and they are cheap."""
+    """The hosts of workers, which a master may be able to wake and count. The calls raise no errors and are cheap."""
 
     def wake(self) -> None:
-        """Make sure that at least one host runs or starts, since there is work."""
+        """Start a host if none runs or starts, since there is work. If that fails, do nothing."""
         ...
 
     def status(self) -> FleetStatus | None:
@@ -19,7 +19,7 @@ class StandingFleet:
     """Hosts of workers that an operator or a pool starts and stops: the master neither wakes nor counts them."""
 
     def wake(self) -> None:
-        """Do nothing: these hosts are not the master's to start."""
+        """Do nothing: the master cannot start these hosts."""
 
     def status(self) -> FleetStatus | None:
         """Return None: no service counts these hosts."""

@@ -9,5 +9,5 @@ class KeySafe(Protocol):
         ...
 
     def open(self, account_id: str, encrypted: bytes) -> bytes | None:
-        """Decrypt a key; None if it belongs to another account, or if another safe encrypted it."""
+        """Decrypt a key; None if it was encrypted for another account or by another safe."""
         ...

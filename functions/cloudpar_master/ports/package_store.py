@@ -18,7 +18,7 @@ class InboxItem(NamedTuple):
 
     @classmethod
     def of(cls, key: str, body: bytes) -> "InboxItem":
-        """Read an event that an adapter has stored as MessagePack."""
+        """Make an item of an event that an adapter has stored as MessagePack."""
         try:
             return cls(key, _events.decode(body))
         except msgspec.DecodeError:
@@ -28,8 +28,8 @@ class InboxItem(NamedTuple):
 class Opened(NamedTuple):
     """A head and the oldest events of its inbox. `more` says that the inbox has further events.
 
-    If another fold consumes an event meanwhile, the event may be in neither of them: this head was read before that
-    fold saved its own, and the inbox after that fold deleted the event.
+    The head may be read before the inbox. If another process saves a head that has consumed an event, and deletes the
+    event, between these reads, then `head` has not consumed the event and `inbox` does not have it.
     """
 
     head: Head
@@ -58,7 +58,7 @@ class Running(NamedTuple):
 
     @property
     def figures(self) -> dict[str, int]:
-        """The figures that adapters store with each package, by name. Without `packages`, since adapters count rows."""
+        """The figures that adapters store with each package, by name. `packages` is not one: adapters count rows."""
         return {name: getattr(self, name) for name in RUNNING_FIGURES}
 
 
@@ -72,15 +72,18 @@ class PackageStore(Protocol):
     """
 
     def create(self, spec: Spec, head: Head) -> Spec:
-        """Write both, once: if the package exists already, nothing changes. Returns the spec that is stored."""
+        """Store the spec and the first head of a package. If the package exists already, nothing changes.
+
+        Returns the spec that is stored: the object `spec` itself if this call has stored it.
+        """
         ...
 
     def spec(self, package_id: str) -> Spec | None:
-        """Return the part that never changes; it may come from a cache."""
+        """Return the part of a package that never changes; None if there is no such package. It may be from a cache."""
         ...
 
     def load(self, package_id: str) -> Head | None:
-        """Return the head as last saved."""
+        """Return the head as last saved; None if there is no such package."""
         ...
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
@@ -88,15 +91,18 @@ class PackageStore(Protocol):
         ...
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
-        """Return the heads of those packages that exist, in this order, read together."""
+        """Return the heads of those packages that exist, in the given order."""
         ...
 
     def open(self, package_id: str, limit: int) -> Opened | None:
-        """Return the head, and the oldest events of its inbox: at most `limit` and about 1 MB."""
+        """Return the head, and the oldest events of its inbox: at most `limit` and about 1 MB.
+
+        Returns None if there is no such package.
+        """
         ...
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
-        """Replace the head if the stored one has the version head.version - 1. Returns False if it has another version.
+        """Replace the head if the stored one has the version head.version - 1. Returns whether it was replaced.
 
         The same write stores `due_at`, which is when the timer should fold the package, and a page of the results that
         this version commits, if there are any.
@@ -106,7 +112,10 @@ class PackageStore(Protocol):
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
         """Put events into the inbox durably, each under its key. If a key has an event already, that event stays.
 
-        Events of a package that does not exist change nothing.
+        Events for a package that does not exist have no effect.
+
+        Raises:
+            TooLarge: An event is larger than this store's records can be.
         """
         ...
 
@@ -122,7 +131,7 @@ class PackageStore(Protocol):
         ...
 
     def due(self, now: float, limit: int) -> list[str]:
-        """Return packages whose due time has come. Reads only the registry of due times, and no package."""
+        """Return packages whose due time has come, the most overdue first. Reads only the registry of due times."""
         ...
 
     def uncut(self, limit: int) -> list[str]:
@@ -142,7 +151,7 @@ class PackageStore(Protocol):
         ...
 
     def delete_pages(self, package_id: str) -> None:
-        """Free the results and the inlined task data; the head stays."""
+        """Remove the results and the inline task data; the head stays."""
         ...
 
     def forget(self, package_id: str) -> None:

@@ -2,7 +2,8 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Protocol
 
 LARGEST_RECEIVES: Final = 4
-"""A message that was delivered this many times and surfaces again is dead (SQS: maxReceiveCount)."""
+"""A message that was delivered this many times becomes a dead letter when its visibility timeout ends again (SQS:
+maxReceiveCount)."""
 
 
 class Sending(NamedTuple):
@@ -11,11 +12,11 @@ class Sending(NamedTuple):
     Attributes:
         group: Its group and its deduplication id: within 5 minutes the queue drops further messages of the same group.
         account, package: Whose chunk it is. Accounts take turns, and so do the packages of an account.
-        first: It is the first chunk of its package.
+        first: The chunk starts with the first task of its package.
         cost_us: How long the chunk is likely to keep an executor busy.
         python: The version of Python that it needs; "" if any version will do.
-        express: It starts with one of the first tasks of its package. A queue that cannot choose keeps such messages
-            apart, so that they do not wait behind others.
+        express: The chunk starts with one of the first tasks of its package, and no worker was lost with it. A queue
+            that cannot choose keeps such messages apart, so that they do not wait behind others.
     """
 
     group: str
@@ -34,7 +35,11 @@ this package."""
 
 
 class Fit(NamedTuple):
-    """Which messages a worker can take: those for one of `pythons` (empty: any), and no package in `set_aside`."""
+    """Which messages a worker can take.
+
+    It takes those that need no version of Python or one of `pythons` (empty: any), if their package is not in
+    `set_aside`.
+    """
 
     pythons: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
@@ -49,13 +54,14 @@ class Fit(NamedTuple):
 
 
 ANY: Final = Fit()
-"""Every message."""
+"""Fits every message."""
 
 
 class Message(NamedTuple):
     """A received message. The queue does not deliver it again before its visibility timeout ends.
 
-    `wait_us` is how long it lay in the queue before this delivery, `receives` counts the deliveries.
+    `wait_us` is how long the message waited for this delivery, or 0 if the queue cannot tell. `receives` counts the
+    deliveries of the message, including this one.
     """
 
     body: str
@@ -65,18 +71,18 @@ class Message(NamedTuple):
 
 
 class StaleAttempt(Exception):
-    """The queue cannot repeat an attempt, since its messages have changed. A call with another id is a new attempt."""
+    """The queue cannot repeat an attempt, because its messages may have changed. A new attempt needs another id."""
 
 
 class TaskQueue(Protocol):
-    """A queue that delivers each message at least once. Messages are hints, and their groups are independent.
+    """A queue that delivers each message at least once. A message is only a hint: the head says which tasks are wanted.
 
-    As far as a queue can choose, it delivers the messages of one package in the order of their sending, accounts and
-    packages take turns (core.turns), and the first chunks of packages come before all others.
+    A queue that can choose delivers the messages of one package in the order of their sending. Accounts and packages
+    take turns, and first chunks usually come before all others (core.turns).
     """
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """Enqueue durably. Returns one answer for each message; False means that it has to be sent again."""
+        """Store messages durably in the queue. Returns, for each one, False if the caller has to send it again."""
         ...
 
     def receive(
@@ -93,10 +99,10 @@ class TaskQueue(Protocol):
         """Take up to `limit` messages, none of a package in `besides` unless the queue cannot choose.
 
         A queue that can look into messages brings only those that fit; one that cannot brings any, and the caller puts
-        back what does not fit. A call with the same attempt id within 5 minutes brings the same messages, and
-        hides them for `visibility_s` again. `again` says that the id was used before: a queue that consists of several
-        queues may then bring up to `limit` messages of each. Without `express`, a queue that keeps `express` messages
-        apart brings none of them.
+        back what does not fit. A call with the same attempt id within 5 minutes brings the same messages, if they are
+        still hidden, and hides them for `visibility_s` again. `again` says that the id was used before: a queue that
+        consists of several queues may then bring up to `limit` messages of each. Without `express`, a queue that keeps
+        `express` messages apart brings none of them.
 
         Raises:
             StaleAttempt: The id was used before, and the queue cannot say what it brought.
@@ -124,7 +130,10 @@ class TaskQueue(Protocol):
         ...
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
-        """Whether a message that fits, of a package that is not in `besides`, could be received now."""
+        """Whether a message that fits, of a package that is not in `besides`, could be received now.
+
+        A queue that cannot look into messages only estimates this.
+        """
         ...
 
     def express_waits(self) -> bool:
@@ -135,5 +144,5 @@ class TaskQueue(Protocol):
         ...
 
     def dead(self, limit: int) -> list[Message]:
-        """Return messages that were delivered too often. They stay until they are deleted."""
+        """Return up to `limit` messages that were delivered too often. They stay until they are deleted."""
         ...

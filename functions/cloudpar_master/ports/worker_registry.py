@@ -21,11 +21,11 @@ class WorkerRegistry(Protocol):
     """The workers that sent requests lately. If a registry forgets them, packages wait longer, but none fails."""
 
     def note(self, worker: WorkerRecord) -> None:
-        """Keep what a worker reports. While that does not change, its `seen_at` may be some seconds old."""
+        """Keep what a worker reports. While a worker reports nothing new, its stored `seen_at` may lag some seconds."""
         ...
 
     def beat(self, worker_id: str, now: float) -> None:
-        """Note that a worker is alive; a beat reports nothing else. Here, too, `seen_at` may be some seconds old."""
+        """Note that a worker is alive; a beat reports nothing else. The stored `seen_at` may lag here, too."""
         ...
 
     def leave(self, worker_id: str) -> None:

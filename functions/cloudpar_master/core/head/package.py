@@ -139,7 +139,7 @@ class Head(Identity, kw_only=True):
 
     @property
     def client_state(self) -> PackageState:
-        """The state as await_tasks reports it: that of `life`, but "error" for a completed package with failed tasks."""
+        """The state as await_tasks reports it: that of `life`, or "error" for a completed package with failed tasks."""
         return "error" if self.life.state == "completed" and self.tasks.errors else self.life.state
 
     def progress(self) -> Progress:
