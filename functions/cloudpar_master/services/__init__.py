@@ -1,1 +1,1 @@
-"""The routes of the protocol. The same code runs on every adapter: ports in, protocol messages out."""
+"""The calls of the protocol, built on the ports. Therefore the same code runs on every adapter."""

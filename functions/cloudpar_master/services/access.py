@@ -16,7 +16,7 @@ class Caller(NamedTuple):
 
 
 def identify(backend: Backend, token: str | None) -> Caller:
-    """Find the caller of a token.
+    """Find the caller that has a token.
 
     Raises:
         InvalidToken: The token is missing, unknown or revoked.

@@ -11,13 +11,16 @@ LOST = (
     "packages that have not ended fail, and results that were not read raise SealBroken"
 )
 KNOWN = 1_000
-"""How many keys are remembered. A key never changes while its account is in use."""
+"""How many keys are remembered. A key changes only if the secret that encrypts it was lost."""
 
 log = logging.getLogger("cloudpar_master")
 
 
 class AccountKeys:
-    """The keys that seal the payloads of accounts. A key is made when it is first needed, and stored encrypted."""
+    """The keys that seal the payloads of accounts. A key is made when it is first needed, and stored encrypted.
+
+    If the secret that encrypts the keys has changed, the stored keys are lost, and the accounts get new ones.
+    """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -27,7 +30,8 @@ class AccountKeys:
         """Return an account's key; None if this deployment has no safe for keys, so that its packages are not sealed.
 
         Raises:
-            Unavailable: Another process is making the key at this moment.
+            Unavailable: The account does not exist, or another process has just stored a key that this one cannot
+                decrypt.
         """
         safe = self._backend.safe
         if safe is None:
@@ -47,6 +51,10 @@ class AccountKeys:
         return known
 
     def seals(self, account_id: str, package_id: str) -> Seals | None:
-        """Return the seals of a package."""
+        """Return what makes the seals of a package; None if this deployment has no safe for keys.
+
+        Raises:
+            Unavailable: As for `key`.
+        """
         key = self.key(account_id)
         return None if key is None else Seals(key, package_id)

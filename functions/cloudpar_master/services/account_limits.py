@@ -4,13 +4,13 @@ from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import RateLimited, TooLarge
 
 FULL_S = 0.5
-"""The first Retry-After, in seconds, of a client over its limit; the client then waits longer each time."""
+"""The delay, in seconds, that the refusal of a start names. The client then waits longer each time."""
 
 OPERATOR = "ask the operator for a higher limit"
 
 
 def check_fits(account: AccountRecord, tasks: int, data_bytes: int, policy: Policy) -> None:
-    """Check that a package may run at all, even if no other one runs.
+    """Check that a package may run at all, as if no other one ran.
 
     Raises:
         TooLarge: The package alone exceeds a limit, so waiting would not help.
@@ -28,7 +28,7 @@ def check_room(account: AccountRecord, request: StartTasks, data_bytes: int, run
     """Check that a package may run beside those that run already.
 
     Raises:
-        RateLimited: It may not until others have ended.
+        RateLimited: The account would exceed a limit, so the package may start only after others have ended.
     """
     for held, asked, most, what in (
         (running.packages, 1, policy.running_packages, "packages"),

@@ -1,4 +1,4 @@
-"""Creates, lists and revokes accounts, and grants compute time: the operator's side."""
+"""Creates, lists and revokes accounts, and grants compute time, for operators."""
 
 import hashlib
 from typing import Literal
@@ -23,7 +23,7 @@ from .folding import Folding
 
 
 class AccountService:
-    """The routes of the admin token, and `hello`, by which any caller learns its role."""
+    """The routes by which operators manage accounts, and `hello`, by which any caller learns its role."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -31,7 +31,7 @@ class AccountService:
         self._keys = AccountKeys(backend)
 
     def hello(self, role: Literal["user", "worker", "admin"], account: AccountRecord | None) -> HelloReply:
-        """Tell a caller its role, account and quota."""
+        """Tell a caller its role and, if it is a user, its account with quota and key."""
         timeout_s = self._backend.policy.task_timeout_s
         if account is None:
             return HelloReply(release=__version__, role=role, task_timeout_s=timeout_s)
@@ -47,7 +47,12 @@ class AccountService:
         )
 
     def create_account(self, request: CreateAccount) -> AccountReply:
-        """Make an account for a token that the caller made; only the token's hash is known here."""
+        """Make an account for a token that the caller made; only the token's hash is known here.
+
+        Raises:
+            IdempotencyConflict: The idempotency key was used for another account, another account has the token, or an
+                active account has the name.
+        """
         account_id = hashlib.sha256(f"account#{request.idempotency_key}".encode()).hexdigest()[:16]
         stored = self._backend.accounts.create(
             AccountRecord(
@@ -70,7 +75,12 @@ class AccountService:
         return ListAccountsReply(accounts=[_public(account) for account in self._backend.accounts.list()])
 
     def grant_quota(self, request: GrantQuota) -> AccountReply:
-        """Add compute time to an account, once for each idempotency key."""
+        """Add compute time to an account, once for each idempotency key.
+
+        Raises:
+            Gone: The account was revoked.
+            NotFound: The account does not exist.
+        """
         before = self._backend.accounts.get(request.account_id)
         if before is not None and before.state == "revoked":
             raise Gone(
@@ -83,7 +93,12 @@ class AccountService:
         return AccountReply(account=_public(account))
 
     def revoke_account(self, request: RevokeAccount) -> AccountReply:
-        """Refuse the account's token from now on and cancel what it has running."""
+        """Revoke the account, so that its token is refused, and cancel its running packages.
+
+        Raises:
+            NotFound: The account does not exist.
+            Unavailable: A package could not be cancelled now. The account is revoked; repeat the request.
+        """
         account = self._backend.accounts.revoke(request.account_id)
         if account is None:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")

@@ -1,4 +1,4 @@
-"""The audit record: which administrator did what to which account. Each server writes it to its own log."""
+"""The audit record: which operator did what to which account. Each server writes it to its own log."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from .backend import Backend
 from .dispatcher import Call
 
 ADMIN = "the admin token"
-"""The name of the administrator where all of them share one token."""
+"""How the record names the operator if all operators share one token."""
 
 
 def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | None = None) -> dict[str, Any] | None:
-    """Return the fields of the line about an administrator's action; None if there is nothing to record.
+    """Return the fields of the line about an operator's action; None if there is nothing to record.
 
     Args:
         backend: The backend of the master that carries the call out.
         call: The call.
-        who: The administrator, as the server knows it.
+        who: The operator, as the server knows them.
         outcome: "done", or the error's code.
         reply: The reply, if the call was carried out.
     """

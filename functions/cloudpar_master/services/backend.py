@@ -17,7 +17,10 @@ from cloudpar_master.ports.fleet import StandingFleet
 
 
 class Backend(NamedTuple):
-    """What a master runs on: its ports, its policy, and the hashes of its tokens. Without `safe`, nothing is sealed."""
+    """What a master runs on: its ports, its policy, and the hashes of the workers' and the operators' tokens.
+
+    An empty hash matches no token. Without `safe`, packages are not sealed.
+    """
 
     packages: PackageStore
     accounts: AccountStore

@@ -1,6 +1,6 @@
 """HTTP bodies, independent of the server: tokens, media types, limits, and errors as answers.
 
-The mappings of headers must find a name that is written in lower case.
+These functions look headers up by names in lower case, so a server must pass mappings that find them by such names.
 """
 
 from collections.abc import Mapping
@@ -27,14 +27,14 @@ def check_size(size: int) -> None:
     """Check the size of a body in bytes.
 
     Raises:
-        TooLarge: It is over the limit.
+        TooLarge: It is over BODY_BYTES.
     """
     if size > BODY_BYTES:
         raise TooLarge(f"a body of over {BODY_BYTES:,} bytes: upload payloads instead (prepare_uploads)")
 
 
 def bearer(headers: Mapping[str, str]) -> str:
-    """Return the token; empty if there is none.
+    """Return the token in the header `Authorization: Bearer TOKEN`; "" if there is none.
 
     >>> bearer({"authorization": "Bearer abc"}), bearer({})
     ('abc', '')
@@ -44,7 +44,7 @@ def bearer(headers: Mapping[str, str]) -> str:
 
 
 def sent_media(headers: Mapping[str, str]) -> str:
-    """Return the media type of the body.
+    """Return the media type of the body; MessagePack if no header names one.
 
     Raises:
         BadRequest: It is neither MessagePack nor JSON.
@@ -56,7 +56,10 @@ def sent_media(headers: Mapping[str, str]) -> str:
 
 
 def accepted_media(headers: Mapping[str, str]) -> str:
-    """Return the media type for the answer: the one that the request accepts, or else that of its body."""
+    """Return the media type for the answer: one that the request accepts, or else that of its body.
+
+    If the request accepts both media types, or names none, this is MessagePack.
+    """
     accepted = headers.get("accept", "")
     if codec.MSGPACK in accepted:
         return codec.MSGPACK
@@ -72,7 +75,7 @@ def answer(headers: Mapping[str, str], reply: Struct) -> Answer:
 
 
 def refusal(headers: Mapping[str, str], error: Exception) -> Answer:
-    """Render an error in the media type that the request accepts. An unforeseen error becomes InternalError."""
+    """Render an error in the media type that the request accepts. An unforeseen error becomes an InternalError."""
     if not isinstance(error, RequestError):
         error = InternalError("the master failed at this request; its log says how. Nothing acknowledged is lost")
     more = {} if error.retry_after_s is None else {"Retry-After": str(max(1, ceil(error.retry_after_s)))}

@@ -8,7 +8,7 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import Message, Sending
 
 FIELDS = 6
-"""How many numbers of a text are read. Later masters may add some, which are ignored."""
+"""How many numbers of a text are read. Further numbers, which a master of a later release may add, are ignored."""
 
 SMALLEST_COST_US = 1_000
 """How many microseconds of work a chunk counts for at least when packages take turns. If it counted for 0, a package
@@ -20,11 +20,11 @@ class ChunkText(NamedTuple):
 
     Attributes:
         package_id, start, end, generation: The chunk: tasks [start, end), cut at this version of its package's head.
-        losses: How many workers were lost with these tasks.
+        losses: How many workers were lost with these tasks before this message was sent.
         queue_losses: How many of these workers were lost between the time when the chunk was cut and the time when it
             was put back as a new message. Such a worker may still run the chunk.
-        waits_since_ms: If the chunk was put back because a worker could not run it: since when it waits, in
-            milliseconds of Unix time. None: it waits since its message was sent.
+        waits_since_ms: If the chunk was put back because a worker could not run it: the time from which it waits, in
+            milliseconds of Unix time. None: it waits from the time when its message was sent.
     """
 
     package_id: str
@@ -52,7 +52,7 @@ class ChunkText(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The message. It is also its group, and so its deduplication id: equal chunks have equal texts.
+        """The body of the message. For a chunk that is not put back, it is also the group and the deduplication id.
 
         >>> ChunkText("p1", 0, 5, 7).text, ChunkText("p1", 0, 5, 7, 2, 1, 1000).text
         ('p1#0#5#7', 'p1#0#5#7#2#1#1000')
@@ -70,11 +70,15 @@ class ChunkText(NamedTuple):
         return self.package_id, self.start, self.end, self.generation
 
     def is_untouched(self, message: Message) -> bool:
-        """Whether no worker has ever received this chunk, so that none can still run it."""
+        """Whether no worker has received this chunk before, so that none can still run it."""
         return message.receives == 1 and not self.queue_losses
 
     def waited_us(self, message: Message, now: float) -> int:
-        """Return how long the chunk has waited since it was cut, or since the worker that had it was lost."""
+        """Return how long the chunk has waited since it was sent.
+
+        If a worker was lost with it since then, return how long it has waited since that, or 0 if the queue cannot
+        tell.
+        """
         if self.waits_since_ms is None or message.receives > 1:
             return message.wait_us
         return max(0, round(now * 1e6) - 1000 * self.waits_since_ms)
@@ -101,6 +105,6 @@ def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
         first=chunk.start == 0,
         cost_us=max(cost_us, SMALLEST_COST_US),
         python=head.python,
-        # A chunk whose workers were lost does not go by the express queue: it would delay new packages each time.
+        # A chunk with which workers were lost does not go by the express queue: it would delay new packages each time.
         express=chunk.start < planning.EXPRESS_TASKS and not chunk.losses,
     )

@@ -52,7 +52,8 @@ from .upload_links import UploadLinks
 CANCEL_ALL = "cancel the whole package instead"
 
 LONELY_S = 4.0
-"""Once a package is older than this, in seconds, and has no workers, its await also reports the state of the fleet."""
+"""If a running package is older than this, in seconds, and no live worker has published for it lately, its await also
+reports which workers can run it, and the state of the fleet."""
 
 
 class ClientService:
@@ -65,7 +66,13 @@ class ClientService:
         self._placement = Placement(backend)
 
     def prepare_uploads(self, account: AccountRecord, request: PrepareUploads) -> PrepareUploadsReply:
-        """Make links for payloads that are too large to travel inline."""
+        """Make links for payloads that are too large to travel inline.
+
+        Raises:
+            BadRequest: Task code comes without its hash, or the checksums of parts do not fit the size.
+            TooLarge: A payload exceeds a limit of the protocol or of the account.
+            Forbidden: The request names another account's payload.
+        """
         links = UploadLinks(self._backend.blobs)
         return PrepareUploadsReply(uploads=[self._prepare(account, upload, links) for upload in request.uploads])
 
@@ -87,7 +94,17 @@ class ClientService:
         return PreparedUpload(key=key, link=link, parts=parts)
 
     def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
-        """Start a package. This makes one head and one window of chunks, however many tasks there are."""
+        """Start a package. This makes one head and one window of chunks, however many tasks there are.
+
+        A repeated request is not refused for lack of quota, or because much is running.
+
+        Raises:
+            BadRequest, Forbidden: As in `check_submission`.
+            TooLarge: The package exceeds a limit of the protocol or of the account.
+            QuotaExhausted: The account's whole quota is spent.
+            RateLimited: The account has too much running.
+            IdempotencyConflict: The idempotency key was used for another package.
+        """
         on = self._backend
         check_submission(account, request)
         data_bytes = size_of(request.data)
@@ -121,27 +138,27 @@ class ClientService:
         return StartTasksReply(package_id=package_id)
 
     def _used_up(self, account: AccountRecord) -> bool:
-        """Whether all of the quota is spent. Reads the account again, since a remembered one may miss a grant."""
+        """Whether all of the quota is spent. If so, the account is read again: a remembered one may miss a grant."""
         if account.granted_us > account.spent_us:
             return False
         now = self._backend.accounts.get(account.account_id) or account
         return now.granted_us <= now.spent_us
 
     def _first_window(self, running: Running, request: StartTasks) -> int:
-        """Return how many chunks a new package may have in the queue; 0 if it waits until other packages have ended.
+        """Return how many chunks a new package may have open; 0: it starts closed.
 
-        Small packages (planning.SMALL_PACKAGE) need not wait for large ones.
+        Small packages (planning.SMALL_PACKAGE) have a higher limit, so that they seldom wait for large ones.
         """
         policy = self._backend.policy
         most = policy.open_small_packages if request.n <= planning.SMALL_PACKAGE else policy.open_packages
         if running.packages < most or not self._backend.queue.waiting():
             return planning.first_window(request.n, policy)
-        # If it is nested, a task waits for it, and that task's executor never counts as idle: a closed package might
-        # therefore never open.
+        # A task waits for a nested package, and that task's executor does not count as idle. If a nested package
+        # started closed, it might therefore never open.
         return 1 if request.depth else 0
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
-        """Return what is new of these packages, in bulk, up to the size of one body."""
+        """Return the news of these packages, in bulk, up to the size of one body."""
         statuses: list[PackageStatus] = []
         missing: dict[str, str] = {}
         delays: list[float] = []
@@ -201,7 +218,15 @@ class ClientService:
         ), page.size_bytes
 
     def cancel_tasks(self, account: AccountRecord | None, request: CancelTasks) -> CancelTasksReply:
-        """Cancel a package or some tasks: none of these is handed out afterwards. An admin may cancel any package."""
+        """Cancel a package, or some of its tasks. After the reply, none of the cancelled tasks is handed out.
+
+        If `account` is None, the caller is an operator, who may cancel any package.
+
+        Raises:
+            NotFound: The account has no such package.
+            BadRequest: The request contradicts itself, or its tasks are too scattered.
+            Unavailable: The package is too busy now. The cancellation is stored, and a later fold carries it out.
+        """
         opened = self._visible(account, request.package_id)
         if opened is None:
             raise NotFound(f"no package {request.package_id} is visible to this token")
@@ -231,7 +256,10 @@ class ClientService:
         return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.quota.charged_us)
 
     def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
-        """Free the storage of packages. Unknown packages are ignored, since they have no storage."""
+        """Acknowledge packages, so that their storage is freed. A running one is cancelled first.
+
+        Unknown packages are ignored, since they have no storage.
+        """
         for package_id in request.package_ids:
             opened = self._visible(account, package_id)
             if opened is not None and opened.head.life.acknowledged_at is None:
@@ -239,7 +267,7 @@ class ClientService:
         return AcknowledgeReply()
 
     def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
-        """List an account's packages (None: all), newest first, with what each was charged."""
+        """List the packages of an account (None: of all accounts), newest first, with what each was charged."""
         listed = self._backend.packages.of_account(account.account_id if account else None, request.limit)
         heads = [self._placement.attended(head) for head in listed]
         summaries = [
@@ -263,12 +291,12 @@ class ClientService:
         return ListPackagesReply(packages=summaries, executors=sum(fleet.values()))
 
     def _visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
-        """Return a package as it is now. The package of another account counts as missing."""
+        """Return a package as it is now; None if it is missing or belongs to another account than this one."""
         opened = self._folding.look(package_id)
         theirs = opened is not None and account is not None and opened.head.account_id != account.account_id
         return None if theirs else opened
 
 
 def _set_aside(head: Head) -> list[Unfit]:
-    """Return the workers that cannot run a package. If all run it anyway, its errors say what they lack instead."""
+    """Return the workers that cannot run a package; none if workers run it anyway: its errors say what they lack."""
     return [] if head.life.run_anyway else head.life.set_aside

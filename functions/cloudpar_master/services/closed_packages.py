@@ -12,11 +12,11 @@ from .backend import Backend
 from .folding import Folding
 
 UNCUT = 100
-"""How many packages with uncut tasks are searched for the next closed one."""
+"""How many packages with uncut tasks, of all accounts, are searched for the next closed one."""
 
 
 class OpenCount:
-    """Counts an account's open packages once for all closed packages that a request names, which may be hundreds."""
+    """Counts an account's open packages once for all closed packages that a request names; there may be a hundred."""
 
     def __init__(self, packages: PackageStore) -> None:
         self._packages = packages
@@ -35,7 +35,7 @@ class OpenCount:
 
 
 class ClosedPackages:
-    """Opens closed packages in the order of their starts."""
+    """Opens closed packages: the oldest one after another package has ended, or one that a client awaits."""
 
     def __init__(self, backend: Backend, folding: Folding) -> None:
         self._backend = backend
@@ -44,7 +44,9 @@ class ClosedPackages:
     def open_next(self, ended: Head) -> None:
         """After a package has ended, open the oldest closed package of the same account, if there is one.
 
-        If this process dies before it does so, the closed package opens when the next one ends, or when executors idle.
+        If the policy's `looks_at_end` is False, or the ended package was closed itself, do nothing. A package that is
+        not opened here, for example because this process dies, opens when another one ends, when a client awaits it, or
+        when executors idle.
         """
         packages = self._backend.packages
         wanted = self._backend.policy.looks_at_end and not ended.pace.closed
@@ -60,7 +62,7 @@ class ClosedPackages:
                 return
 
     def open_if_few(self, head: Head, others: OpenCount) -> Head:
-        """Open a closed package if its account may have more open ones."""
+        """Open a closed package if its account may have more open ones. Returns its newest head."""
         policy = self._backend.policy
         if not head.pace.closed or head.life.ended:
             return head

@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
     @property
     def user(self) -> AccountRecord | None:
-        """The caller's account."""
+        """The caller's account; None if the caller is no user."""
         return self.caller.account
 
 
@@ -67,7 +67,7 @@ class Dispatcher:
         }
 
     def admit(self, name: str, token: str | None, body: bytes, media: str) -> Call:
-        """Check token and body of POST /v1/<name>.
+        """Check the token, the account's request rate and the body of POST /v1/<name>.
 
         Raises:
             RequestError: The request may not be carried out; the error says why.
@@ -80,7 +80,7 @@ class Dispatcher:
 
     @staticmethod
     def enter(name: str, caller: Caller, body: bytes, media: str) -> Call:
-        """Check the body of a request whose caller is known already.
+        """Check the role and the body of a request whose caller is known already.
 
         Raises:
             RequestError: The request may not be carried out; the error says why.

@@ -12,9 +12,9 @@ from .chunk_text import ChunkText, sending
 class EffectRunner:
     """Calls the ports for what a saved head leaves to do.
 
-    Several masters may carry out the effects of one head, or one master may do so twice. A repeated call changes
-    nothing: the account grants each slice once by its number, the queue drops a chunk that it has seen, and the account
-    charges each package once.
+    Several masters may carry out the effects of one head, or one master may do so twice. A repeated call does no harm:
+    slices are numbered, and the account grants each number once; the queue drops a chunk that it was sent in the last
+    5 minutes; and the account charges each package once.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -43,16 +43,16 @@ class EffectRunner:
                 raise AssertionError(effect)
 
     def forget(self, head: Head) -> None:
-        """Remove the tombstone, and results that were uploaded late."""
+        """Remove the tombstone and all that is still stored of its package, such as results that were uploaded late."""
         self._backend.blobs.abandon(f"results/{head.package_id}/")
         self._backend.packages.forget(head.package_id)
 
     def _all_spent(self, head: Head) -> bool:
-        """Whether this package and all others of its account have used up their slices, so that none comes back.
+        """Whether this package and all others of its account have used up their slices, so that they give none back.
 
         Without this check, they would wait for each other and never end. If the account has reserved more than the
-        heads of its packages say, one of them has received a slice that its head does not show yet: that package goes
-        on.
+        heads of its packages say, one of them has received a slice that its head does not show yet. That package goes
+        on, so the answer is then False.
         """
         if not head.quota.reserve_spent:
             return False

@@ -15,30 +15,32 @@ from .effect_runner import EffectRunner
 from .result_pages import result_bytes
 
 EVENTS = 90
-"""How many inbox events one fold consumes at most, so that saving and deleting them fit into few calls."""
+"""How many inbox events one fold consumes at most, so that saving and deleting take few requests."""
 
 PART_BYTES = 512 * 1024
-"""Bytes of results that one fold takes. They become one result page, which travels in one answer."""
+"""How many bytes of the results that a request brings go into one fold. They become one result page, which travels in
+one answer."""
 
 LIGHT_BYTES = 16 * 1024
-"""If results have more bytes than this and lose the race, the fold is tried again before they are appended to the
-inbox: storing them twice costs more than a fold."""
+"""If a fold with more bytes of results than this loses the race to save, it is tried again before the results are
+appended to the inbox: storing them twice costs more than a fold."""
 
 TRIES = 20
-"""Attempts to win the save race before giving up. The events are in the inbox by then, for another process to fold."""
+"""How many folds with the inbox are tried before giving up, if other processes win the races to save. The events are in
+the inbox by then, for another process to fold."""
 
 HEAVY_TRIES = 3
-"""Attempts to win the save race with more than LIGHT_BYTES of results, before these are appended to the inbox."""
+"""How many folds with more than LIGHT_BYTES of results are tried before the results are appended to the inbox."""
 
 STALE_S = 2.0
 """Readers fold heads older than this, in seconds, so that progress does not depend on one process."""
 
 Item = tuple[str, Event]
-"""An event and its key. An event that is sent twice has the same key, and is stored once."""
+"""An event and its key. An event that is sent twice has the same key, so the inbox stores it once."""
 
 
 class Taken(NamedTuple):
-    """The newest head (None: the package is gone), and whether all given events have been taken in."""
+    """The newest head (None: the package is gone), and whether folds have consumed all given events."""
 
     head: Head | None
     all: bool
@@ -56,9 +58,10 @@ class Folding:
         self._carry_out(head)
 
     def look(self, package_id: str) -> Opened | None:
-        """Return a package for a reader.
+        """Return a package for a reader; None if there is no such package.
 
-        An old head is folded first: its master may have died before it carried the effects out.
+        If the head is old, waiting events and what is due are folded first: the master that wrote the head may have
+        died before it carried the effects out.
         """
         opened = self._backend.packages.open(package_id, EVENTS)
         # `abs`: a head with a later time than now is from a master whose clock is ahead, so it may be old, too.
@@ -76,7 +79,8 @@ class Folding:
             due: Fold in any case: the registry says that the package is due, and only a save corrects the registry.
 
         Returns:
-            The newest head. If a newer master wrote it, the events wait in the inbox for such a master.
+            The newest head; None if the package is gone. If a master of a newer release wrote the head, the events wait
+            in the inbox for such a master.
 
         Raises:
             Unavailable: Other processes won each race. The events are durable; the caller should try again.
@@ -89,10 +93,11 @@ class Folding:
         return head
 
     def confirm(self, package_id: str, key: str, event: Event, opened: Opened | None = None) -> Head | None:
-        """Take an event in and return the head of a fold that has taken it.
+        """Fold an event, and return a head that has consumed it; None if the package is gone.
 
         Raises:
-            Unavailable: Other processes won each race. The event is durable and will be taken.
+            Unavailable: Other processes won each race, or a master of a newer release wrote the head. The event is
+                durable, and a later fold consumes it.
         """
         head, taken = self._take(package_id, [(key, event)], opened=opened)
         if not taken:
@@ -102,12 +107,12 @@ class Folding:
     def _take(
         self, package_id: str, items: Sequence[Item] = (), *, opened: Opened | None = None, due: bool = False
     ) -> Taken:
-        """Fold until these events, and all that wait in the inbox, are taken."""
+        """Fold these events and those that wait in the inbox."""
         taken = self._try_direct(package_id, items, opened, due=due)
         return self._append_and_follow(package_id, items) if taken is None else taken
 
     def _try_direct(self, package_id: str, items: Sequence[Item], opened: Opened | None, *, due: bool) -> Taken | None:
-        """Fold events straight into a head, without storing them first. None: another process won the race."""
+        """Fold events straight into a head, without storing them first. None: other processes won each race."""
         packages = self._backend.packages
         events = [event for _, event in items]
         heavy = sum(map(_weight, events)) > LIGHT_BYTES
@@ -130,7 +135,7 @@ class Folding:
         return None
 
     def _append_and_follow(self, package_id: str, items: Sequence[Item]) -> Taken:
-        """Store events that lost the race, and fold until they are taken.
+        """Store events whose fold lost the race, and fold until a fold has consumed them.
 
         The winner of a race reads the inbox only before its save. So the loser must read it after it has appended its
         events: otherwise they would wait there until another event comes, which may never happen.
@@ -140,7 +145,7 @@ class Folding:
         return self._follow(package_id, {key for key, _ in items})
 
     def _follow(self, package_id: str, waiting: set[str]) -> Taken:
-        """Fold until the inbox is empty, or at least until it has none of these keys."""
+        """Fold until the inbox is empty, or at least until it has none of these keys. Gives up after TRIES attempts."""
         packages = self._backend.packages
         for _ in range(TRIES):
             opened = packages.open(package_id, EVENTS)
@@ -170,8 +175,8 @@ class Folding:
     def _carry_out(self, head: Head) -> Head | None:
         """Carry out the effects of a head that this process saved, and fold the answers. Returns the newest head.
 
-        If saving the answers loses the race, they are dropped: the winner requests the same effects and gets the same
-        answers.
+        If saving the answers loses the race, they are dropped: the winner carries the same effects out again, and gets
+        answers of its own. Returns None if the package was removed.
         """
         while True:
             effects = pending(head, self._backend.policy)
@@ -187,11 +192,11 @@ class Folding:
             head = saved
 
     def _fold_and_save(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Head | None:
-        """Fold once: events of the inbox, and others that are not stored. None if another process saved first."""
+        """Fold events of the inbox and others that are not stored, once. None if another process saved first."""
         folded, results = self._fold_safely(head, inbox, others)
         if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
             return None
-        # Only now: if a process dies before this line, the events are folded again, which changes nothing. If they were
+        # Only now: if a process dies before this line, the events are folded again, which does no harm. If they were
         # deleted before the save, a crash in between would lose them.
         if inbox:
             self._backend.packages.delete_events(head.package_id, [item.key for item in inbox])
@@ -208,9 +213,9 @@ class Folding:
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Divide events into parts to fold together: at most PART_BYTES of results, or one event each.
+    """Divide events into parts that are folded one after the other.
 
-    Without events there is one empty part.
+    A part has at most PART_BYTES of results, or a single event. If there are no events, there is one empty part.
     """
     part: list[Item] = []
     room = PART_BYTES

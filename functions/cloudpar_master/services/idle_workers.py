@@ -13,7 +13,7 @@ class _Idle(NamedTuple):
 
 
 class IdleWorkers:
-    """Remembers which workers found the queue empty lately, as far as this process saw: an estimate, for pacing."""
+    """Remembers which workers got no chunks lately, as far as this process saw. Other processes may have seen more."""
 
     MEMORY_S = 30.0
 
@@ -21,7 +21,7 @@ class IdleWorkers:
         self._since: dict[str, _Idle] = {}
 
     def note(self, worker_id: str, now: float, fit: Fit, *, idle: bool) -> None:
-        """Note that a worker sent a retrieval, and whether it idles."""
+        """Note that a worker sent a retrieval, and whether it is idle, because it got no chunk."""
         self._since = {name: each for name, each in self._since.items() if now - each.at < self.MEMORY_S}
         self._since.pop(worker_id, None)
         if idle:
@@ -32,10 +32,10 @@ class IdleWorkers:
         self._since.pop(worker_id, None)
 
     def count(self, now: float) -> int:
-        """Count the workers that idle."""
+        """Count the idle workers."""
         return sum(1 for each in self._since.values() if now - each.at < self.MEMORY_S)
 
     def others(self, worker_id: str, now: float, heads: Iterable[Head]) -> bool:
-        """Whether another worker idles that can run one of these packages."""
+        """Whether another worker that can run one of these packages is idle."""
         idle = [each.fit for name, each in self._since.items() if name != worker_id and now - each.at < self.MEMORY_S]
         return any(runs(fit, head) for head in heads for fit in idle)

@@ -16,14 +16,18 @@ from .chunk_text import ChunkText
 
 
 class Leases:
-    """Makes leases and views of one backend."""
+    """Makes leases of one backend's chunks, and views: what the master still wants of each lease."""
 
     def __init__(self, backend: Backend, keys: AccountKeys) -> None:
         self._backend = backend
         self._keys = keys
 
     def make(self, executors: int, head: Head, start: StartTasks, message: Message, budget_us: int) -> Lease:
-        """Make a lease of the chunk of a message, for a worker with this many executors."""
+        """Make a lease of the chunk that a message brings, for a worker with this many executors.
+
+        Raises:
+            Unavailable: The package is sealed, and its account has no key now (see AccountKeys).
+        """
         policy, code, data = self._backend.policy, start.code, start.data
         chunk = ChunkText.parse(message.body)
         left = wanted(head, chunk.start, chunk.end, chunk.generation)
@@ -61,7 +65,7 @@ class Leases:
         )
 
     def budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
-        """Return how many microseconds each running package may use, by its id. Reads each account once."""
+        """Return, by package id, how many microseconds each running package may still use. Reads each account once."""
         running = [head for head in heads if head is not None and not head.life.ended]
         account_ids = dict.fromkeys(head.account_id for head in running)  # always in the same order
         free_us = {account_id: self._backend.accounts.free_us(account_id) for account_id in account_ids}
@@ -84,10 +88,10 @@ class Leases:
 
 
 def wanted(head: Head | None, start: int, end: int, generation: int) -> list[Range]:
-    """Return the tasks of a chunk that have no result and were not queued again.
+    """Return the tasks of a chunk that have no result, and were neither cancelled nor queued again.
 
-    The generation tells a chunk from a later one with the same tasks. Without it, a message that is delivered late
-    would lease tasks that another worker has.
+    The generation tells a chunk from a later one with the same tasks. If it did not count, a message that is delivered
+    late would lease tasks that another worker has.
     """
     if head is None or head.life.ended:
         return []

@@ -32,7 +32,7 @@ class Placement:
         self._folding = Folding(backend)
 
     def heard(self, request: RetrieveTasks) -> Fit:
-        """Note what a worker can run, as its retrieval says."""
+        """Note what a worker can run, as its retrieval says, and return it."""
         fit = Fit(tuple(request.pythons), tuple(request.set_aside))
         now = self._backend.clock.now()
         self._backend.registry.note(WorkerRecord(request.worker_id, now, request.host, request.executors, fit))
@@ -43,13 +43,14 @@ class Placement:
         self._backend.registry.beat(worker_id, self._backend.clock.now())
 
     def left(self, worker_id: str) -> None:
-        """Note that a worker has ended in good order: packages that only it could run need not wait for it."""
+        """Note that a worker has announced its end, so that no package waits for this worker."""
         self._backend.registry.leave(worker_id)
 
     def attended(self, head: Head) -> Head:
         """Return a package as its client should see it: without the workers that have left since they published.
 
-        The registry is read only if no worker has published for the time of a lease, since on AWS that costs a call.
+        On AWS, reading the registry costs a request. So it is read only if the package runs, and if none of its workers
+        has published for the time of a lease.
         """
         now = self._backend.clock.now()
         quiet = all(now - member.seen_at > self._backend.policy.lease_s for member in head.pace.fleet.values())
@@ -60,21 +61,27 @@ class Placement:
         return replace(head, pace=replace(head.pace, fleet=fleet))
 
     def resumed(self, passed_over: Sequence[str]) -> set[str]:
-        """Of packages that a worker was not handed, return those that no worker can run: it runs these anyway."""
+        """Decide about packages whose chunks do not fit a worker. Return those that workers run anyway.
+
+        These are the packages for which each live worker with their Python lacks something.
+        """
         heads = self._backend.packages.heads(passed_over)
         return {head.package_id for head in self._decided(heads) if head.life.run_anyway and not head.life.ended}
 
     def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
-        """Decide again about packages that run although all workers lacked something, since this worker may have it."""
+        """Decide again about packages that run although all workers lacked something, if this worker lacks nothing.
+
+        Returns the newest heads of these packages, by package id.
+        """
         found = [head for head in heads if head.life.run_anyway and fit.takes(head.package_id, head.python)]
         return {head.package_id: head for head in self._decided(found)}
 
     def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> bool:
-        """Queue chunks that a worker cannot run again, behind all others. Returns whether any of them is `express`.
+        """Put chunks that a worker cannot run behind all others in the queue. Returns whether any of them is `express`.
 
-        Each becomes a new message, whose count of deliveries starts again: otherwise a chunk that several workers
-        cannot run would look like one that kills its workers. The text of the new message says how often the chunk was
-        lost, and since when it waits.
+        Each chunk gets a new message, whose count of deliveries starts again: otherwise a chunk that several workers
+        cannot run would look like one that kills its workers. The text of the new message says how many workers were
+        lost with the chunk, and from when it waits.
         """
         sendings: list[Sending] = []
         for message, head in unfit:
@@ -95,8 +102,8 @@ class Placement:
     def _decided(self, heads: Sequence[Head]) -> list[Head]:
         """Decide about packages together, and return their heads after that.
 
-        Before a package is declared stranded, the registry is read again: the last read may be some seconds old. A
-        worker may have come since then, or may fit since then.
+        Before a package is declared stranded, the registry is read again, because the last read may be some seconds
+        old: a worker that fits may have come since then.
         """
         workers = self._live() if heads else []
         events = [self._event(head, workers) for head in heads]
@@ -128,7 +135,7 @@ class Placement:
         return self._backend.registry.workers(since, newest=newest)
 
     def view(self, head: Head) -> client_messages.Placement:
-        """Describe to the client of a package which workers there are."""
+        """Describe to the client of a package which live workers there are, and which of them can run it."""
         workers = self._live()
         others = [worker for worker in workers if not runs(worker.fit, head)]
         lacking = [Unfit(worker.host, f"only {_versions(worker.fit.pythons)}") for worker in others

@@ -17,15 +17,14 @@ from .leases import Leases, wanted
 from .placement import Placement, runs
 
 STALE_ROUNDS = 20
-"""How many times one request receives from the queue while the queue brings only chunks that no package wants any more.
-After that the worker sends its next request at once."""
+"""How many times one request receives from the queue, at most, while the queue brings no chunk that can be leased."""
 
 
 class Received(NamedTuple):
     """What a retrieval brings.
 
     Attributes:
-        came: Whether the queue had something that this retrieval had not put back itself.
+        came: Whether the queue brought something that this retrieval had not put back before.
         unfit: Packages of chunks that the queue brought and that this worker cannot run.
         unfit_express: Whether one of these chunks is `express`. The queue brings it again before chunks that are not.
     """
@@ -37,7 +36,10 @@ class Received(NamedTuple):
 
 
 class Receiver:
-    """Receives chunks for one process. Each is leased, reported to its package, or put back."""
+    """Receives chunks for one process.
+
+    It leases each chunk, reports it to its package, puts it back or, if no package wants it any more, deletes it.
+    """
 
     def __init__(self, backend: Backend, folding: Folding, placement: Placement, leases: Leases) -> None:
         self._backend = backend
@@ -49,13 +51,13 @@ class Receiver:
     def receive(self, request: RetrieveTasks, fit: Fit, unfit_rounds: int = STALE_ROUNDS) -> Received:
         """Receive until there is a lease, or until the queue brings only chunks that this retrieval has put back.
 
-        Express chunks come before all others, so those that do not fit would come each time. Once the retrieval has
-        seen all of them, it receives the other chunks.
+        Express chunks come before all others, so those that do not fit the worker would come each time. Once the
+        retrieval has seen all of them, it receives without express chunks.
 
         Args:
             request: The worker's request.
             fit: What the worker can run.
-            unfit_rounds: How many times to receive while what comes does not fit the worker.
+            unfit_rounds: How many times to receive, at most, if some of the chunks that come do not fit the worker.
         """
         unfit: set[str] = set()
         put_back: set[tuple[str, int, int, int]] = set()
@@ -129,7 +131,10 @@ class Receiver:
             return None
 
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
-        """Report to an ended package that no worker ever received a chunk: it need not wait for its time."""
+        """Report to an ended package that no worker has received a chunk before, if this is so.
+
+        The package then does not wait for the time of the chunk's tasks.
+        """
         if head.life.ended and not head.life.settled and chunk.is_untouched(message):
             event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])
             self._folding.advance(head.package_id, [(_key("d", chunk), event)])
@@ -138,7 +143,7 @@ class Receiver:
 def _withdrawal(
     head: Head, chunk: ChunkText, message: Message, left: list[Range], budget_us: int
 ) -> tuple[str, Event] | None:
-    """Return the event, and its key, if a wanted chunk must not be handed out; None if it is handed out."""
+    """Return an event and its key if a wanted chunk must not be handed out; None if it may be handed out."""
     losses = chunk.losses + message.receives - 1
     if head.tasks.draining and chunk.is_untouched(message):
         return _key("d", chunk), Cleared(generation=chunk.generation, ranges=left)
@@ -146,8 +151,8 @@ def _withdrawal(
         lost = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=losses)
         return _key("l", chunk), lost
     if budget_us <= 0:
-        # The package queues the chunk again once it has compute time. If the message stayed, it would surface several
-        # times, and the chunk would look like one that kills its workers.
+        # The package sends the chunk again once it has compute time. If the message stayed, it would be delivered
+        # several times, and the chunk would look like one that kills its workers.
         return _key("b", chunk), GaveBack(generation=chunk.generation, ranges=left, losses=losses)
     return None
 

@@ -5,7 +5,7 @@ from cloudpar_master.ports import AccountRecord, Clock
 from cloudpar_protocol.errors import RateLimited
 
 KNOWN = 1_000
-"""How many accounts are remembered: those that sent requests last. The others probably have full buckets."""
+"""How many accounts are remembered: those that sent requests last. The buckets of the others are probably full."""
 
 
 class RequestRate:

@@ -6,7 +6,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 
 class Results(NamedTuple):
-    """The next results of a package, and the cursor behind them."""
+    """The next results of a package, the cursor behind them, and whether there are more results after it."""
 
     results: list[TaskResult]
     cursor: int
@@ -15,7 +15,7 @@ class Results(NamedTuple):
 
 
 def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> Results:
-    """Read about `room` bytes of the result pages after a cursor. Without room, only find out if there are more."""
+    """Read the result pages after a cursor, about `room` bytes. If `room` is 0, only say whether there are more."""
     if head.page <= cursor or not room:
         return Results([], cursor, more=head.page > cursor, size_bytes=0)
     pages = packages.pages(head.package_id, cursor, head.page, room)
@@ -27,6 +27,6 @@ def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> 
 
 
 def result_bytes(result: TaskResult) -> int:
-    """Return about how many bytes a result takes in an answer, with the link to it if it is a blob."""
+    """Return about how many bytes a result takes in an answer, including the link if it is a blob."""
     texts = (result.data, result.message, result.traceback, result.stdout, result.stderr, result.input)
     return (48 if result.blob is None else 1_500) + sum(len(text) for text in texts if text)

@@ -24,17 +24,18 @@ UNCUT = 25
 """How many heads of packages with uncut tasks are read together. Mostly the first one already fits the worker."""
 
 UNFIT_DELAYS_S = 5.0, 30.0
-"""The first and the longest delay of a worker if the queue brings it only chunks that it cannot run. The delay doubles
-each time. Such a queue cannot look into messages: each request takes the chunks out and puts them back, which costs
-calls."""
+"""The first and the longest delay, in seconds, of a worker if the queue brings it only chunks that it cannot run. The
+delay doubles each time. Such a queue cannot look into messages: the master takes the chunks out and puts them back,
+which costs requests to the queue."""
 
 UNFIT_ROUNDS = 4
-"""How many times a request receives from the queue while it brings only chunks that the worker cannot run, if the
-worker's last request ended like that, too. That request has put its chunks back behind all others."""
+"""How many times a request receives from the queue, at most, if this worker's last request brought only chunks that the
+worker cannot run, and this one does, too. The last request has put its chunks back behind all others, so this request
+finds other ones."""
 
 
 class Retrieval:
-    """Hands out chunks, opens windows for executors that idle, and says when a worker sends its next request."""
+    """Hands out chunks, widens windows for idle executors, and says when a worker should send its next request."""
 
     def __init__(
         self, backend: Backend, folding: Folding, placement: Placement, receiver: Receiver, idle: IdleWorkers
@@ -45,13 +46,14 @@ class Retrieval:
         self._receiver = receiver
         self._idle = idle
         self._unfit = Recent[str, int](REMEMBERED)
-        """For each worker, how many of its last requests in a row brought only chunks that it cannot run."""
+        """By worker id: how many of the worker's last requests in a row brought only chunks that it cannot run."""
         self._rounds, self._rounds_aside = RoundRobin(), RoundRobin()
 
     def answer(self, request: RetrieveTasks) -> RetrieveTasksReply:
-        """Hand out chunks. If the queue is empty, packages with uncut tasks widen their windows.
+        """Hand out chunks. If the queue is empty, widen the windows of packages with uncut tasks.
 
-        A worker that names packages in `besides` has work: no window opens for it, and it does not count as idle.
+        A worker that names packages in `besides` has work: no window is widened for it, and it does not count as idle.
+        A peek gets no chunks; the reply only says whether chunks of other packages wait.
         """
         now, fit = self._backend.clock.now(), self._resume(request.worker_id, self._placement.heard(request))
         if request.peek:
@@ -85,9 +87,10 @@ class Retrieval:
         return min(shortest_s * (1 << min(before, 10)), longest_s)
 
     def _resume(self, worker_id: str, fit: Fit) -> Fit:
-        """Return what a worker can run, and add the waiting packages that no worker can run, so that they fail there.
+        """Return what a worker can run. If no worker can run a package for which this one is set aside, include it.
 
-        Without this, a package that fails everywhere would wait until this worker has nothing else to do.
+        The worker runs such a package anyway, and the package's errors say what is missing. Without this, the package
+        would wait until the worker has nothing else to do.
         """
         passed_over = self._backend.queue.passed_over(fit) if fit.set_aside else []
         waiting = [package_id for package_id in passed_over if package_id in fit.set_aside]
@@ -98,7 +101,7 @@ class Retrieval:
         return self._backend.queue.has_others(frozenset(request.besides), fit)
 
     def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
-        """Let packages with uncut tasks cut chunks, because executors idle. Returns whether chunks were cut."""
+        """Let packages with uncut tasks cut chunks for idle executors. Returns whether chunks were cut."""
         cut = 0
         for package_id in self._uncut_for(fit):
             event = ExecutorsIdle(executors=request.executors)
@@ -106,8 +109,8 @@ class Retrieval:
                 head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
             except Unavailable:
                 continue  # other processes fold this package right now
-            # Each new chunk has the version of one of the last two folds: one cut it, and the next noted that it was
-            # sent.
+            # The generation of each new chunk is the version of one of the last two folds: one fold cut the chunk, and
+            # the next one noted that it was sent.
             if head is not None and not head.quota.reserve_spent:
                 cut += sum(head.version - each.generation <= 1 for each in head.tasks.open)
             if cut >= request.executors:

@@ -8,7 +8,7 @@ REMEMBERED = 1_000
 
 
 class RoundRobin:
-    """Chooses which packages a worker's request looks at if it cannot look at all of them: each has its turn."""
+    """Chooses the packages that a worker's request checks: if there are too many, the next request checks others."""
 
     def __init__(self) -> None:
         self._last = Recent[str, str](REMEMBERED)

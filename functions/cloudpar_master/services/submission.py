@@ -6,10 +6,10 @@ from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData
 
 
 def check_submission(account: AccountRecord, request: StartTasks) -> None:
-    """Check what the schema of StartTasks cannot say.
+    """Check a request for what the schema of StartTasks cannot say.
 
     Raises:
-        BadRequest: The parts contradict each other.
+        BadRequest: The fields contradict each other.
         TooLarge: The request exceeds a limit.
         Forbidden: The request names another account's payload.
     """
@@ -45,10 +45,10 @@ def _check_code(account: AccountRecord, request: StartTasks) -> None:
 
 
 def check_owner(account: AccountRecord, key: str, kind: str) -> None:
-    """Check that a payload belongs to an account.
+    """Check that a payload's key is one that `prepare_uploads` can have made for this account.
 
     Raises:
-        Forbidden: It belongs to another account.
+        Forbidden: It is not.
     """
     owned = f"{kind}/{account.account_id}/"
     if not (key.startswith(owned) and is_name(key.removeprefix(owned))):

@@ -6,21 +6,28 @@ from .chunk_text import ChunkText
 from .folding import Folding
 
 PACKAGES = 100
-"""How many due packages one call folds."""
+"""How many due packages one call folds at most."""
 
 MESSAGES = 10
-"""How many lost chunks one tick takes in."""
+"""How many lost chunks one tick takes in at most."""
 
 
 class Timer:
-    """Does what no request does: folds packages that are due, and takes in chunks that the queue gave up."""
+    """Does what must not wait for a request: folds due packages, and takes in chunks that the queue gave up."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._folding = Folding(backend)
 
     def tick(self) -> int:
-        """Fold what is due and take in lost chunks. Returns how many there were: PACKAGES or more if more may wait."""
+        """Fold the packages that are due, and take in lost chunks.
+
+        Returns:
+            How many packages and chunks there were. If this is less than PACKAGES, no other package is due.
+
+        Raises:
+            ExceptionGroup: Some packages could not be folded; all others were.
+        """
         dead = self._backend.queue.dead(MESSAGES)
         for message in dead:
             self.lost(message)
@@ -28,7 +35,7 @@ class Timer:
         return self.fold_due() + len(dead)
 
     def fold_due(self) -> int:
-        """Fold the packages whose time has come. Returns how many there were, PACKAGES at most.
+        """Fold the packages that are due. Returns how many there were, PACKAGES at most.
 
         Raises:
             ExceptionGroup: Some packages could not be folded; all others were.

@@ -18,7 +18,7 @@ class UploadLinks:
         self._room = PART_LINKS
 
     def make(self, key: str, upload: Upload | PrepareResult) -> tuple[Link, Parts | None]:
-        """Make a link for the whole, and links for its parts if the sender, the store and the answer's size allow them.
+        """Make a link for a payload, and links for its parts if the sender, the store and the answer's size permit it.
 
         Raises:
             BadRequest: The number of checksums is not the number of parts.

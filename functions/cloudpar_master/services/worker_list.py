@@ -20,7 +20,7 @@ class WorkerList:
         self._backend = backend
 
     def list_workers(self) -> ListWorkersReply:
-        """List all live workers, by host."""
+        """List all live workers, in the order of their hosts."""
         now = self._backend.clock.now()
         workers = sorted(
             self._backend.registry.workers(now - self._backend.policy.fleet_memory_s),
@@ -51,6 +51,9 @@ def _view(worker: WorkerRecord, heads: dict[str, Head]) -> ConnectedWorker:
 
 
 def _lacks(worker: WorkerRecord, head: Head | None) -> str:
-    """Return what the package notes about this worker's host. It notes the first workers only."""
+    """Return what this worker's host lacks, as the package's head notes it; "" if it notes nothing of this host.
+
+    A head notes only the first workers.
+    """
     host = cut(worker.host, HOST_BYTES)
     return next((each.lacks for each in (head.life.set_aside if head else []) if each.host == host), "")

@@ -59,7 +59,11 @@ class WorkerService:
         return self._retrieval.answer(request)
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
-        """Make links for results that are too large to travel inline. The key of a result contains its lease."""
+        """Make links for results that are too large to travel inline. The key of a result contains its lease.
+
+        Raises:
+            BadRequest: An id is not one that a lease can have, or the checksums of parts do not fit the size.
+        """
         links = UploadLinks(self._backend.blobs)
         prepared: list[PreparedResult] = []
         for result in request.results:
@@ -71,7 +75,12 @@ class WorkerService:
         return PrepareResultsReply(results=prepared)
 
     def publish_results(self, request: PublishResults) -> PublishResultsReply:
-        """Take results. They are durable when this returns."""
+        """Take results. They are durable when this returns.
+
+        Raises:
+            BadRequest: A result names a blob of another lease.
+            Unavailable: A package is too busy now. The worker should repeat the request, which counts nothing twice.
+        """
         events: dict[str, list[tuple[str, Event]]] = defaultdict(list)
         for pub in request.publications:
             _check_keys(pub)
@@ -101,7 +110,10 @@ class WorkerService:
         return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
 
     def _vouched(self, publication: Publication) -> list[TaskResult]:
-        """Seal the results of a worker whose release knows no seals. The seal of a large result covers its place."""
+        """Seal the results of a worker whose release makes no seals.
+
+        The seal of a large result covers its place in the blob store, since the master does not read its bytes.
+        """
         package_id, results = publication.package_id, publication.results
         spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
         seals = None if spec is None else self._keys.seals(spec.account_id, package_id)
@@ -118,7 +130,7 @@ class WorkerService:
             self._backend.queue.delete(receipts)
 
     def extend_leases(self, request: ExtendLeases) -> ExtendLeasesReply:
-        """Keep a live worker's chunks invisible to others, and answer what is still wanted of them."""
+        """Keep a live worker's chunks hidden from other workers, and say which of their tasks are still wanted."""
         heads = self._load(ref.package_id for ref in request.leases)
         views = self._leases.views(request.leases, heads)
         live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]
@@ -129,7 +141,11 @@ class WorkerService:
         return ExtendLeasesReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
 
     def give_back(self, request: GiveBack) -> GiveBackReply:
-        """Take untouched tasks back. They are cut into new chunks before this is answered."""
+        """Take back tasks that a worker will not run. They are cut into new chunks before this is answered.
+
+        Raises:
+            Unavailable: A package is too busy now. The worker should repeat the request, which counts nothing twice.
+        """
         for item in request.returns:
             event = GaveBack(
                 generation=item.generation,
@@ -151,7 +167,7 @@ class WorkerService:
         return {package_id: self._backend.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}
 
     def _hungry(self, worker_id: str, views: Sequence[LeaseView], heads: Mapping[str, Head | None]) -> bool:
-        """Whether nothing is queued, and another worker is idle that can run tasks that this one could give back."""
+        """Whether this worker has tasks that an idle worker can run instead, while no chunk waits in the queue."""
         if all(view.state != "wanted" for view in views):
             return False
         running = [head for head in heads.values() if head is not None and not head.life.ended]
@@ -163,10 +179,13 @@ class WorkerService:
 
 
 def _check_keys(publication: Publication) -> None:
-    """Refuse a result whose blob is not where prepare_results said.
+    """Check that the blobs of results are where `prepare_results` said.
 
     The master signs links for the keys that are committed. Without this check, a worker could name another account's
     blob, and the client of its package would get a link to it.
+
+    Raises:
+        BadRequest: The key of a blob is not one of this lease.
     """
     place = f"results/{publication.package_id}/{publication.lease_id}/"
     for result in publication.results:
