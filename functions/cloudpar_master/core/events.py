@@ -12,7 +12,7 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
         executors: How many executors the worker has.
         wait_us: How long the chunk waited in the queue.
         retrieve_us, publish_us: Times of the worker's requests, as in Publication.
-        refused, message: Why the worker refuses the package, for programs and for people. None: it does not.
+        refused, message: Why the worker refuses the package, for programs and for people; None if it does not.
         closed: All tasks of the chunk if the worker has closed its lease; otherwise None.
     """
 
@@ -47,7 +47,7 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
 
 
 class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=True):
-    """No live worker can run the package.
+    """There are live workers, but none of them can run the package.
 
     Attributes:
         message: Set if no worker has the package's Python. The package fails with this message, unless such a worker

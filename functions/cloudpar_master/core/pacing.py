@@ -20,7 +20,7 @@ def client_delay_s(head: Head, now: float) -> float:
 
     The delay is a tenth of the time that the remaining tasks will probably take. Little is known about a young package,
     and it may end much sooner than estimated, so the delay is at most YOUNG_S plus half of the package's age.
-    CLIENT_BOUNDS_S bound it in any case.
+    CLIENT_BOUNDS_S bound the delay in any case.
     """
     tasks, pace = head.tasks, head.pace
     rest_us = (tasks.count - tasks.done) * (pace.mean_us or 1_000_000.0)

@@ -31,8 +31,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             is settled, and its client has acknowledged it or the retention time is over.
         fleet_memory_s: A worker that published nothing of a package for this long no longer counts as one of the
             package's workers. A worker that sent no request for this long counts as gone.
-        grace_s: If no live worker has a package's version of Python, the package waits this long for one before it
-            fails.
+        grace_s: If there are live workers, but none of them has a package's version of Python, the package waits this
+            long for such a worker before it fails. If there are no workers, it waits without this limit.
         open_packages, open_small_packages: If an account has this many packages running and chunks wait in the queue,
             its next package starts closed. The second figure is for a next package of at most planning.SMALL_PACKAGE
             tasks.

@@ -3,7 +3,8 @@ from typing import Literal, NamedTuple, Protocol
 from cloudpar_protocol.errors import IdempotencyConflict
 
 MOST_US = 2**63 - 1
-"""The largest quota, in microseconds: tables and messages hold signed integers of 64 bits. No grant exceeds it."""
+"""The largest quota, in microseconds, because tables and messages hold signed 64-bit integers. No grant raises a quota
+above it."""
 
 
 class AccountRecord(NamedTuple):
@@ -31,7 +32,7 @@ class AccountRecord(NamedTuple):
 class Reservation(NamedTuple):
     """The answer to a request for a slice.
 
-    `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says that to wait is useless: no
+    `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says that waiting is useless: no
     other package can give compute time back, or this package may not get any.
     """
 

@@ -30,8 +30,8 @@ class Sending(NamedTuple):
 
 
 Needs = tuple[str, str]
-"""A package id and a version of Python. The message needs a worker that has this version and that is not set aside for
-this package."""
+"""What a message needs of its worker, as a package id and a version of Python: the worker has this version ("": any),
+and it is not set aside for this package."""
 
 
 class Fit(NamedTuple):

@@ -74,10 +74,10 @@ class ChunkText(NamedTuple):
         return message.receives == 1 and not self.queue_losses
 
     def waited_us(self, message: Message, now: float) -> int:
-        """Return how long the chunk has waited since it was sent.
+        """Return how long the chunk has waited since it was first sent.
 
-        If a worker was lost with it since then, return how long it has waited since that, or 0 if the queue cannot
-        tell.
+        If a worker was lost with the chunk since then, return how long the chunk has waited since it came back into the
+        queue, or 0 if the queue cannot tell.
         """
         if self.waits_since_ms is None or message.receives > 1:
             return message.wait_us

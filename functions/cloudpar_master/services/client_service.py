@@ -291,7 +291,7 @@ class ClientService:
         return ListPackagesReply(packages=summaries, executors=sum(fleet.values()))
 
     def _visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
-        """Return a package as it is now; None if it is missing or belongs to another account than this one."""
+        """Return a package as it is now; None if there is none, or if it belongs to another account than `account`."""
         opened = self._folding.look(package_id)
         theirs = opened is not None and account is not None and opened.head.account_id != account.account_id
         return None if theirs else opened

@@ -77,7 +77,7 @@ class Placement:
         return {head.package_id: head for head in self._decided(found)}
 
     def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> bool:
-        """Put chunks that a worker cannot run behind all others in the queue. Returns whether any of them is `express`.
+        """Put chunks that do not fit a worker back, behind all others. Returns whether any of them is `express`.
 
         Each chunk gets a new message, whose count of deliveries starts again: otherwise a chunk that several workers
         cannot run would look like one that kills its workers. The text of the new message says how many workers were

@@ -79,7 +79,7 @@ class WorkerService:
 
         Raises:
             BadRequest: A result names a blob of another lease.
-            Unavailable: A package is too busy now. The worker should repeat the request, which counts nothing twice.
+            Unavailable: A package is too busy now. The worker should repeat the request; nothing counts twice then.
         """
         events: dict[str, list[tuple[str, Event]]] = defaultdict(list)
         for pub in request.publications:
@@ -144,7 +144,7 @@ class WorkerService:
         """Take back tasks that a worker will not run. They are cut into new chunks before this is answered.
 
         Raises:
-            Unavailable: A package is too busy now. The worker should repeat the request, which counts nothing twice.
+            Unavailable: A package is too busy now. The worker should repeat the request; nothing counts twice then.
         """
         for item in request.returns:
             event = GaveBack(

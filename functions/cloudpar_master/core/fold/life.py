@@ -76,7 +76,7 @@ def acknowledge(draft: Draft) -> None:
 
 
 def drop_little(draft: Draft) -> None:
-    """Make a small package that nobody needs any more a tombstone, without removing its data.
+    """Make a small package that is not needed any more a tombstone, without removing its data.
 
     The data is removed together with the tombstone, because a separate removal would cost more requests.
     """
@@ -95,7 +95,7 @@ def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
 
 
 def set_aside(draft: Draft, unfit: Unfit | None) -> None:
-    """Note a worker that cannot run the package, so that the client learns of it. The head notes only SET_ASIDE."""
+    """Note a worker that cannot run the package, so that the client learns of it. A head notes at most SET_ASIDE."""
     known = draft.head.life.set_aside
     if unfit is not None and len(known) < SET_ASIDE:
         short = Unfit(cut(unfit.host, HOST_BYTES), cut(unfit.lacks, LACKS_BYTES))
@@ -104,7 +104,7 @@ def set_aside(draft: Draft, unfit: Unfit | None) -> None:
 
 
 def strand(draft: Draft, message: str | None) -> None:
-    """Note that no live worker can run this package.
+    """Note that none of the live workers can run this package.
 
     Without a message, workers have its Python, but each lacks something else. They run the package nevertheless, and
     its errors say what they lack. With a message, no worker has its Python. The package fails with this message unless

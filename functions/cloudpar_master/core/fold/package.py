@@ -75,7 +75,7 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
 
 
 def _take(draft: Draft, event: Event) -> None:
-    """Take in an event. This function handles what workers, clients and the queue report."""
+    """Take in what workers, clients and the queue report; leave all other events to `_take_answer`."""
     match event:
         case Published():
             _publish(draft, event)

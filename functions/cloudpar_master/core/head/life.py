@@ -37,8 +37,8 @@ class Life(Struct, kw_only=True):
         stored_bytes: About how many bytes the data, the results and the workers' uploads take, with BLOB_BYTES more for
             each blob.
         set_aside: The first workers that could not run the package, at most SET_ASIDE.
-        stranded_at: When a master first saw that no live worker has the package's Python. None: a worker has it, or no
-            master has looked.
+        stranded_at: When a master first saw that none of the live workers has the package's Python. None: no master has
+            seen that, or a worker that has it has come since then.
         run_anyway: No worker has all that the package needs. Workers run its tasks nevertheless, and the tasks' errors
             say what is missing.
     """
