@@ -24,14 +24,16 @@ from .peeking import fetch, peek
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
 
 LARGE_BYTES: Final = 256 * 1024
-"""From this size on, in bytes, a result takes longer to travel than `decide` takes to run."""
+"""After a result of at least this many bytes `decide` runs at once. Such a result takes longer to travel than `decide`
+takes to run.
+"""
 FULL_US: Final = 100_000
-"""How often `decide` runs in full while results arrive all the time."""
+"""While results arrive all the time, `decide` runs once in this time, in microseconds."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
 """How long a drain waits for the answer to a retrieval. Chunks in a later answer wait until their leases expire."""
 GIVE_UP_US: Final = 60_000_000
-"""A drain that reaches no master ends after this time: leases of a minute have expired by then, and a spot instance has
-used half of its notice.
+"""A drain without running tasks that reaches no master ends after this time, in microseconds. Leases of a minute have
+expired by then, and a spot instance has used half of its notice.
 """
 
 
@@ -44,7 +46,8 @@ def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequen
     if _can_wait(facts, executor, results, now_us):
         feed(facts, now_us, [executor])
         run = executor.running
-        # If the executor is free now, or runs another package, the first package may be complete, and its client waits.
+        # If the executor is free now, or runs another package, the package of these results may be complete, and its
+        # client waits.
         if run is not None and run.record.lease.package_id == executor.last_package_id:
             facts.deadline_at_us = min(facts.deadline_at_us, now_us + FULL_US)
             return
@@ -96,7 +99,10 @@ def decide(facts: Facts, now_us: int) -> None:
 
 
 def give_up(facts: Facts, stalled_us: int, now_us: int) -> None:
-    """After a failed request, end a drain that has waited too long for the master; it waits for tasks without limit."""
+    """After a failed request, end a drain that has waited too long for the master.
+
+    While executors have tasks, a drain waits without limit.
+    """
     if facts.drain_started_at_us is not None and not facts.busy:
         facts.gave_up = min(stalled_us, now_us - facts.last_busy_at_us) >= GIVE_UP_US
 
@@ -113,7 +119,7 @@ def _exit(facts: Facts, now_us: int) -> None:
 
 
 def _deadline(facts: Facts, now_us: int) -> int:
-    """The earliest time at which `decide` would do something that it does not do now."""
+    """The earliest time at which `decide` may have something to do even if nothing happens before."""
     times = [facts.measure_at_us, facts.beat_at_us if not facts.beating else NEVER]
     if facts.drain_started_at_us is None:
         due = [facts.peek_at_us, facts.fetch_ends_at_us]

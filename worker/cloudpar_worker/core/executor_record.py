@@ -13,15 +13,23 @@ from .executor_result import SKIPPED, ExecutorResult
 from .lease_record import LeaseRecord
 
 LATENCY_US: Final = 10_000
-"""How much less than the agent's clock shows an executor may claim, besides 5 % and some time per task and byte."""
+"""An executor may claim less time than the agent's clock shows, by at most this many microseconds. To this, 5 % of the
+time and an allowance for each task and each byte are added.
+"""
 TASK_LATENCY_US: Final = 50
-"""How much more than LATENCY_US is allowed for each task, because the agent notices its end late."""
+"""The allowance for each task, in microseconds, because the agent notices the end of a task late."""
 BYTES_A_US: Final = 200
-"""How many bytes of data or results an executor transfers in a microsecond, at least."""
+"""The allowance for data and results is one microsecond for this many bytes, because an executor transfers at least as
+many in that time.
+"""
 SKIP_US: Final = 1_000_000
-"""How long an executor may take to skip recalled tasks. Honest ones take microseconds, so it computes for itself."""
+"""An executor that does not skip recalled tasks within this time, in microseconds, is killed. Its own code needs some
+microseconds for that, so task code must be computing there.
+"""
 CODES: Final = 500
-"""After this many different functions a fresh executor replaces an old one, whose memory keeps their modules."""
+"""An executor that has got this many different functions is replaced by a fresh one, because its memory keeps the
+modules of all of them.
+"""
 
 
 class FedRun(Struct):
@@ -35,7 +43,10 @@ class FedRun(Struct):
 
 
 class Stop(Struct, frozen=True):
-    """Why an executor is being killed. Without an outcome, no task is to blame."""
+    """Why an executor is being killed.
+
+    `lease_id` and `index` name the task that gets the outcome. Without an outcome, no task is to blame.
+    """
 
     outcome: Outcome | None = None
     message: str = ""
@@ -57,7 +68,7 @@ class ExecutorRecord:
         started_at_us: The latest time, by the agent's clock, at which the running task can have started.
         awaits: The running task waits for tasks of its own, since `awaits_at_us`.
         memory_bytes: Its memory at the last measurement.
-        oversized: Its memory was large; it is measured again between two tasks.
+        oversized: Its memory was large while a task ran. It gets no more tasks until it has been measured while idle.
         proven: It has returned a result.
         recalled_at_us: When its queued tasks were recalled; None once the agent knows whether it skips them.
     """
@@ -127,7 +138,7 @@ class ExecutorRecord:
         return (run.record.lease.lease_id, run.next) if run else ("", -1)
 
     def expects(self, results: list[ExecutorResult]) -> bool:
-        """Whether these are results of the tasks that it was fed, in that order."""
+        """Whether these are results of its next tasks, in order, of which it skipped only recalled ones."""
         offset = 0
         first, end = self._skippable
         if SKIPPED in [result.outcome for result in results]:
@@ -144,7 +155,7 @@ class ExecutorRecord:
         return offset == len(results)
 
     def queued(self) -> int:
-        """The number of tasks behind the running one."""
+        """The number of its tasks without results behind the first one, including recalled tasks."""
         return sum([run.end - run.next for run in self.runs]) - 1 if self.runs else 0
 
     def feed(self, record: LeaseRecord, start: int, end: int, now_us: int) -> None:
@@ -160,7 +171,11 @@ class ExecutorRecord:
         self.runs.append(FedRun(record, start, end))
 
     def has_queued(self) -> bool:
-        """Whether tasks wait behind the running one. While recalled tasks are still to be skipped, none counts."""
+        """Whether tasks wait behind the running one.
+
+        Recalled tasks do not count. While the first run is recalled, because the executor still has to skip it, the
+        tasks behind it do not count either.
+        """
         if not self.runs or self.runs[0].recalled:
             return False
         first, *others = self.runs
@@ -168,11 +183,11 @@ class ExecutorRecord:
 
     @property
     def started(self) -> int:
-        """How many tasks it has started, as far as its results show."""
+        """How many tasks it has started or skipped, as far as its results show."""
         return self._fed_tasks - self.queued()
 
     def recall(self, now_us: int) -> tuple[int, int]:
-        """Recall its queued tasks; return their numbers, counted from its first task ever."""
+        """Recall its queued tasks; return their numbers [first, end), which count the tasks that it ever got from 0."""
         self.recalled_at_us = now_us
         self._recalled = (self.started, self._fed_tasks)
         # SKIPPED results for an earlier recall may still be unread in its channel, so they stay valid.
@@ -181,15 +196,19 @@ class ExecutorRecord:
         return self._recalled
 
     def skips_all(self, started: int) -> bool:
-        """Whether it had started this many tasks when they were recalled and has not started another one since."""
+        """Whether it will skip all recalled tasks.
+
+        It will if it has been in the same task since the recall, and has been fed nothing. `started` is the number of
+        started tasks on its recall page.
+        """
         # The page, the results and the recall must name the same task. If the executor had started another task before
         # it saw the recall, taking the tasks back would run that one twice, here and in another executor.
         return self._recalled == (started, self._fed_tasks) and self.started == started
 
     def take_back(self) -> list[FedRun]:
-        """Take back all queued tasks.
+        """Mark all queued tasks as recalled, and return their runs.
 
-        Their runs stay in `runs`, because the executor still reports that it skips them.
+        These runs stay in `runs`, because the executor still reports that it skips their tasks.
         """
         first, *others = self.runs
         queued = [run for run in others if not run.recalled]

@@ -15,10 +15,12 @@ from .lease_record import LeaseRecord
 from .turns import Turns
 
 NEVER: Final = 2**62
-"""A time that does not come: nothing is due."""
+"""A time that never comes. It stands for the time of something that is not due."""
 
 PAUSE_US: Final = 1_000_000
-"""How long a worker retrieves nothing beside its running chunks after it gave back a suspect for the first time."""
+"""The length of the first pause, in microseconds, in which a worker that gave back suspects retrieves nothing. See
+`suspects`.
+"""
 
 
 class Facts:
@@ -28,30 +30,35 @@ class Facts:
         wanted_executors, memory_bytes: The worker's settings; the memory is for one executor.
         host: The name of this machine.
         pythons: The versions of Python for which this worker has interpreters.
-        python: The version of the next executor.
+        python: The version of Python for the next executor.
         leases: By id, in the order in which they came.
-        set_aside: By package that this worker cannot run: what it lacks. At BULK_ITEMS packages the oldest is dropped.
-        lengths: How long the tasks of a function took in earlier packages.
-        killed: By task (lease, index): how often a signal from outside killed its executor while it ran.
+        set_aside: For each package that this worker cannot run, what it lacks. There are at most BULK_ITEMS packages: a
+            further one replaces the oldest.
+        lengths: How long the tasks of a function took, remembered for its later packages.
+        killed: For each task (lease id, index), how often SIGKILL or an unknown cause ended its executor while it ran.
         unreported_us: The time that publications took, by package, until a publication reports it.
         spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: When each may happen next.
-        resume_at_us: When the worker may retrieve again after it gave back a suspect.
+        resume_at_us: The end of the pause in which the worker retrieves nothing after it gave back suspects.
         pause_us: The length of the next such pause.
-        retrieving, peeking, fetching, beating, publish_jobs: The requests under way. A fetch retrieves chunks of
+        retrieving, peeking, fetching, beating: Whether such a request is under way. A fetch retrieves chunks of
             packages of which this worker has no waiting tasks.
+        publish_jobs: How many publish requests are under way.
         holds: The master holds requests.
-        others_wait: The master said that chunks of other packages wait, and the worker has not fetched since.
+        others_wait: Chunks of packages without waiting tasks here may wait at the master, and no fetch has been sent
+            since the worker learned this.
         peek_at_us: When to peek next.
-        fetch_ends_at_us: Until when free executors wait for the fetched chunks.
-        publish_now: A client may be waiting for the pending results.
+        fetch_ends_at_us: Until when free executors wait for the fetched chunks and start no long tasks.
+        publish_now: The pending results are urgent, because a client may be waiting for them, or an account's quota may
+            be used up.
         chunk_us: The expected duration of the chunk that came last; 0 if unknown.
         nested: Tasks wait for tasks of their own, or did so recently.
-        last_nested_at_us: When a task waited last.
-        hungry: The master said that other workers are idle, and this worker has given nothing back since.
+        last_nested_at_us: When a task last waited.
+        hungry: The master's last answer said that other workers are idle, and this worker has not given them a part of
+            its tasks since.
         drain_started_at_us: When the drain started; None before.
-        last_busy_at_us: When tasks ran last during the drain.
-        gave_up: The agent will not publish the remaining results.
-        out: The instructions so far.
+        last_busy_at_us: When executors last had tasks in the drain; until then, when the drain started.
+        gave_up: The drain has waited too long for the master, so the agent ends without publishing the other results.
+        out: The instructions so far that follow from the present stimulus.
         decided_at_us: When all decisions were last made.
         deadline_at_us: When the next decision is due if nothing happens.
     """
@@ -104,7 +111,7 @@ class Facts:
         return any(record.fed for record in self.leases.values())
 
     def finish(self, record: LeaseRecord, results: Sequence[TaskResult], now_us: int) -> None:
-        """Record results of fed tasks of one lease, with consecutive indices."""
+        """Record results of tasks that an executor got in one run, in order."""
         lease = record.lease
         total_us = sum([result.duration_us for result in results])
         durations = self.durations_of(lease)
@@ -155,7 +162,7 @@ class Facts:
                 record.unfit = self.set_aside[package_id]
 
     def forget(self, record: LeaseRecord) -> None:
-        """Drop a lease, and what is known of its package if it was the package's last lease."""
+        """Drop a lease, and what is known of its package if it was the package's last lease here."""
         lease = record.lease
         del self.leases[lease.lease_id]
         self.out.append(do.Forget(lease.lease_id))

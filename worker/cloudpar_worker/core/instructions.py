@@ -34,7 +34,7 @@ class Feed(Instruction, frozen=True):
 
 
 class Recall(Instruction, frozen=True):
-    """Tell an executor to skip its tasks [first, end), counted from its first task ever."""
+    """Tell an executor to skip its tasks [first, end), which are numbered from 0 in the order in which it got them."""
 
     executor_id: int
     first: int
@@ -42,7 +42,7 @@ class Recall(Instruction, frozen=True):
 
 
 class CheckRecall(Instruction, frozen=True):
-    """Read how many tasks an executor has started."""
+    """Read how many tasks an executor has started or skipped."""
 
     executor_id: int
 
@@ -54,7 +54,7 @@ class Measure(Instruction, frozen=True):
 
 
 class Retrieve(Instruction, frozen=True):
-    """Ask the master for chunks: of these versions of Python, and of no package that this worker has set aside.
+    """Ask the master for at most `chunks` chunks, for these versions of Python and of no package in `set_aside`.
 
     The master may hold the request for `hold_s`. `besides` and `peek` are as in RetrieveTasks.
     """
@@ -69,7 +69,7 @@ class Retrieve(Instruction, frozen=True):
 
 
 class Download(Instruction, frozen=True):
-    """Download the code of a lease, and the data of the first of these tasks."""
+    """Download the code of a lease, and the data of the first of these tasks: as many as one download brings."""
 
     lease: Lease
     tasks: Range
@@ -89,7 +89,7 @@ class Forget(Instruction, frozen=True):
 
 
 class Publish(Instruction, frozen=True):
-    """Publish in this order. Large results are not uploaded yet: they are still in `data`."""
+    """Publish these results in this order. Large results are not uploaded yet: they are still in their `data`."""
 
     publications: list[Publication]
 
@@ -115,7 +115,8 @@ class Warn(Instruction, frozen=True):
 class Exit(Instruction, frozen=True):
     """End the agent.
 
-    `left` holds the leases whose results the master does not have completely; empty after a full drain.
+    `left` holds the leases that are not closed, because the agent could not reach the master. After a complete drain it
+    is empty.
     """
 
     left: list[LeaseRecord]

@@ -11,7 +11,9 @@ from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 from .executor_result import ExecutorResult
 
 FREE_US: Final = 1_000_000
-"""Time that is not charged for a task which fails for something that this worker lacks, in microseconds."""
+"""How much of its execution time a task does not pay for, in microseconds, if it fails because of something that this
+worker lacks.
+"""
 
 Reason = Literal["python", "seal"]
 
@@ -31,15 +33,16 @@ class LeaseRecord:
         returning: A give-back is under way.
         downloading: A download is under way.
         closing: The publication or give-back that closes the lease is under way.
-        undeliverable: Its payload cannot be downloaded. If its links may have expired, the unfetched tasks go back.
-        abandoned: Its payload cannot be downloaded by fresh links, so the agent lets the lease expire.
+        undeliverable: A download of its payload failed. If its links may have expired, the worker gives back the tasks
+            that no executor has.
+        abandoned: A download failed although its links were fresh, so the agent lets the lease expire.
         first: It has the first task of its package, and no executor has had any of its tasks.
-        refusal: Why this worker refuses the whole package: the publication's reason, and a message; None if it
-            refuses nothing.
+        refusal: Why this worker refuses the whole package: `refused` and `message` of its publication. None if it does
+            not refuse the package.
         unfit: What this worker lacks to run it; None if it lacks nothing, or if no worker can run it.
-        lost_us: Charged time of tasks that failed for that lack, until a give-back reports it.
-        retrieve_us, publish_us: The cost of its retrieval and of its package's publications, until a publication
-            reports it.
+        lost_us: Charged time of tasks that failed because of what this worker lacks, until a give-back reports it.
+        retrieve_us, publish_us: How long its retrieval and its package's publications took, until a publication reports
+            it.
     """
 
     def __init__(self, lease: Lease, arrived_at_us: int, retrieve_us: int) -> None:
@@ -92,12 +95,12 @@ class LeaseRecord:
         return not (self.ready or self.unfetched or self.fed)
 
     def next_seq(self) -> int:
-        """The number of the next publication or give-back; the master recognises repeated ones by it."""
+        """The number of the next publication or give-back, by which the master recognizes a repeated one."""
         self._seq += 1
         return self._seq - 1
 
     def refuse(self, reason: Reason, message: str) -> None:
-        """Refuse the package: none of its tasks runs here, and it fails with this message."""
+        """Refuse the package: start no more tasks of this lease, and let the package fail with this message."""
         self.drop_untouched()
         self.refusal = reason, message
 
@@ -106,11 +109,11 @@ class LeaseRecord:
         self.ready, self.unfetched, self.ready_tasks = [], [], 0
 
     def report_cost(self, unreported_us: dict[str, int]) -> None:
-        """Let the next publication report what earlier publications of the package cost."""
+        """Let the next publication report how long earlier publications of the package took."""
         self.publish_us = unreported_us.pop(self.lease.package_id, 0)
 
     def publish_pending(self) -> list[TaskResult]:
-        """Take all results for a publication, which closes the lease if no other message can follow."""
+        """Take all pending results to publish them. This closes the lease if no other message of it can follow."""
         results, self.pending, self.pending_bytes = self.pending, [], 0
         self._publishing_us = sum([result.duration_us for result in results])
         self.publishing = True
@@ -121,7 +124,7 @@ class LeaseRecord:
         return results
 
     def published(self) -> int:
-        """Record that the master has the publication under way; return the execution time in it."""
+        """Record that the master has answered the publication under way; return the execution time in it."""
         self.publishing = False
         self._sent = 0
         published_us, self._publishing_us = self._publishing_us, 0
@@ -152,7 +155,7 @@ class LeaseRecord:
         return start, end
 
     def put_back(self, tasks: Range) -> None:
-        """Put back tasks that an executor had and did not start, unless they are not wanted any more."""
+        """Put back tasks that an executor had and that have no result, unless they are not wanted any more."""
         self.fed -= tasks[1] - tasks[0]
         # Without the intersection a task that was cancelled meanwhile would run after all.
         for part in [tasks] if self.wanted is None else ranges.intersect([tasks], self.wanted):
@@ -160,16 +163,16 @@ class LeaseRecord:
         self.ready_tasks = ranges.size(self.ready)
 
     def failed_for_lack(self, result: ExecutorResult) -> None:
-        """Put back a task that failed for something that this worker lacks.
+        """Put back a task that failed because of something that this worker lacks.
 
-        A failed import takes almost no time and is free. A task that runs for longer before it fails is charged;
-        otherwise a user could compute for free by ending each task with such a failure.
+        FREE_US of its time are free, which is more than a failed import takes. The rest is charged; otherwise a user
+        could compute for free by ending each task with such a failure.
         """
         self.lost_us += max(result.duration_us - FREE_US, 0)
         self.put_back((result.index, result.index + 1))
 
     def finished(self, results: Sequence[TaskResult], now_us: int) -> list[Range]:
-        """Record results of fed tasks; return the payload segments that are not needed any more."""
+        """Record results of tasks of one run; return the payload segments that are not needed any more."""
         if not self.pending:
             self.pending_at_us = now_us
         # The client of a sealed package accepts no result without the agent's seal.
@@ -179,7 +182,7 @@ class LeaseRecord:
         return self._used_up(results[0].index, len(results)) if self._segments else []
 
     def _used_up(self, index: int, tasks: int) -> list[Range]:
-        # Results come in runs, and a run lies within one segment, because runs are cut from `ready` segment by segment.
+        # All results count for the segment of the first one, even if the run reaches into the next segment.
         for segment in self._segments:
             if segment[0] <= index < segment[1]:
                 self._segments[segment] -= tasks

@@ -99,7 +99,7 @@ class WorkerState:
             self._finish(run, results[:tasks], now_us)
             results = results[tasks:]
         if executor.running is None:
-            self.facts.publish_now = True  # `publish` clears this if the executor gets new tasks at once
+            self.facts.publish_now = True  # `publish` clears this if no executor is idle any more by then
 
     def _task_waits(self, stimulus: on.TaskWaits, now_us: int) -> None:
         facts = self.facts
@@ -151,8 +151,8 @@ class WorkerState:
             if not executor.runs[0].recalled:
                 self._blame(executor, executor.runs[0], stimulus, now_us)
         elif executor.stop is None and not executor.proven:
-            # The executor ended before its first result, so the machine lacks something, such as memory. Without a
-            # growing delay the agent would fork as fast as it can.
+            # The executor ended before its first result, so the machine probably lacks something, such as memory.
+            # Without a growing delay the agent would fork as fast as it can.
             facts.failed_starts = min(facts.failed_starts + 1, 6)
             facts.spawn_at_us = now_us + 100_000 * 2**facts.failed_starts
         for run in executor.runs:
@@ -245,7 +245,8 @@ class WorkerState:
         durations.suggest(lease.mean_us)
         facts.chunk_us = durations.mean_us * record.untouched
         if not lease.elsewhere:
-            # No live worker can run the package, as the master says, so it fails here, with the original error.
+            # The master says that no other worker can run the package. So its tasks run here, and those that fail keep
+            # their original error.
             facts.set_aside.pop(lease.package_id, None)
         elif lease.package_id in facts.set_aside:
             # The master sent this lease before it knew that the package is set aside here.
@@ -311,7 +312,7 @@ class WorkerState:
             record.apply(view)
 
     def _package_ended(self, package_id: str, view: LeaseView) -> None:
-        """Apply the end of a package to all its leases: the master reports it for one of them only."""
+        """Apply the end of a package to all its leases, because the master's answer may name only one of them."""
         for record in self.facts.leases.values():
             if record.lease.package_id == package_id:
                 record.apply(view)

@@ -22,7 +22,7 @@ class Results(Stimulus, frozen=True):
     """An executor has returned results.
 
     Attributes:
-        absent_at_us: A time at which the agent looked and these results were not there yet.
+        absent_at_us: A time at which these results had not arrived yet, as far as the agent can tell.
     """
 
     executor_id: int
@@ -38,18 +38,20 @@ class TaskWaits(Stimulus, frozen=True):
 
 
 class GarbageReceived(Stimulus, frozen=True):
-    """An executor has sent bytes that are not a result."""
+    """An executor has sent bytes that its own code cannot have sent; `what` describes them."""
 
     executor_id: int
     what: str
 
 
 class ExecutorGone(Stimulus, frozen=True):
-    """The process of an executor has ended, and the agent has read all its output.
+    """An executor has ended, and the agent has read all results that it sent; or it could not be forked.
 
     Attributes:
-        exit_code: As in `subprocess`: negative for a signal; None if unknown.
-        stdout, stderr: What the running task had written.
+        exit_code: As in `subprocess`: negative for a signal. None if it is unknown, because the executor was not forked
+            or its zygote has ended.
+        stdout, stderr: The start of what the running task had written; None if it had written nothing. A crash report
+            in `stderr` lacks the frames of the executor's own code.
     """
 
     executor_id: int
@@ -65,14 +67,20 @@ class PythonFailed(Stimulus, frozen=True):
 
 
 class RecallChecked(Stimulus, frozen=True):
-    """How many tasks an executor has started, read some time after a recall."""
+    """How many tasks an executor has started or skipped, read some time after a recall."""
 
     executor_id: int
     started: int
 
 
 class Measured(Stimulus, frozen=True):
-    """The memory of an executor with all processes that it started, and the size of its output."""
+    """The memory and the output of an executor.
+
+    Attributes:
+        rss_bytes: Its memory together with the memory of all processes that it started. It may be an upper bound; and
+            while a zygote measures the exact figure, it may be the memory of the executor alone.
+        output_bytes: The size of the larger of its two output files.
+    """
 
     executor_id: int
     rss_bytes: int
@@ -84,10 +92,10 @@ class Retrieved(Stimulus, frozen=True):
 
     Attributes:
         request_us: The duration of the request, without the time for which the master held it.
-        broken: By lease, why its payload does not match its seals; such a lease is refused.
-        besides: The request was for chunks of other packages only.
+        broken: By lease id, why the payload in the lease does not match its seals; such a lease is refused.
+        besides: The request was a fetch: it named packages in `besides`.
         holds: The master holds requests.
-        waiting: More chunks of other packages wait at the master.
+        waiting: More chunks wait at the master, of packages that the request did not name in `besides`.
     """
 
     leases: list[Lease]
@@ -107,7 +115,11 @@ class Peeked(Stimulus, frozen=True):
 
 
 class Downloaded(Stimulus, frozen=True):
-    """The code of a lease and the data of its tasks [start, end) have arrived; an item has `item_bytes` on average."""
+    """The code of a lease and the data of `tasks` have arrived.
+
+    Attributes:
+        item_bytes: The mean size of one task's data; 0 if the data were not in a blob.
+    """
 
     lease_id: str
     tasks: Range
@@ -132,6 +144,8 @@ class Published(Stimulus, frozen=True):
     """The publications of these leases are durable, or the master has refused them for good (then there is no view).
 
     Attributes:
+        hungry: Other workers are idle.
+        request_us: How long all requests and uploads took together.
         waiting: The first chunk of another package waits at the master.
     """
 
@@ -143,7 +157,7 @@ class Published(Stimulus, frozen=True):
 
 
 class Extended(Stimulus, frozen=True):
-    """The answer to a beat; empty if no answer came in time."""
+    """The answer to a beat, with the fields of Published. It has no views if the request failed."""
 
     views: list[LeaseView]
     hungry: bool = False
@@ -151,7 +165,7 @@ class Extended(Stimulus, frozen=True):
 
 
 class GivenBack(Stimulus, frozen=True):
-    """The master has recorded the give-backs of these leases."""
+    """The master has recorded the give-backs of these leases, or has refused them for good."""
 
     lease_ids: list[str]
 
@@ -160,15 +174,16 @@ class RequestFailed(Stimulus, frozen=True):
     """A request to the master or to the blob store has failed, and the agent will repeat it.
 
     Attributes:
-        stalled_us: The time since the last request that succeeded. Beats do not count: the agent does not repeat them.
+        stalled_us: The time since the last request that succeeded, or since the agent's start. Requests that the agent
+            never repeats, such as beats and peeks, do not count.
     """
 
     stalled_us: int
 
 
 class DrainRequested(Stimulus, frozen=True):
-    """The operator has asked the worker to drain: finish the running tasks, then end."""
+    """The agent has received the signal to drain."""
 
 
 class TimePassed(Stimulus, frozen=True):
-    """The deadline of the state machine has come."""
+    """Nothing else has happened; the deadline of the state machine may have come."""

@@ -1,7 +1,7 @@
 """Whose tasks run next here: packages take turns by the execution time that their tasks have had.
 
-The master decides which chunks a worker gets (cloudpar_master.core.turns); this decides in which order they run. In
-both, a new package starts level with the package that is furthest behind.
+The master decides which chunks a worker gets (cloudpar_master.core.turns); this module decides in which order they run.
+In both, a new package starts level with the package that is furthest behind.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,8 +10,9 @@ from typing import Final
 from .lease_record import LeaseRecord
 
 PATIENCE_US: Final = 200_000
-"""The first task of a package goes before all other tasks. But once the others have waited for this long (and for as
-long as one of their tasks takes), one of theirs is next, so that a stream of small packages cannot stop a large one.
+"""The first task of a package goes before all other tasks. But if first tasks have gone before other tasks for longer
+than this time, in microseconds, and longer than one of the other tasks takes, one of the others is next. Without this a
+stream of small packages could stop a large one.
 """
 
 REMEMBERED: Final = 1_000
@@ -19,7 +20,10 @@ REMEMBERED: Final = 1_000
 
 
 class Turns:
-    """The execution time of each package. New packages start at a level: the time of the package furthest behind."""
+    """The execution time that the tasks of each package have had here.
+
+    A new package starts at the level, which is the time of the package that is furthest behind.
+    """
 
     def __init__(self) -> None:
         self._level_us = 0
@@ -59,7 +63,8 @@ class Turns:
     ) -> None:
         """Record that an executor gets tasks of a ready lease. Call it before the tasks are taken from the lease.
 
-        `leases` are all leases here. The level rises to the time of their package that is furthest behind.
+        `leases` are all leases here. The level rises to the time of the package that is furthest behind among those
+        with tasks that have no result yet.
         """
         active = {each.lease.package_id for each in leases if not each.exhausted}
         self._level_us = max(self._level_us, min(map(self._start_us, active)))
@@ -69,7 +74,7 @@ class Turns:
             self._passed_over_at_us = now_us
 
     def behind_us(self, package_id: str, other_id: str) -> int:
-        """How much less time a package has had than another one."""
+        """How much less time a package has had than another one, in microseconds; negative if it has had more."""
         return self._start_us(other_id) - self._start_us(package_id)
 
     def ran(self, package_id: str, total_us: int) -> None:
