@@ -17,9 +17,9 @@ class Budgets:
         self._uncounted_us[package_id] = self._uncounted_us.get(package_id, 0) + total_us
 
     def counted(self, package_id: str, total_us: int) -> None:
-        """Subtract the execution time of published results: the master's next figure takes them into account.
+        """Note that the master has counted the execution time of published results in its next figure.
 
-        Without this the worker would subtract them a second time, and stop tasks before the quota is used up.
+        Without this the worker would also subtract that time itself, and stop tasks before the quota is used up.
         """
         left_us = self._uncounted_us.get(package_id, 0) - total_us
         if left_us > 0:

@@ -10,17 +10,22 @@ from .nesting import free_places, may_start
 from .supervision import running_of
 
 AFFINITY_US: Final = 50_000
-"""How long an executor continues with short tasks of its own account while tasks wait that it cannot serve. The waiting
-tasks need a fresh executor, which takes about as long to start.
+"""How long, in microseconds, an executor continues with short tasks that it can serve while other tasks wait that it
+cannot serve. Those need a fresh executor, which takes about as long to start.
 """
 
 SWITCH_US: Final = 1_000_000
-"""An account that already has an executor here gets another account's executor only if its package is this far behind.
+"""An account that already has an executor here gets another account's executor only if its package is this far behind,
+in microseconds of execution time.
 """
 
 
 def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
-    """The lease to serve next: the first in turn; if it needs a fresh executor, perhaps an own lease before it."""
+    """The lease whose tasks an executor gets next, usually the first in turn; None if it gets no task now.
+
+    The result may be a lease that this executor cannot serve; then a fresh executor has to replace it. Before such a
+    lease, one that this executor can serve may come although it is later in turn.
+    """
     payable = [record for record in ready if is_payable(facts, record) and may_start(facts, executor, record.lease)]
     if not payable:
         return None
@@ -54,7 +59,7 @@ def is_short(facts: Facts, record: LeaseRecord) -> bool:
 
 
 def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> bool:
-    """Whether an executor continues with its own account's lease although another account's lease is first in turn."""
+    """Whether an executor continues with `own`, which it can serve, although `other`, which it cannot, is in turn."""
     waiting_us = now_us - other.arrived_at_us
     if is_short(facts, own) and waiting_us < AFFINITY_US:
         return True
@@ -71,9 +76,10 @@ def _free_for(facts: Facts, record: LeaseRecord) -> int:
 
 
 def is_payable(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether the package has budget left, or the master has counted all its results, so that its figure is exact.
+    """Whether tasks of a lease may start: its package has budget left, or the master's figure of the budget is exact.
 
-    If no budget is left, this worker first publishes its results. The master counts them, and sends a new figure.
+    The figure is exact if the master has counted all results of this worker. If no budget seems left, the worker first
+    publishes its results. The master then counts them, and sends a new figure.
     """
     package_id = record.lease.package_id
     return facts.budgets.left_us(package_id) > 0 or not facts.budgets.has_uncounted(package_id)

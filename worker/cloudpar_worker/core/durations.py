@@ -17,7 +17,7 @@ SHORT_US: Final = 1_000
 """The longest mean duration that is remembered, in microseconds."""
 
 _PUBLISH_US: Final = 200_000
-"""How long the first results of a package are collected; the time doubles with each publication."""
+"""How long the first results of a package are collected, in microseconds. The time doubles with each publication."""
 
 
 class PackageDurations:

@@ -16,13 +16,14 @@ AHEAD_US: Final = 100_000
 The more work is queued, the fewer wake-ups the agent needs (see LINGER_US). Tasks behind a long task are recalled.
 """
 ONE_AHEAD_US: Final = 50_000
-"""Tasks longer than this, in microseconds, are fed one at a time."""
+"""If the tasks of a package take at least this long on average, in microseconds, they are fed one at a time."""
 UNDIVIDED_US: Final = 4_000
 """Work shorter than this, in microseconds, goes to one executor: each further executor costs a message each way, and
 often a publication."""
 GROWTH: Final = 16
-"""An executor gets at most this many times as many tasks as were measured: the first tasks may be shorter than the
-rest."""
+"""An executor gets at most this many times as many tasks as were measured, because the first tasks may be shorter than
+the rest.
+"""
 RUN_TASKS: Final = 2_000
 """The most tasks of one run; further tasks come in the next one."""
 RUN_BYTES: Final = 4 * 1024 * 1024
@@ -32,7 +33,8 @@ RUN_BYTES: Final = 4 * 1024 * 1024
 def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes: int, share: int) -> int:
     """How many tasks of a package to feed now; 0 if the executor has enough.
 
-    `share` is how many of the ready tasks it may have: the last tasks of a package are spread over all executors.
+    `share` is how many of the ready tasks it may have, so that the last tasks of a package are spread over all
+    executors.
     """
     queued = executor.queued()
     idle = executor.running is None
@@ -54,7 +56,10 @@ def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes:
 
 
 def undivided_tasks(durations: PackageDurations) -> int:
-    """How many tasks go to one executor even if others are free, because it runs them faster than they are divided."""
+    """How many tasks go to one executor even if others are free, because dividing them would take longer.
+
+    0 if the mean duration is unknown.
+    """
     return int(UNDIVIDED_US / (durations.mean_us + OVERHEAD_US)) if durations.mean_us else 0
 
 
@@ -63,9 +68,9 @@ LINGER_US: Final = 50_000
 
 
 def linger_us(executors: Iterable[ExecutorRecord], durations_of: Callable[[Lease], PackageDurations]) -> int:
-    """How long results may stay unread: half of the time for which every executor still has work.
+    """How long results may stay unread: half of the time for which every executor still has work; at most LINGER_US.
 
-    Waking up is most of what a short task costs the agent.
+    Without this the agent would spend most of its time on waking up for each short task.
     """
     shortest = float(2 * LINGER_US)
     for executor in executors:

@@ -17,8 +17,9 @@ from .supervision import running_of
 from .suspects import suspects, takes_on
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
-"""The worker publishes once a lease has this many bytes of results; if requests cost no money, once all leases together
-have as many. Large results then travel while further tasks run, and not all after the last task.
+"""The worker publishes once a lease has this many bytes of pending results. If the master holds requests, and requests
+therefore cost no money, it publishes once all leases together have as many. Large results then travel while further
+tasks run, and not all after the last task.
 """
 PUBLISH_JOBS: Final = 2
 """How many publish requests are under way at most: one travels while the next is prepared."""
@@ -27,13 +28,15 @@ AHEAD_HOLD_S: Final = 0.3
 behind a task that takes longer than expected, while an executor elsewhere is free.
 """
 HUNGRY_US: Final = 500_000
-"""If other workers idle, a worker gives back half of what it does not expect to finish within this time."""
+"""If other workers idle, a worker gives back half of the untouched tasks of each lease that it probably does not finish
+within this time, in microseconds.
+"""
 BEATS: Final = 3
 """How many beats a worker sends within the time of one lease, so that single ones may get lost."""
 
 
 def _free_in_us(facts: Facts, now_us: int) -> list[float]:
-    """For each executor that may run at a time, in how many microseconds it will have no more work."""
+    """In how many microseconds executors will have no more work: the longest times, as many as executors may run."""
     free = []
     for executor in facts.executors.values():
         run = executor.running
@@ -61,7 +64,7 @@ def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
 
 
 def share(facts: Facts, now_us: int) -> None:
-    """If other workers idle, give them half of each lease's tasks that this worker will not start soon."""
+    """If other workers idle, give back half of the untouched tasks of leases that this worker will not finish soon."""
     if not facts.hungry:
         return
     free_us = min(_free_in_us(facts, now_us), default=0.0)
@@ -79,23 +82,29 @@ def share(facts: Facts, now_us: int) -> None:
 
 
 def return_untouched(facts: Facts, records: Iterable[LeaseRecord]) -> bool:
-    """Give back all tasks of these leases that no executor has; return whether there are any."""
+    """Give back all tasks of these leases that no executor has; return whether any were given back.
+
+    A lease with a give-back under way is skipped.
+    """
     returns = [record.give_back(record.untouched) for record in records if record.untouched and not record.returning]
     _give_back(facts, returns)
     return bool(returns)
 
 
 def isolate(facts: Facts, now_us: int) -> None:
-    """Keep at most one suspect, and run it alone; give back everything else that has not started."""
+    """If suspects are here, keep one of them to run alone, and give back all other untouched tasks.
+
+    If tasks of other leases have started already, give back all suspects instead.
+    """
     found = suspects(facts)
     if not found:
         return
     others = [record for record in facts.leases.values() if record not in found]
     # If other tasks have started, they or a suspect could kill this worker, and the loss would count for all of them.
-    # So the suspects go back. Otherwise the worker keeps the first suspect and gives back all other untouched tasks.
+    # So the suspects go back.
     company = any(record.started for record in others)
     going = return_untouched(facts, found if company else found[1:] + others)
-    # Without a pause that grows, this worker would retrieve the same suspects again at once, in an endless loop.
+    # Without a pause that grows, this worker could retrieve the same suspects again at once, in an endless loop.
     if company and going:
         facts.resume_at_us = now_us + facts.pause_us
         facts.pause_us *= 2
@@ -107,7 +116,7 @@ def _give_back(facts: Facts, returns: list[Return]) -> None:
 
 
 def download(facts: Facts) -> None:
-    """Download payloads a little before the executors need them."""
+    """Download payloads a little before the executors need them; give back tasks whose links have expired."""
     for record in facts.leases.values():
         startable = record.unfit is None and has_room(facts, record.lease)
         if not record.unfetched or record.downloading or not startable:
@@ -175,7 +184,7 @@ def publish(facts: Facts, now_us: int) -> None:
 
 
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
-    """Whether all tasks of a package that are here have results.
+    """Whether there is a package with pending results of which no other task is left here.
 
     Its client may be waiting for these results, even if other packages run here.
     """

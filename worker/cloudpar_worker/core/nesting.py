@@ -1,4 +1,4 @@
-"""Tasks that wait for tasks of their own: their executors count as idle, and others run in their place.
+"""Tasks that wait for tasks of their own, which they have started: meanwhile other executors run in their place.
 
 At most as many executors run at a time as the worker was started with. At most as many again may wait at each nesting
 depth (cloudpar_protocol.nesting). Every task can end within these limits. The deepest tasks that wait here wait for
@@ -16,12 +16,15 @@ from .facts import Facts
 from .lease_record import LeaseRecord
 
 HELD_PART: Final = 0.75
-"""Tasks that wait may hold this part of the executors' memory together. Running tasks have the rest."""
+"""The part of the memory of all executors that waiting tasks may hold together. Running tasks have the rest."""
 SURPLUS_US: Final = 10_000_000
-"""How long surplus executors are kept after a task last waited, because they have functions in memory."""
+"""How long surplus executors are kept after a task last waited, in microseconds. They have functions in memory, which
+further tasks may need.
+"""
 LEASES: Final = 1_000
-"""While tasks wait and none of its chunks may start, a worker retrieves more chunks. With this many leases it starts
-what it has, because the tasks that are waited for may be in the queue behind many more of the same kind.
+"""While tasks wait and none of the chunks here may start, the worker retrieves more chunks. Once it has this many
+leases, it ignores the limit for each depth, because the tasks that are waited for may be in the queue behind many more
+chunks like those that are here.
 """
 
 
@@ -39,13 +42,13 @@ def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
 
 
 def free_places(facts: Facts, beside: ExecutorRecord | None = None) -> int:
-    """How many more executors may run, if `beside` runs. Others that are free stay idle."""
+    """How many more executors may run. `beside`, if given, counts as running. The result may be negative."""
     running = len([each for each in _running_beside(facts, beside) if not each.awaits])
     return facts.wanted_executors - running - (beside is not None)
 
 
 def has_room(facts: Facts, lease: Lease) -> bool:
-    """Whether tasks of this depth may start at all."""
+    """Whether tasks of this lease's depth may start at all."""
     if not facts.nested or _is_crowded(facts):
         return True
     waiting = [each for each in facts.executors.values() if each.awaits and each.depth == lease.depth]
@@ -53,7 +56,7 @@ def has_room(facts: Facts, lease: Lease) -> bool:
 
 
 def awaits(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether all running tasks of a lease wait for tasks of their own."""
+    """Whether tasks of a lease run, and all of them wait for tasks of their own."""
     running = [each for each in facts.executors.values() if each.running and each.running.record is record]
     return bool(running) and all(each.awaits for each in running)
 
@@ -82,7 +85,7 @@ def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
 
 
 def stop_overfull(facts: Facts) -> None:
-    """If tasks that wait hold too much memory, stop the one that started to wait last."""
+    """If several tasks that wait hold too much memory together, stop the one that started to wait last."""
     most = round(facts.memory_bytes * facts.wanted_executors * HELD_PART)
     waiting = [each for each in facts.executors.values() if each.awaits and each.stop is None]
     if len(waiting) > 1 and (held := _held_bytes(facts)) > most:

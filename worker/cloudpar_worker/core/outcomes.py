@@ -13,7 +13,7 @@ _SIGNAL_NAMES: Final = {
     signal.SIGILL: "an illegal instruction",
 }
 KILLS: Final = 3
-"""If an executor is killed from outside this many times during the same task, the task counts as the cause."""
+"""If executors were killed from outside this many times during the same task, the task counts as the cause."""
 
 
 def ended_by(exit_code: int | None) -> str:
@@ -33,7 +33,7 @@ def ended_by(exit_code: int | None) -> str:
 
 
 def crash(exit_code: int | None, lease_id: str, index: int) -> Stop:
-    """The executor ended by itself during the task."""
+    """The executor ended during the task, and the agent had not stopped it."""
     text = f"the task did not return: {ended_by(exit_code)}"
     if exit_code == -signal.SIGKILL:
         text += f"; it was tried {KILLS} times: use less memory per task, or a worker with more"

@@ -1,7 +1,8 @@
 """Chunks of other packages that wait at the master while this worker is busy.
 
 A worker that retrieved such chunks at once could hold them behind a long task while an executor elsewhere is free. So
-it only asks whether there are any (a peek, which the master holds open), and fetches them when an executor is free.
+it only asks whether there are any (a peek, which the master holds open). It fetches them when an executor here is free
+or soon will be.
 """
 
 from typing import Final
@@ -17,20 +18,26 @@ from .nesting import free_places
 from .suspects import takes_on
 
 FETCH_US: Final = 200_000
-"""How long a free executor waits for fetched chunks before it continues with the tasks that are here."""
+"""How long a free executor waits for fetched chunks before it starts a long task that is here, in microseconds."""
 
 PEEK_AGAIN_US: Final = 100_000
-"""The pause between a fetch that brought no chunk, or none that runs next here, and the next peek."""
+"""The pause in microseconds between a fetch that brought no chunk, or none that runs next here, and the next peek."""
 
 SHORT_US: Final = 500_000
-"""If tasks of a running package are shorter than this, an ordinary retrieval brings its next chunk in time."""
+"""If tasks of a running package are shorter than this, in microseconds, an ordinary retrieval brings its next chunk in
+time.
+"""
 
 PACKAGES: Final = 100
 """How many packages a request names at most."""
 
 
 def peek(facts: Facts, now_us: int) -> None:
-    """Peek, unless a request under way may bring chunks of other packages too."""
+    """Peek when it is time, at a master that holds requests, if the worker has leases.
+
+    Do not peek while a request under way may bring chunks of other packages, or after the master has said that there
+    are some.
+    """
     under_way = facts.peeking or facts.others_wait or facts.fetching or facts.retrieving
     if not facts.holds or under_way or now_us < facts.peek_at_us or not facts.leases or not takes_on(facts, now_us):
         return
@@ -39,7 +46,7 @@ def peek(facts: Facts, now_us: int) -> None:
 
 
 def fetch(facts: Facts, now_us: int) -> None:
-    """Fetch the chunks that a peek has seen, when an executor here is free for them or soon will be."""
+    """If chunks of other packages may wait, fetch them when an executor here is free for them or soon will be."""
     ready = [record for record in facts.leases.values() if record.ready]
     idle = sum(executor.usable and executor.running is None for executor in facts.executors.values())
     free = max(min(idle, free_places(facts)), 0)
@@ -49,7 +56,7 @@ def fetch(facts: Facts, now_us: int) -> None:
         return  # an ordinary retrieval brings these chunks too
     following = in_turn(facts, ready, now_us)[0]
     if following.first or (free and is_short(facts, following)):
-        return  # this task runs before the fetched ones, and does not take long
+        return  # the next task here goes before the fetched ones in any case, or does not take long
     chunks = free or int(any(is_short(facts, run.record) for run in _running(facts)))
     if chunks:
         facts.others_wait, facts.fetching, facts.fetch_ends_at_us = False, True, now_us + FETCH_US
@@ -71,9 +78,10 @@ def overtakes(facts: Facts, lease: Lease) -> bool:
 
 
 def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None:
-    """Note that no more tasks of a package wait here: the master may have more of them.
+    """Handle that a lease has no more ready tasks; `ready` are the leases that still have some.
 
-    The worker fetches them if they would otherwise wait behind long tasks of another package.
+    If none of these belongs to the same package, and one of them has long tasks, the worker will fetch more chunks.
+    Otherwise further tasks of the package would wait behind these long tasks.
     """
     package_id = record.lease.package_id
     if facts.holds and all(other.lease.package_id != package_id for other in ready):
@@ -87,7 +95,7 @@ def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
 
 
 def _at_work(facts: Facts) -> list[str]:
-    """The packages of which tasks wait here, or whose next chunk will be retrieved in time."""
+    """The packages of which tasks wait here, or whose next chunk an ordinary retrieval will bring in time."""
     waiting = [record.lease.package_id for record in facts.leases.values() if record.untouched]
     running = [run.record.lease for run in _running(facts)]
     short = [lease.package_id for lease in running if 0 < facts.durations_of(lease).mean_us < SHORT_US]

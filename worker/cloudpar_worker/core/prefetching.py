@@ -5,7 +5,7 @@ from math import ceil
 from typing import Final
 
 HORIZON_US: Final = 300_000
-"""How much work each executor should have here, so that it never waits for a request."""
+"""How much work each executor should have here, in microseconds, so that it never waits for a request."""
 
 
 def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: float, executors: int) -> int:

@@ -17,14 +17,15 @@ from .lease_record import LeaseRecord
 LARGE_BYTES = 64 * 1024 * 1024
 """The most bytes of large results in one publication, which become one blob. A single result may be larger."""
 _RESULT_BYTES = 64
-"""The size of a result on the wire without its data and texts."""
+"""The most bytes of a result on the wire without its data and texts."""
 _REFERENCE_BYTES = 600
+"""The most bytes of a reference to a blob, which stands in place of a large result."""
 _ALWAYS_FIT = BODY_BYTES // (PUBLICATION_BYTES + 65_536)
 """This many publications always fit into one request, so their sizes need not be added up."""
 
 
 def result_bytes(result: TaskResult) -> int:
-    """The size of a result inside its publication."""
+    """At most how many bytes a result takes inside its publication; a large one counts as a reference."""
     size = _RESULT_BYTES
     data = result.data
     if data is not None:
@@ -54,7 +55,10 @@ def split(results: list[TaskResult]) -> Iterator[list[TaskResult]]:
 
 
 def publications(record: LeaseRecord) -> list[Publication]:
-    """All pending results of a lease; the last publication closes the lease if nothing can follow."""
+    """Take all pending results of a lease as publications.
+
+    The last one closes the lease if no other message of it can follow, unless the lease is abandoned.
+    """
     parts = list(split(record.publish_pending())) or [[]]
     # Only the last part may close the lease. With the queue message gone, no other worker would get the tasks of the
     # parts after it if this worker died before it sent them.
@@ -99,7 +103,7 @@ def requests(made: list[Publication]) -> Iterator[list[Publication]]:
 
 
 def unpublished(records: list[LeaseRecord]) -> str:
-    """A text that says how many results of which packages are left."""
+    """A text that says how many results of which packages are unpublished."""
     packages: dict[str, int] = {}
     for record in records:
         package_id = record.lease.package_id

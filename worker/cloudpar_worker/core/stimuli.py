@@ -157,7 +157,7 @@ class Published(Stimulus, frozen=True):
 
 
 class Extended(Stimulus, frozen=True):
-    """The answer to a beat, with the fields of Published. It has no views if the request failed."""
+    """The answer to a beat; `hungry` and `waiting` are as in Published. There is no view if the request failed."""
 
     views: list[LeaseView]
     hungry: bool = False

@@ -8,17 +8,21 @@ from .executor_record import ExecutorRecord, Stop
 from .facts import NEVER, Facts
 
 MEASURE_US: Final = 200_000
-"""How often executors are measured while one of them runs a task."""
+"""How often executors are measured while one of them runs a task, in microseconds."""
 IDLE_MEASURE_US: Final = 1_000_000
-"""How often executors are measured otherwise."""
+"""How often executors are measured otherwise, in microseconds."""
 STUCK_US: Final = 100_000
-"""A task that runs for this long is stuck: the tasks behind it are recalled."""
+"""A task that has run for this long, in microseconds, is stuck: the tasks behind it are recalled."""
 RECALL_VISIBLE_US: Final = 2_000
-"""The time from a recall to the check of it: much longer than another core needs to see a write to shared memory."""
+"""The time from a recall to the check of it, in microseconds. It is much longer than another core needs to see a write
+to shared memory.
+"""
 OVERSIZED_PART: Final = 0.6
 """An executor that holds more than this part of its memory limit between two tasks is replaced."""
 OUTPUT_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""A task that writes more output than this is stopped, because the output files take memory."""
+"""A task that writes more than this many bytes to standard output, or to standard error, is stopped, because the output
+files take memory.
+"""
 
 
 def stop(facts: Facts, now_us: int) -> None:
@@ -56,7 +60,7 @@ def running_of(facts: Facts, package_id: str) -> list[ExecutorRecord]:
 
 
 def spawn(facts: Facts, now_us: int) -> None:
-    """Keep the number of executors, and replace worn ones when they are idle."""
+    """Start executors up to the wanted number, and replace worn ones when they are idle. A drain starts none."""
     for executor in facts.executors.values():
         if executor.worn and executor.running is None:
             facts.kill(executor, Stop())
@@ -87,9 +91,10 @@ def recall(facts: Facts, now_us: int) -> None:
 
 
 def measure(facts: Facts, now_us: int) -> None:
-    """Measure executors that have had tasks: often while one runs, rarely otherwise; large ones also between two tasks.
+    """Measure executors that have had tasks: often while any of them runs a task, otherwise rarely.
 
-    Idle executors are measured because a process that a task started may grow after the task has ended.
+    Idle executors are measured because a process that a task started may grow after the task has ended. Oversized
+    executors are also measured between two tasks.
     """
     used = [executor for executor in facts.executors.values() if executor.account is not None and executor.stop is None]
     every_us = MEASURE_US if any(executor.running for executor in used) else IDLE_MEASURE_US

@@ -1,11 +1,14 @@
-"""Chunks whose workers were lost repeatedly run alone, so that they cannot take other tasks down.
+"""A chunk that two workers were lost with runs alone, so that it cannot take other tasks down.
 
-When a worker is lost, the master cannot tell which of its chunks killed it, so it counts an attempt for all of them. A
-chunk at SUSPECT_ATTEMPT is a suspect. A worker that has a suspect retrieves nothing until the master has all of its
-results. Of the chunks that came together with it, the worker keeps one suspect and gives back the rest before it
-starts, which costs nothing. If other tasks have started already, and may kill this worker too, all suspects go back,
-for a worker that has nothing else. If this worker gets them again, there is no such worker. It then pauses for longer
-and longer times, until it has nothing else itself.
+When a worker is lost, the master cannot tell which of its chunks killed it, so it counts an attempt for all of them.
+From the attempt SUSPECT_ATTEMPT on, a chunk is a suspect. A worker that has a suspect retrieves nothing until the
+master has all results of the suspect.
+
+The worker keeps one suspect and gives back all other tasks that no executor has yet, which adds no attempt to their
+chunks. If tasks of other chunks have started already, they could kill this worker too. The worker then gives back all
+suspects, so that a worker without started tasks can run them. Otherwise this worker could get them back at once, again
+and again. After each such give-back it therefore retrieves nothing for a pause, twice as long each time, or until none
+of its leases has started tasks.
 """
 
 from typing import Final
@@ -28,8 +31,9 @@ def is_suspect(lease: Lease) -> bool:
 def suspects(facts: Facts) -> list[LeaseRecord]:
     """All suspects here; the first is the one that this worker keeps.
 
-    It keeps one that has run or runs, or else the one with the most attempts. A suspect that waits for tasks of its own
-    does not count meanwhile: its tasks could not run beside it.
+    It keeps one that is not being given back, if there is one. Among these it prefers one without untouched tasks, then
+    one of which an executor has tasks, then the one with the most attempts. A suspect whose running tasks all wait for
+    tasks of their own does not count meanwhile: otherwise those tasks could not run beside it.
     """
     found = [
         each for each in facts.leases.values() if is_suspect(each.lease) and not (facts.nested and awaits(facts, each))
@@ -39,7 +43,11 @@ def suspects(facts: Facts) -> list[LeaseRecord]:
 
 
 def takes_on(facts: Facts, now_us: int) -> bool:
-    """Whether this worker may retrieve more now: not beside a suspect, nor in the pause after one was given back."""
+    """Whether this worker may retrieve more now.
+
+    It may not while a suspect is here. In the pause after it gave back suspects, it may not while one of its leases has
+    started tasks.
+    """
     # Without this the worker would run other tasks beside a suspect, and if the suspect kills the worker, they would
     # count one more lost worker and become suspects themselves.
     if suspects(facts):
