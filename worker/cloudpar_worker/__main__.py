@@ -20,7 +20,7 @@ from cloudpar_worker.shell.zygotes import Zygotes
 
 
 def main() -> int:
-    """Run an agent until it has drained, is interrupted, or its parent process is gone."""
+    """Run an agent until it ends, or print the answer to --check; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m cloudpar_worker", description=__doc__)
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument(

@@ -14,11 +14,13 @@ _OTHER_NAMES: Final = {
     "bs4": "beautifulsoup4", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "dotenv": "python-dotenv",
     "PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml",
 }  # fmt: skip
-"""Distributions whose name differs from their module's."""
+"""For some modules, the distribution that contains them and has another name."""
 
 
 def advise(error: BaseException, what: str) -> None:
     """Add a note to an exception that says what to do, if modules of this worker may be its cause.
+
+    If the cause of an exception of unpickling is unknown, the note says only where it was raised.
 
     Args:
         error: The exception.
@@ -63,7 +65,10 @@ def _missing(name: str, what: str) -> str:
 
 
 def _version_of(error: BaseException, name: str) -> str | None:
-    """The note about a module that is here but lacks something, probably because it has another version."""
+    """The note about a module that is here but lacks something, probably because it has another version.
+
+    None if no such module is known.
+    """
     top = name.partition(".")[0]
     if not name and isinstance(error, AttributeError):
         module = sys.modules.get(getattr(error.obj, "__name__", None) or "")

@@ -1,11 +1,14 @@
-"""Files without a name: in memory, or in a folder where the system or the sandbox does not permit that."""
+"""Files without a name: in memory, or in a folder if the system lacks files in memory or a sandbox forbids them."""
 
 import os
 import tempfile
 
 
 def anonymous_file(purpose: str, folder: str | None = None) -> int:
-    """The descriptor of a new anonymous file; no program started from here inherits it."""
+    """The descriptor of a new anonymous file; no program started from here inherits it.
+
+    If the file cannot be in memory, it is in `folder`; None means the system's folder for temporary files.
+    """
     if hasattr(os, "memfd_create"):
         try:
             return os.memfd_create(f"cloudpar-{purpose}", os.MFD_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Pickles results by value, such as an object whose class the client's `__main__` defines."""
+"""Pickles results by value: with the classes and functions that the client could not import, as those of `__main__`."""
 
 import io
 from types import FunctionType
@@ -10,7 +10,7 @@ from cloudpar_protocol import decorated, function_globals, open_files
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """A pickler that handles the same decorators of the standard library, and globals, as the client's pickler.
+    """A pickler that treats open files, the standard library's decorators and functions' globals as the client's does.
 
     Otherwise a client could send an object whose class has a `cached_property` to a task, but not get it back.
     """
@@ -26,7 +26,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def dumps(value: Any, pickler: type[Pickler] = Pickler) -> bytes:
-    """Pickle by value what the client could not find by its name."""
+    """Pickle a value. Classes and functions in it that the client could not find by name go by value."""
     file = io.BytesIO()
     pickler(file, protocol=5).dump(value)
     return file.getvalue()

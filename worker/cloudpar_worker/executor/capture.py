@@ -36,7 +36,7 @@ def held_bytes(descriptor: int) -> int:
 
 
 def read_output(descriptor: int) -> str | None:
-    """The start of such a file: at most OUTPUT_BYTES of UTF-8, including a note about what was cut."""
+    """The start of such a file: at most OUTPUT_BYTES of UTF-8, including a note about what was cut; None if empty."""
     size = written_bytes(descriptor)
     if not size:
         return None
@@ -82,7 +82,7 @@ class Capture:
                 setattr(sys, f"__{name}__", fresh)
 
     def take(self) -> tuple[str | None, str | None]:
-        """The output since the last call."""
+        """The output since the last call; None for a file to which nothing was written."""
         stdout, stderr = self._stdout, self._stderr
         if os.lseek(stdout, 0, 2) == 0 == os.lseek(stderr, 0, 2):
             return None, None

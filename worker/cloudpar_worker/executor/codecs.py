@@ -17,8 +17,9 @@ class Serialization(NamedTuple):
     Attributes:
         decode: Decodes the data of a task.
         encode: Encodes the value of a task, or raises.
-        encode_error: Encodes an exception of a task. If only its text can travel, returns None and the reason, or "".
-        refusal: Makes the message about a value of this type for which `encode` raised this exception.
+        encode_error: Encodes an exception of a task; returns its bytes and "". If only its text can travel, returns
+            None and the reason, which is "" if no exception can be encoded.
+        refusal: Makes the message about a value, given its type and the exception that `encode` raised for it.
     """
 
     decode: Callable[[Any], Any]

@@ -44,7 +44,10 @@ def plain(text: str) -> str:
 
 
 def portable(error: BaseException) -> tuple[bytes | None, str]:
-    """The pickle of an exception; or None and the reason, with what to do, if unpickling would not restore it."""
+    """The pickle of an exception, with "" as the reason; or None, with the reason why the exception cannot travel.
+
+    Its pickle may be too large, or unpickling may not restore it. The reason says what to do.
+    """
     reasons = []
     for dumps in rebuilding.dumps, serialize:  # the second way is for classes of C extensions
         verb = "pickle"
@@ -64,7 +67,10 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
 
 
 def _noted(data: bytes, error: BaseException, again: BaseException) -> bytes:
-    """The pickle, extended by notes that the exception's own way of pickling lost (`again` is what it restores)."""
+    """The pickle, extended by notes that the exception's own way of pickling lost.
+
+    `again` is the exception that the pickle restores.
+    """
     with suppress(BaseException):  # its code may raise; the exception then travels without the notes
         notes = _notes(error)
         if notes and notes != _notes(again):
@@ -79,7 +85,7 @@ def _notes(error: BaseException) -> list[str]:
 
 
 def _culprit(error: BaseException, verb: str) -> str:
-    """Which part of an exception cannot be pickled."""
+    """A phrase for the part of an exception that cannot be pickled; "it" if the part is unknown."""
     try:
         parts = rebuilding.state(error) if verb == "pickle" else {}
     except BaseException:
@@ -120,7 +126,10 @@ def missing_module(error: BaseException) -> str:
 
 
 def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
-    """The formatted traceback without the executor's own frame `own`."""
+    """The formatted traceback without the executor's own frames, of which `own` is the last.
+
+    If the exception cannot be formatted, its line.
+    """
     try:
         formatted = traceback.TracebackException(type(error), error, own.tb_next if own else None, compact=True)
         return bounded("".join(formatted.format()))
@@ -131,7 +140,8 @@ def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
 def is_among(error: BaseException, names: Sequence[str]) -> bool:
     """Whether an exception is of one of these classes or of a derived class.
 
-    Without names any Exception counts: tasks that end by sys.exit or Ctrl-C are not retried.
+    Without names every class derived from Exception counts. SystemExit and KeyboardInterrupt never count, even if they
+    are named, so a task that ends by sys.exit or Ctrl-C is not retried.
     """
     kinds = type.mro(type(error))
     return Exception in kinds and (not names or any(_class_name(kind) in names for kind in kinds))

@@ -1,8 +1,8 @@
-"""The messages between an agent and its executors: frames of 4 bytes length (little-endian) and a MessagePack body.
+"""The messages between an agent and its executors. A message is a frame: its length (4 bytes, little-endian), its body.
 
-A frame to an executor is a Run. A frame to the agent is an ExecutorResult, one for each task of a run, in order, or a
-mark of one byte that says whether the running task waits for tasks of its own. The agent checks everything that it
-receives, because task code can write to any descriptor.
+A frame to an executor is a Run. A frame to the agent is an ExecutorResult, one for each task of a run, in order. Both
+are in MessagePack. Another frame to the agent is a mark of one byte, which says whether the running task waits for
+tasks of its own. The agent checks everything that it receives, because task code can write to any descriptor.
 """
 
 import struct
@@ -15,13 +15,14 @@ from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 READY: Final = b"\0"
-"""The first byte that an executor sends, before it has a task. If it ends without it, no task is the cause."""
+"""The first byte that an executor sends, before it has a task. If it ends without having sent it, no task is the cause.
+"""
 LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
 """The marks, as complete frames: the running task waits, or goes on."""
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS + 1024
-"""The largest size of a result without its data."""
+"""The most bytes of a result without its data."""
 EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED, UNFIT})
 
 
@@ -29,7 +30,7 @@ class Run(Struct, array_like=True, frozen=True):
     """Run the tasks [start, end) of one package, in order.
 
     Attributes:
-        code_hash: The hash of the task code.
+        code_hash: The hash of the task code, after "sealed " if the code has a seal.
         code: Its bytes (with codec "msgpack", the text of a reference); None if the executor has the function already.
         call: How to call the function.
         start, end: The tasks.
@@ -39,8 +40,8 @@ class Run(Struct, array_like=True, frozen=True):
         retries, retry_on: How often a task that raises is retried, and after which exceptions.
         threads: The thread limit of numeric libraries; None: the executor's own limit.
         depth: As in the lease.
-        elsewhere: Another worker may run a task that fails for something that this machine lacks; its outcome is
-            `UNFIT`.
+        elsewhere: Another worker may be able to run the tasks. So if a task fails because of something that this
+            machine lacks, its outcome is UNFIT.
     """
 
     code_hash: str

@@ -15,8 +15,8 @@ _COLLECT_BYTES: Final = 32 * 1024 * 1024
 """After this many dropped functions, or this much of their code, the garbage collector runs."""
 
 ENTER: Final = "enter_project_of_cloudpar"
-"""A method of task code that comes with modules of the client's project. It puts these into `sys.modules` again, in
-case a task of another project ran meanwhile, and returns the function.
+"""The name of a method that task code has if it comes with modules of the client's project. The method puts these into
+`sys.modules` again, in case a task of another project ran meanwhile, and returns the function.
 """
 
 
@@ -45,7 +45,8 @@ class FunctionCache:
         """The function of a run; it is unpickled (with codec "msgpack", imported by name) at its first use.
 
         Raises:
-            BaseException: The exception of the unpickling or the import; the text says what to do.
+            TypeError: The task code is not callable.
+            BaseException: What the unpickling, the import or the method ENTER raised.
         """
         entry = self._entries.get(code_hash)
         if entry is None:

@@ -14,12 +14,12 @@ _IMPORTING = "<frozen importlib._bootstrap>"
 def lack(error: BaseException, *, unpickling: bool) -> str | None:
     """What this machine lacks, if that may be why a task failed; None if the task itself is the cause.
 
-    Unpickling fails if a module is missing, cannot be loaded, or is of an older version without a needed name. For a
-    running task, only its own failed import of a module counts, and only if the task did not handle the exception.
+    Unpickling fails if a module is missing, cannot be loaded, or is of an older version without a needed name. If the
+    task was running already, only an ImportError that names a module counts.
 
     Args:
         error: What the task raised, or what unpickling its code or data raised.
-        unpickling: The exception came while its code or data were unpickled.
+        unpickling: Whether the exception was raised while the code or the data were unpickled.
     """
     name, kinds = missing_module(error), type.mro(type(error))
     if name and ModuleNotFoundError in kinds:

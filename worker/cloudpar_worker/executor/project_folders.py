@@ -7,8 +7,8 @@ import tempfile
 from cloudpar_worker.sandbox.cleanup import remove
 
 folder = ""
-"""The folder of this executor; "" means the private folder of its sandbox. Task code of every SDK looks for this name
-in this module, so neither the variable nor the module can be renamed.
+"""The folder of this executor; "" means the private folder of its sandbox. Task code of every release of the SDK looks
+for this name in this module, so neither the variable nor the module can be renamed.
 """
 
 
@@ -30,7 +30,7 @@ class ProjectFolders:
     def remove(self, pid: int) -> None:
         """Remove the folder of an executor that has ended.
 
-        Another process does it: the folder may be large, and forks must not wait.
+        A forked process removes it, if there can be one: the folder may be large, and the next executor must not wait.
         """
         path = self._by_pid.pop(pid, None)
         if path is None or not os.path.lexists(path):
@@ -47,7 +47,7 @@ class ProjectFolders:
                 os._exit(0)
 
     def remove_all(self) -> None:
-        """Remove all folders. The zygote has killed its executors and ends."""
+        """Remove all folders. Call it when the zygote has killed its executors and is about to end."""
         for path in self._by_pid.values():
             if os.path.lexists(path):
                 remove(path)

@@ -14,7 +14,10 @@ _LEFT: Final = frozenset({"obj"})
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle a value with all exceptions in it; to unpickle it, the client needs only the values' own classes."""
+    """Pickle a value so that all exceptions in it are restored without their constructors.
+
+    To unpickle it, the client needs no module of the worker.
+    """
     return by_value.dumps(value, _Pickler)
 
 
@@ -32,7 +35,7 @@ class _Noted:
 
 
 def state(error: BaseException) -> dict[str, Any]:
-    """Everything that an exception holds, by attribute: arguments, `__dict__` (with the notes), slots."""
+    """What an exception holds, by attribute: arguments, `__dict__` (with the notes), slots; without those in _LEFT."""
     found: dict[str, Any] = {}
     seen = set(_LEFT)
     for kind in type(error).__mro__:

@@ -1,10 +1,10 @@
 """A page of shared memory by which the agent takes back tasks while the executor is busy with one.
 
-The executor counts its tasks from 0. Before each task it first announces its number, and then checks whether this
-number is recalled. The agent first writes the recalled numbers, waits until the executor must see them, and then reads
-the announced number. Because each side writes before it reads, one of them always notices: either the executor sees the
-recall, or the agent sees that the task has started. Without this order a task could run twice. The check costs the
-executor no system call.
+The executor counts its tasks from 0. Before each task it first writes how many tasks it has started, including this
+one, and then checks whether the number of this task is recalled. The agent first writes the recalled numbers, waits
+until the executor must see them, and then reads how many tasks have started. Because each side writes before it reads,
+one of them always notices: either the executor sees the recall, or the agent sees that the task has started. Without
+this order a task could run twice. The check costs the executor no system call.
 """
 
 import mmap
@@ -19,7 +19,7 @@ _NEVER: Final = 2**63
 
 
 def open_page(folder: str | None = None) -> int:
-    """The descriptor of a new page."""
+    """The descriptor of a new page. `folder` is as in `anonymous_file`."""
     descriptor = anonymous_file("recall", folder)
     os.ftruncate(descriptor, 8 * _WORDS)
     return descriptor

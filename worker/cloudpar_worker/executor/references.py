@@ -12,8 +12,8 @@ def find(reference: str) -> Any:
 
     Raises:
         ModuleNotFoundError: A module is missing; the text says what to do.
-        AttributeError: The module has nothing of that name.
-        BaseException: The exception that the module raises when it is imported.
+        AttributeError: The module has nothing of that name; the text says what to do.
+        BaseException: The exception that the module raises when it is imported, with a note about where.
     """
     module_name, _, path = reference.partition(":")
     try:

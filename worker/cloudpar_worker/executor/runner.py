@@ -28,7 +28,7 @@ from .waiting import TaskWaits
 _clock = time.monotonic_ns
 """A reference to the function, since task code may replace it in `time`. The agent's clock bounds durations anyway."""
 _LARGE = 1 << 20
-"""After a frame larger than this the executor releases the buffer, which would otherwise keep its size."""
+"""After a frame of more than this many bytes the executor releases the buffer, which would otherwise keep its size."""
 
 
 class Runner:
@@ -69,7 +69,10 @@ class Runner:
             pass
 
     def _serve_run(self) -> bool:
-        """Serve one run. Its data, which may be large, is released before the next run is awaited."""
+        """Serve one run; return False if the agent has closed the channel instead.
+
+        The run's data, which may be large, is released before the next run is awaited.
+        """
         body = self._receive()
         if body is not None:
             self._capture.restore()
@@ -131,7 +134,7 @@ class Runner:
             if result is None:
                 result = self._retry(run, function, index, started_at_ns, failed)
             if self._forked:
-                os._exit(0)  # this is a child that the task forked and in which the function returned
+                os._exit(0)  # this is a child that the task forked, and in which the function has returned or raised
             self._waits.task_ended()
             stdout, stderr = take()
             if stdout or stderr:
@@ -156,7 +159,10 @@ class Runner:
         unpickling: str = "",
         called_with: str | None,
     ) -> TaskResult | None:
-        """The result of a task that raised; None if it is retried. Then `failed` has the line of its exception."""
+        """The result of a task that raised; None if it is to be retried.
+
+        In the second case the line of its exception is appended to `failed`.
+        """
         self._refusals.explain(error)
         lacks = lack(error, unpickling=bool(unpickling))
         if lacks and run.elsewhere:
@@ -170,7 +176,10 @@ class Runner:
         return _failure(index, error, started_at_ns, codec, called_with=called_with, failed=failed)
 
     def _retry(self, run: Run, function: Any, index: int, started_at_ns: int, failed: list[str]) -> TaskResult:
-        """Retry a task that has raised. Each attempt decodes the data again, since a task may have changed it."""
+        """Retry a task until it does not raise or may not be retried again; return its result.
+
+        Each attempt decodes the data again, since the task may have changed it.
+        """
         codec = SERIALIZATIONS[run.codec]
         while not self._forked:
             try:
@@ -221,7 +230,7 @@ def _failure(
     called_with: str | None,
     failed: Sequence[str],
 ) -> TaskResult:
-    """The result of a task that raised. `called_with` is None if it was not called."""
+    """The result of a task that raised. `called_with` is None if the function was not called."""
     own = traceback_of(error)
     if called_with is not None and own is not None:
         own = own.tb_next  # without the frame of _call

@@ -31,7 +31,8 @@ def thread_variables(environment: Mapping[str, str], threads: int | None) -> dic
     """The variables of a worker's executors, or of one executor. Libraries that are already loaded ignore a change.
 
     `threads`, with which the worker or the package was started, replaces all variables. If it is None, a variable that
-    is set stays, and OMP_NUM_THREADS is the default of the others, because most libraries fall back to it themselves.
+    is set stays. The others get the value of OMP_NUM_THREADS, because most libraries fall back to it themselves; if it
+    is not set, they get DEFAULT_THREADS.
 
     >>> thread_variables({}, 2)["MKL_NUM_THREADS"]
     '2'
@@ -46,6 +47,6 @@ def thread_variables(environment: Mapping[str, str], threads: int | None) -> dic
 
 
 def _first_level(text: str) -> str:
-    """The number for the first level: OMP_NUM_THREADS may list one for each level of nested regions, "4,2"."""
+    """The first number of OMP_NUM_THREADS, which may list one for each level of nested regions, "4,2"; "" if none."""
     first = text.partition(",")[0].strip()
     return first if first.isdecimal() and int(first) else ""

@@ -13,11 +13,11 @@ from cloudpar_protocol.nesting import OwnPool
 from .frames import GOES_ON, WAITS
 
 OWN_POOL: Final = "CLOUDPAR_OWN_POOL"
-"""The variable by which an agent gives a zygote the endpoint and the token of the pool that has started both."""
+"""The environment variable with the endpoint and the token of the pool that started the agent and so the zygote."""
 
 
 def take_own_pool(environment: MutableMapping[str, str]) -> OwnPool | None:
-    """Take the pool out of the environment.
+    """Take the pool out of the environment; None if the environment has none.
 
     A program that a task starts must not join the pool. It could not tell the executor that it waits, so all executors
     might wait for tasks for which no executor is left.
@@ -31,7 +31,7 @@ class TaskWaits:
 
     Args:
         send: Writes a frame to the agent; any thread may call it.
-        pool: The pool that has started this worker for itself, if any.
+        pool: The pool that started this worker, for `Pool()` in a task; None if no pool did.
     """
 
     def __init__(self, send: Callable[[bytes], None], pool: OwnPool | None = None) -> None:

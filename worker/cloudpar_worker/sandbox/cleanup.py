@@ -11,7 +11,9 @@ from typing import Final
 from .processes import processes
 
 _PATIENCE_S: Final = 5.0
-"""How long to retry, in seconds. A killed process may first end a call that creates a file, which takes much less."""
+"""How long to retry, in seconds. A killed process may first finish a system call that creates a file, which takes much
+less.
+"""
 
 
 def kill_own_processes() -> None:
@@ -62,7 +64,10 @@ def _empty(folder: str) -> None:
 
 
 def remove_from(places: Collection[str]) -> bool:
-    """Remove this user's files from folders that all users share, and return whether all are gone."""
+    """Remove the files and folders of this user that lie directly in these folders; return whether all are gone.
+
+    Other users' entries, and what this user owns in other users' folders, stay.
+    """
     me, gone = os.geteuid(), True
     for place in places:
         with suppress(OSError), os.scandir(place) as entries:

@@ -1,4 +1,4 @@
-"""Which mechanisms confine the executors of a shared pool, and which of them this machine has."""
+"""Which mechanisms confine the executors of a shared worker, and which of them this machine has."""
 
 import os
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ class Confinement(Struct, frozen=True):
 
     Attributes:
         tmp: The folder in which each executor has a private folder.
-        executors: How many executors there are.
-        readable, writable: Files and folders that tasks may use besides the system's.
-        protected: Processes that receive no signals: the agent, its parent and its process group.
+        executors: How many executors the worker has.
+        readable, writable: Files and folders that tasks may use besides the system's and their own.
+        protected: Processes to which tasks can send no signals: the agent, its parent and its process group.
         closed_ports: TCP ports to which tasks may not connect.
         processes: The limit of processes and threads of one executor.
         file_bytes: The limit of one file's size.
@@ -39,9 +39,9 @@ class Mechanism(Struct, frozen=True):
     Attributes:
         name: Its name, in a few words.
         there: Whether this machine has it, so that it confines executors.
-        gap: What tasks can reach without it, and how to get it.
+        gap: What tasks can do without it, and how the operator can get it.
         does: What it does here.
-        costs: Whether it takes something from tasks that they may need. The worker then prints `does` at its start.
+        costs: Whether it forbids something that tasks may need. The worker then prints `does` at its start.
     """
 
     name: str
@@ -124,7 +124,10 @@ def _metadata(answering: Sequence[Service]) -> Mechanism:
 
 
 def closed_ports(answering: Sequence[Service]) -> list[int]:
-    """The ports to close to tasks, if that can be enforced: without seccomp, tasks would get around Landlock."""
+    """The ports to close to tasks; none if Landlock or seccomp is missing here.
+
+    Without seccomp, tasks would get around Landlock's rules on ports.
+    """
     return ports(answering) if landlock.version() >= landlock.NETWORKED and syscall_filter.available() else []
 
 
@@ -140,7 +143,10 @@ def has_own_users(found: list[Mechanism]) -> bool:
 
 
 def refusal(found: list[Mechanism]) -> str | None:
-    """Why no worker of a shared pool may start here, and what to do: its tasks would run as root."""
+    """Why a shared worker must not start here, and what to do; None if it may start.
+
+    If root starts it and it cannot give executors user ids of their own, its tasks would run as root.
+    """
     open_to_root = [each for each in found if each.name == OWN_USERS and not each.there and os.geteuid() == 0]
     return (
         f"cannot give each executor a user of its own, so it does not start as root: {open_to_root[0].gap}"
@@ -150,10 +156,10 @@ def refusal(found: list[Mechanism]) -> str | None:
 
 
 def sentence(missing: list[Mechanism]) -> str:
-    """The sentence about missing mechanisms for the worker's start."""
+    """The sentence about missing mechanisms that the worker prints at its start."""
     return "tasks are confined without " + "; without ".join(f"{each.name} ({each.gap})" for each in missing)
 
 
 def costs(found: list[Mechanism]) -> list[str]:
-    """The sentences about what tasks lose, for the worker's start."""
+    """The sentences about what tasks cannot do, which the worker prints at its start."""
     return [each.does for each in found if each.there and each.costs]

@@ -1,8 +1,8 @@
 """Instance metadata services: they give the credentials of this machine's role to every process that asks.
 
 A filter in the kernel sees to which port an executor connects, but not to which address. So where one of these services
-answers, tasks of a shared pool have no TCP connections to its port at any address. Where a firewall blocks these
-addresses, no service answers, and tasks have all ports.
+answers, a shared worker lets its tasks make no TCP connection to the port of that service, at any address, if the
+kernel can enforce that. Where a firewall blocks these addresses, no service answers, and tasks have all ports.
 """
 
 import os
@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 _ANSWERS_S: Final = 2.0
 """How long to wait for an answer, in seconds: a lost first packet is sent again after one second."""
 _REST_S: Final = 0.1
-"""How long to wait for services whose ports are closed anyway, because another service has answered at them, in
-seconds."""
+"""How long to wait, in seconds, for further services once all their ports will be closed anyway, because other services
+have answered at the same ports.
+"""
 
 
 class Service(NamedTuple):
@@ -42,7 +43,7 @@ KNOWN: Final = tuple(
 
 
 def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
-    """The known services, and the address that the environment names for AWS's programs."""
+    """The known services, and the one that the environment names for AWS's programs, if it is an IP address."""
     found = list(KNOWN)
     with suppress(ValueError):  # the variable does not contain an address
         named = urlsplit(environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", ""))

@@ -102,7 +102,7 @@ def capabilities(line: str = "CapEff") -> int:
 
 
 def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
-    """Keep these capabilities, and give up all others for good."""
+    """Set the capabilities of this process. It gives up for good those that are not in `permitted`."""
     header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
     syscall(_CAPSET, header, struct.pack("<6I", effective, permitted, inheritable, 0, 0, 0))
 
@@ -113,7 +113,7 @@ def become(user: int) -> None:
 
 
 def act_as(user: int, guard: int) -> None:
-    """Send signals and handle files as this user, without capabilities, while its processes can send none to us.
+    """Send signals and handle files as this user, without capabilities, but receive no signals from its processes.
 
     The kernel checks the effective user of the process that sends a signal, and the real and saved user of the one that
     receives it. The real and saved user become `guard`, which no other process has. Without it, task code could kill
@@ -138,7 +138,10 @@ def files_of_root() -> Iterator[None]:
 
 
 def become_with_needed(user: int) -> None:
-    """Become this user, but keep those of the needed capabilities that it has, for programs it starts, too."""
+    """Become this user, but keep those of the NEEDED capabilities that this process has.
+
+    The programs that it starts keep them, too.
+    """
     kept = capabilities("CapPrm") & NEEDED
     prctl(_PR_SET_KEEPCAPS, 1)
     os.setgroups([])

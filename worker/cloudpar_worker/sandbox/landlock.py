@@ -15,7 +15,7 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _SCOPES: Final = 1 << 0 | 1 << 1
-"""The scopes of rules: abstract sockets and signals."""
+"""The scopes that rules can set: abstract sockets and signals. They then reach only processes under the same rules."""
 _RIGHTS: Final = {0: 0, 1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
 """For each version of Landlock up to 4, the bit above its highest right for files. Later versions have one more right.
 
@@ -41,7 +41,7 @@ def version() -> int:
 
 
 class FileRules:
-    """What all executors may do with files. Made once; each executor adds its own folder.
+    """What all executors may do with files. The zygote makes one object, and each executor adds its own folder.
 
     Args:
         readable: Files and folders that they may read and run.
@@ -65,6 +65,8 @@ class FileRules:
     def restrict(self, own: Sequence[str]) -> None:
         """Apply the rules to this process and all that it starts, with full rights to the folders in `own`.
 
+        If the kernel can, the rules also limit signals and abstract sockets to these processes.
+
         Raises:
             OSError: The kernel refuses, for example because the process may still gain privileges.
         """
@@ -80,10 +82,11 @@ class FileRules:
 
 
 class PortRules:
-    """To which TCP ports executors may connect. Made once, because the rules for all ports take 0.1 s.
+    """To which TCP ports executors may connect. The zygote makes one object, because rules for all ports take 0.1 s.
 
     Args:
-        closed: The closed ports; all others are open. If it is empty, there are no rules.
+        closed: The closed ports; all others are open. If it is empty, or the kernel cannot limit ports, there are no
+            rules.
     """
 
     def __init__(self, closed: Collection[int]) -> None:

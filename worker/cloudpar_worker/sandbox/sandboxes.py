@@ -87,12 +87,13 @@ class Sandboxes:
         """In the executor: take the sandbox's user id and lose all other rights. There is no way back.
 
         Raises:
-            OSError: Something remains of an earlier executor with this user id; this executor must not start.
+            OSError: Something remains of an earlier executor with this user id, or the kernel refuses a step; this
+                executor must not start.
         """
         if sandbox.uid is not None:
             kernel.become(sandbox.uid)
             # A killed zygote may have left processes and files of this user id behind. Without this, the executor's
-            # account could read files of the account before it, and be read by its processes.
+            # tasks could read files of another account, and processes of that account could read the executor's memory.
             cleanup.kill_own_processes()
             if not cleanup.remove_from(self._places):
                 raise OSError("files of an earlier executor with the same user id cannot be removed")
@@ -120,7 +121,7 @@ class Sandboxes:
         if sandbox.uid is None:
             hide_memory()
         else:
-            show_memory()  # its user measures it, and the change of users had hidden it
+            show_memory()  # a process of this user measures the memory, which the change of the user had hidden
 
     def left(self, sandbox: Sandbox) -> None:
         """Note that the executor of a sandbox has ended; `clean_up` removes what it left."""
@@ -169,7 +170,10 @@ class Sandboxes:
                 os._exit(0 if clean else 1)
 
     def _clear(self, sandbox: Sandbox) -> bool:
-        """Clean up, in a process of its own, because a task may have left a great many files."""
+        """Clean up after an executor, and return whether nothing is left of it.
+
+        It runs in a process of its own, because a task may have left a great many files.
+        """
         if sandbox.uid is None:
             return cleanup.remove(sandbox.folder)
         # Processes first: while one of them lives, it can make files again that were removed.

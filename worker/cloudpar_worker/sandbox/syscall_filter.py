@@ -1,7 +1,8 @@
 """A seccomp filter: refuses system calls that tasks do not need and that could reach beyond an executor.
 
 It lists what is refused, not what is allowed, because task code is anything that Python and its extensions do. A
-refused call fails with EPERM, as if a right were missing, so that libraries try another way.
+refused call fails with EPERM, as if a right were missing, or as if the kernel did not have it, so that libraries try
+another way.
 """
 
 import ctypes
@@ -24,7 +25,7 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # Other processes: their memory, descriptors and state.
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "process_madvise": (440, 440), "process_mrelease": (448, 448), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
-    "pidfd_send_signal": (424, 424),  # it also takes folders of /proc, and the filter cannot see of which process
+    "pidfd_send_signal": (424, 424),  # also takes an open folder of /proc; the filter cannot see of which process
     "migrate_pages": (256, 238), "move_pages": (279, 239),
     # Objects that outlive a process and that all processes of a user share.
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "shmget": (29, 194), "shmat": (30, 196),
@@ -99,11 +100,11 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     """The filter as a program for the kernel.
 
     Args:
-        protected: Processes that receive no signals.
-        unix_sockets: Whether tasks may make sockets with a path; pairs of them are always allowed.
+        protected: Processes to which tasks can send no signals, neither alone nor as process groups.
+        unix_sockets: Whether tasks may make Unix sockets, which can have a path; socket pairs are always allowed.
     """
     column = _COLUMN or 0
-    # In another architecture and in the x32 ABI a number means another call, by which a task could avoid the filter.
+    # In another architecture and in the x32 ABI a number means another call. A task could avoid the filter by these.
     made = [
         _step(_LOAD, _ARCH), _step(_EQUAL, _AUDIT_ARCH[column], 1, 0), _step(_RETURN, _REFUSE),
         _step(_LOAD, _NUMBER), _step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _REFUSE),
@@ -113,8 +114,10 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
             made += _when(numbers[column], [_step(_RETURN, _REFUSE)])
     # The filter cannot see the flags of clone3, so libraries have to use clone.
     made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
-    made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])  # or the mode of openat2: use openat
-    for number in _LANDLOCK:  # a task's own layer would copy all rules on ports
+    # Nor can it see the mode of openat2, so libraries have to use openat.
+    made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
+    # Each layer of Landlock that a task added would copy all rules on ports, which takes megabytes of the kernel.
+    for number in _LANDLOCK:
         made += _when(number, [_step(_RETURN, _ERRNO | errno.EOPNOTSUPP)])
     made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *_refuse_bits(_NAMESPACES), _step(_RETURN, _ALLOW)])
     made += _when(_IOCTL[column], [_step(_LOAD, _SECOND), *_refuse(*_IOCTLS), _step(_RETURN, _ALLOW)])
@@ -127,10 +130,10 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     for numbers, flags in _OPENING:
         if numbers[column] is not None:
             made += _when(numbers[column], _unless_special(_ARGUMENTS[flags], _ARGUMENTS[flags + 1]))
-    # Limits of other processes of the same user. Process 0 stands for the caller's own.
+    # Tasks may not change limits of other processes of the same user. Process 0 stands for the caller itself.
     made += _when(_PRLIMIT[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
     families = (*_FAMILIES, socket.AF_UNIX) if unix_sockets else _FAMILIES
-    # Fail as if the kernel did not know these protocols: libraries then use TCP, to which the rules on ports apply.
+    # Fail as if the kernel did not know the protocol: libraries then use TCP, to which the rules on ports apply.
     unknown = [_step(_LOAD, _THIRD), _step(_AT_LEAST, _NO_IP, 0, 1), _step(_RETURN, _ERRNO | errno.EPROTONOSUPPORT)]
     made += _when(_SOCKET[column], [*unknown, _step(_LOAD, _FIRST), *_allow(*families), _step(_RETURN, _REFUSE)])
     for numbers, flags in _SENDING:

@@ -1,4 +1,4 @@
-"""Locks on user ids: one process of this machine holds each. A lock is a byte of a file that belongs to root.
+"""Locks on user ids: at most one process of this machine holds each. A lock is a byte of a file that belongs to root.
 
 Task code cannot take these locks. If they were abstract sockets, or files in a folder that all users share, a task
 could take them all, and then no other account would get an executor.
@@ -15,7 +15,7 @@ from . import kernel
 NAME: Final = "cloudpar-users"
 """The name of the folder; it contains one empty file."""
 PLACES: Final = ("/run", "/dev/shm")  # noqa: S108 - the folder is root's alone, or is not used
-"""The second folder is used where the first is read-only, as in the container. Both belong to root."""
+"""The second folder is used where the first is read-only, as in the worker's container. Both belong to root."""
 _OWNER = 0
 """The user who must own the folder: root."""
 _PRIVATE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -27,7 +27,7 @@ class UidLocks:
     A process makes one object and keeps it: closing the file would release all locks.
 
     Raises:
-        OSError: No lock file can be made here.
+        OSError: No lock file can be made here, or other users than root can use its folder.
     """
 
     def __init__(self) -> None:

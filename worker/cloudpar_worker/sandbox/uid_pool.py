@@ -14,8 +14,8 @@ FIRST, NUMBER = 60_578, 4_942
 """The range of user ids. No distribution assigns them to people or permanent services. systemd uses some of them for
 temporary services; `UidPool` leaves out ids that are in use.
 
-Every second id is an executor's. The next id is its guard: the cleaning process runs under it, so that task code cannot
-send it signals.
+Every second id is an executor's. The id after it is its guard: the process that cleans up after the executor has the
+guard as its real user id, so that task code cannot send it signals (see `kernel.act_as`).
 """
 
 _CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
@@ -82,11 +82,11 @@ class UidPool:
         """Take a free user id.
 
         Raises:
-            OSError: None is free.
+            OSError: No user id is free.
         """
         for number in range(FIRST, FIRST + NUMBER - 2, 2):
-            # An id that is in use elsewhere is left out: tasks could use its files and processes, and its processes
-            # could use theirs.
+            # An id that is in use elsewhere is left out: tasks could use the files and processes of that id, and those
+            # processes could use the tasks' files.
             both = {number, guard_uid(number)}
             if self._taken.isdisjoint(both) and not any(map(_is_known, both)):
                 with suppress(OSError):
@@ -98,8 +98,8 @@ class UidPool:
     def give_back(self, number: int, *, clean: bool) -> None:
         """Return a user id. If `clean` is False, something of it may remain, and this zygote keeps the id locked.
 
-        Otherwise the next account with this id could use the files and processes that remain. Later zygotes find what
-        remains by themselves (see `_seen`).
+        Without the lock, the next account with this id could use the files and processes that remain. Later zygotes
+        find what remains by themselves (see `_seen`).
         """
         if clean:
             self._locks.release(number)
@@ -118,7 +118,7 @@ def _seen(places: list[str]) -> set[int]:
 
 
 def interpreter_folders() -> list[str]:
-    """The folders of this interpreter and of its packages, but never the root of the file system."""
+    """The folders of this interpreter and from which it imports, but never the root of the file system."""
     found = dict.fromkeys(os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, *sys.path) if path)
     return [path for path in found if path != "/" and os.path.isdir(path)]
 

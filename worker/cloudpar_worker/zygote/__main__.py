@@ -1,10 +1,10 @@
 """The process from which executors are forked: `python -m cloudpar_worker.zygote FD [CONFINEMENT]`.
 
 The zygote has one thread, has imported what executors need, and runs no task code. A fork therefore takes a few
-milliseconds and is safe. The agent starts it as a new program, so no token of the agent was ever in its memory. Over
-the socket FD the agent asks for executors, kills and measurements, and the zygote reports how each executor ended. When
-the agent ends, even by a crash, the socket closes, and the zygote kills all executors. Executors of a shared pool
-are confined to sandboxes.
+milliseconds and is safe. The agent starts it as a new program, so the worker token was never in its memory. Over the
+socket FD the agent requests executors, kills and measurements, and the zygote reports how each executor ended. When the
+agent ends, even by a crash, the socket closes, and the zygote kills all executors. The executors of a shared worker are
+confined to sandboxes, by the settings in CONFINEMENT.
 """
 
 import contextlib
@@ -36,9 +36,9 @@ from .memory_meter import MemoryMeter
 from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN
 
 _ENDING_S: Final = 0.1
-"""How often a zygote that ends looks whether its executors and cleanups have ended."""
+"""How often a zygote that ends checks whether its executors and cleanups have ended, in seconds."""
 _AGAIN_S: Final = 1.0
-"""How often to look for measurements that take too long, and to retry cleanups for which no process could be forked."""
+"""How often to look for measurements that take too long, and to retry cleanups that could not start, in seconds."""
 
 
 class Zygote:
@@ -168,7 +168,7 @@ class Zygote:
                 os.close(descriptor)
             if self._sandboxes and sandbox:
                 self._sandboxes.enter(sandbox, parent)
-            # READY comes last. An executor that ends before it has failed by itself, and no task is blamed.
+            # READY comes last: for an executor that ends before it has sent READY, no task is blamed.
             _close_all_but(channel.fileno(), *capture.descriptors)
             sys.modules["__main__"] = ModuleType("__main__")
             channel.sendall(READY)

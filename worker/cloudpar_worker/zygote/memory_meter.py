@@ -1,7 +1,8 @@
 """The exact memory of an executor with all processes that it started; pages shared after a fork are not counted twice.
 
 Only a process of the same user may read these figures, so a child of the zygote measures. Where executors have their
-own user ids, the child takes the executor's. A process that hides its memory counts in full.
+own user ids, the child takes the executor's. If a process hides its memory, all its pages count, even those that it
+shares.
 """
 
 import mmap
@@ -22,9 +23,9 @@ from .messages import UNKNOWN
 
 _FIGURE: Final = struct.Struct("<q")
 _PATIENCE_S: Final = 5
-"""How long a measurement may take, in seconds."""
+"""A measurement that takes longer than this, in seconds, is killed."""
 _YOUNG_S: Final = 0.5
-"""A process younger than this may still share its parent's memory."""
+"""A process younger than this, in seconds, may still share its parent's memory."""
 _KCMP: Final = 312 if platform.machine() == "x86_64" else 272
 _KCMP_VM: Final = 1
 
@@ -45,7 +46,7 @@ class MemoryMeter:
         """Start to measure an executor.
 
         Raises:
-            OSError: There is no process or no memory for it.
+            OSError: The system gives no further process or no memory.
         """
         page = mmap.mmap(-1, mmap.PAGESIZE)
         _FIGURE.pack_into(page, 0, UNKNOWN)
@@ -67,7 +68,7 @@ class MemoryMeter:
                 os.kill(child, signal.SIGKILL)
 
     def ended(self, child: int) -> tuple[int, int] | None:
-        """The executor id and its bytes, or UNKNOWN, if this child was a measurement."""
+        """If this child was a measurement, the executor id and the bytes, or UNKNOWN in their place; otherwise None."""
         executor_id, page, _ = self._measuring.pop(child, (None, None, None))
         if executor_id is None or page is None:
             return None
@@ -77,7 +78,11 @@ class MemoryMeter:
 
 
 def memory_of(executor: int, *, own_user: bool) -> int:
-    """The memory, without pages of files, of the executor and its descendants; with `own_user`, of its user."""
+    """The memory, without pages of files, of an executor and its descendants.
+
+    With `own_user`, the memory of all processes of its user, and of that user's files in shared memory. The process
+    that measures runs under this user too, and does not count.
+    """
     family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]
     private = shared = 0
     for process in family:
@@ -109,7 +114,10 @@ def _family(executor: int, *, own_user: bool) -> Iterator[Process]:
 
 
 def _is_its_parents(process: Process) -> bool:
-    """Whether a process still shares its parent's memory, as a starting program does for a moment (vfork)."""
+    """Whether a process still shares its parent's memory, as a starting program does for a moment (vfork).
+
+    False if this process may not check that.
+    """
     try:
         return kernel.syscall(_KCMP, process.pid, process.parent, _KCMP_VM, 0, 0) == 0
     except OSError:
@@ -117,7 +125,7 @@ def _is_its_parents(process: Process) -> bool:
 
 
 def _is_young(pid: int) -> bool:
-    """Whether a process is so new that it may still share its parent's memory, where that cannot be checked."""
+    """Whether a process is so new that it may still share its parent's memory, or has just ended."""
     with suppress(OSError), open(f"/proc/{pid}/stat") as file:
         started_at = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
         return time.clock_gettime(time.CLOCK_BOOTTIME) - started_at < _YOUNG_S
@@ -125,7 +133,10 @@ def _is_young(pid: int) -> bool:
 
 
 def _parts(pid: int) -> tuple[int, int]:
-    """The anonymous memory of a process, and the mapped shared memory."""
+    """A process's share of its anonymous memory, and of the shared memory that it maps, in bytes.
+
+    A page that n processes share counts for 1/n.
+    """
     with open(f"/proc/{pid}/smaps_rollup") as file:
         kib = {line.split(":")[0]: int(line.split()[1]) for line in file if line.endswith("kB\n")}
     if "Pss_Anon" not in kib:  # before Linux 5.9
