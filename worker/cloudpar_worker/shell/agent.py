@@ -32,13 +32,15 @@ _Action = Callable[..., object]
 UNREACHABLE = 4
 """The exit code of an agent that could not publish all results. The command line uses the same code."""
 _PARENT_S = 1.0
-"""How often to check whether the parent process is gone. Usually the end of standard input reports it sooner."""
+"""An agent without events checks in this interval, in seconds, whether its parent process is gone. Usually the end of
+standard input shows it sooner.
+"""
 HOST_CHARS = 200
 """How many characters of the machine's name fit into a message; the rest is cut."""
 _LINGER_S = 0.001
 """The agent omits pauses up to this length, in seconds, because they are not worth the system call."""
 _BLOCKED_US = 500
-"""If the agent waited longer than this for events, it assumes that they came at the end of the wait."""
+"""If a wait for events took more than this many microseconds, the agent assumes that they came at its end."""
 
 
 class Agent:
@@ -92,8 +94,8 @@ class Agent:
     def run(self) -> int:
         """Run until the worker has drained or ends otherwise; return the exit code.
 
-        The code is 0 after a drain, 4 if results could not be published, 130 after an interrupt, 1 if the parent is
-        gone.
+        The code is 0 after a drain, 4 if results could not be published, and 1 if the parent is gone. It is 130 after
+        an interrupt, which is SIGINT, a second SIGTERM, or the end of standard input.
         """
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_signal)
@@ -109,8 +111,8 @@ class Agent:
             events = self._selector.select(timeout_s)
             now_us = _now_us()
             blocked = now_us - waited_from_at_us > _BLOCKED_US
-            # Results that are read now came after the last look, or while `select` blocked. This is a lower bound of
-            # how long their executors have worked, even if these claim less (see ExecutorRecord.audit).
+            # Results that are read now came after the last `select`, or at the end of this one if it blocked. This time
+            # is a lower bound of how long their executors have worked, even if they claim less (ExecutorRecord.audit).
             self._executors.absent_at_us = now_us - _BLOCKED_US if blocked else polled_at_us
             polled_at_us = now_us
             for key, mask in events:
@@ -174,7 +176,7 @@ class Agent:
     def _deliver(self, stimulus: on.Stimulus) -> None:
         """Hand over a stimulus from another thread or from a signal handler."""
         self._delivered.append(stimulus)
-        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the main thread will wake up anyway
+        with contextlib.suppress(BlockingIOError):  # the socket is full, so the main thread will wake up anyway
             self._wake.send(b"\0")
 
     def _on_wake(self, _events: int) -> None:

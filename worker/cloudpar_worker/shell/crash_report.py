@@ -8,7 +8,7 @@ _OWN_FRAME: Final = re.compile(r'^  File "(?:[^"\n]*/cloudpar_worker/[^"\n]*|<fr
 
 
 def without_own_frames(text: str) -> str:
-    r"""Leave out of a crash report the frames below the task's, which are the same in every crash.
+    r"""Return a text with a crash report without the executor's own frames, which are the same in every crash.
 
     Args:
         text: What an executor that has crashed wrote to standard error, with what the task itself wrote before.

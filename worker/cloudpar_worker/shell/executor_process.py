@@ -1,4 +1,4 @@
-"""The agent's side of one executor: its channel, its output files and its memory. No method blocks."""
+"""The agent's side of one executor: its channel, its output files, its recall page and its memory. No method blocks."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ _READ_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 14
 """After a read of fewer bytes than this, another read would probably find nothing."""
 _READS = 16
-"""How many times in a row a channel is read before other events are handled."""
+"""How many times in a row a channel is read at most before other events are handled."""
 
 
 class ExecutorProcess:
@@ -29,7 +29,7 @@ class ExecutorProcess:
 
     Attributes:
         python: Its version of Python.
-        theirs: The descriptors for the executor, until `handed_over`.
+        theirs: The descriptors for the executor; none after `handed_over`.
         pid: Its process id; 0 until it is forked.
         ready: It has started and can get tasks.
         ended: It has closed its end of the channel.
@@ -68,9 +68,9 @@ class ExecutorProcess:
             self._theirs = None
 
     def send(self, lease: Lease, start: int, end: int, code: bytes, items: Sequence[bytes | memoryview] | None) -> None:
-        """Queue a run of tasks; `flush` sends it."""
-        # Sealed and unsealed code of one hash are different functions here. The agent verifies the hash of sealed code
-        # only, so otherwise unsealed code with a false hash could be called in its place.
+        """Queue a run of tasks, and send as much of it as the channel takes. `flush` sends the rest."""
+        # Sealed and unsealed code of one hash are different functions here. The agent verifies the hash of sealed code,
+        # but not of unsealed inline code, which could otherwise be called in place of sealed code by a false hash.
         code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
         self._codes.use(code_hash, len(code))
@@ -141,11 +141,11 @@ class ExecutorProcess:
         return results
 
     def mark(self) -> bool | None:
-        """Whether the running task waits for tasks of its own; None if that has not changed since the last result."""
+        """Whether the running task waits for tasks of its own; None if it has sent no mark since the last call."""
         return self._reader.mark()
 
     def outputs(self) -> tuple[str | None, str | None]:
-        """What the running task has written to standard output and standard error."""
+        """What the running task has written to standard output and standard error; None for each that is empty."""
         return read_output(self._stdout), read_output(self._stderr)
 
     def resident_bytes(self) -> int:
@@ -171,7 +171,11 @@ class ExecutorProcess:
 
 
 def inline_items(lease: Lease, start: int, end: int) -> list[bytes] | None:
-    """The items of the tasks [start, end) that came inside the lease; None for range data."""
+    """The items of the tasks [start, end), which came inside the lease; None if its data are not inline.
+
+    Raises:
+        LookupError: The lease has no such task.
+    """
     if not isinstance(lease.data, InlineData):
         return None
     position = 0

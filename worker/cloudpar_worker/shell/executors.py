@@ -34,10 +34,10 @@ class Executors:
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
         self.absent_at_us = 0
-        """A time at which the agent looked, and the results that it reads now had not arrived."""
+        """A time at which the results that are read now had not arrived yet, as far as the agent can tell."""
 
     def spawn(self, executor_id: int, python: str) -> None:
-        """Fork an executor of a version of Python."""
+        """Fork an executor of a version of Python. If that fails, its end is reported."""
         process = ExecutorProcess(executor_id, python, self._tmp, self._memory_bytes)
         self._alive[executor_id] = process
         try:
@@ -59,7 +59,7 @@ class Executors:
     def feed(
         self, executor_id: int, lease: Lease, tasks: Range, code: bytes, items: Sequence[bytes | memoryview] | None
     ) -> None:
-        """Send a run of tasks to an executor, unless it has just ended and the zygote has yet to report it."""
+        """Send a run of tasks to an executor; drop the run if the executor has already ended."""
         process = self._alive.get(executor_id)
         if process is not None:
             process.send(lease, *tasks, code, items)
@@ -78,13 +78,13 @@ class Executors:
             self._alive[executor_id].recall_page.recall(first, end)
 
     def check_recall(self, executor_id: int) -> None:
-        """Report how many tasks an executor has started, after all results that it had sent."""
+        """Read and report all results that an executor has sent, and then how many tasks it has started."""
         if executor_id in self._alive:
             self._receive(self._alive[executor_id], all_of_it=True)
             self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].recall_page.started))
 
     def measure(self, executor_ids: list[int]) -> None:
-        """Measure the memory of these executors."""
+        """Measure the memory and the output of these executors."""
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())
 
@@ -92,7 +92,7 @@ class Executors:
         def handle(events: int) -> None:
             process = self._alive.get(executor_id)
             if process is None or process.channel not in self._selector.get_map():
-                return  # its end was reported in the same round
+                return  # its end was handled in the same round of events
             if events & EVENT_WRITE:
                 process.flush()
                 self._watch(process)
@@ -136,7 +136,7 @@ class Executors:
             self._ended(executor_id, os.waitstatus_to_exitcode(figure) if operation == DIED else None)
 
     def on_exit(self, python: str, *, for_good: bool) -> None:
-        """Handle the end of a zygote, which was killed or could not start."""
+        """Handle the end of a zygote with all its executors. `for_good`: this version of Python is given up."""
         for executor_id, process in list(self._alive.items()):
             if process.python == python:
                 self._ended(executor_id, None)

@@ -1,4 +1,4 @@
-"""Calls of the master and payload transfers, repeated until they are answered."""
+"""Requests to the master and payload transfers, repeated until they are answered."""
 
 import itertools
 import threading
@@ -28,14 +28,16 @@ T = TypeVar("T")
 Report = Callable[[Unwritable], None]
 
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
-"""The delays between attempts double from the first to the last. The last one is short, because leases expire."""
+"""The first and the longest delay between attempts, in seconds. The delays double from the first to the longest. The
+longest is short, because leases expire.
+"""
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
-"""How long one attempt waits for a connection, and for an answer."""
+"""How long one attempt waits for a connection, and for an answer, in seconds."""
 _TRANSFER: Final = Timeouts(_CONNECT_S, _ANSWER_S)
 
 
 class PayloadRefused(Exception):
-    """A payload cannot be transferred by its link: the link has expired, or the object is gone."""
+    """A payload cannot be transferred, for example because its link has expired or the object is gone."""
 
 
 class TokenRefused(Exception):
@@ -49,7 +51,8 @@ class MasterClient:
         endpoint: The master's URL.
         token: The worker token.
         reach: Records which requests fail and which succeed.
-        folder: The master's payload folder, if one pool has started both; None: links to files are refused.
+        folder: The master's payload folder, if one pool has started the master and this worker. If None, links to
+            files are refused.
     """
 
     def __init__(self, endpoint: str, token: str, reach: Reach, folder: PayloadFolder | None = None) -> None:
@@ -70,7 +73,13 @@ class MasterClient:
     ) -> ReplyT:
         """Call the master and return its answer, repeating the request while it fails with an error that may pass.
 
-        The delays between attempts grow. A repeated retrieval says so (`again`).
+        The delays between attempts grow. A repeated retrieval says that it is one (`again`).
+
+        Args:
+            route: The call.
+            request: The message to send.
+            repeat: If False, make only one attempt.
+            answer_s: How long one attempt waits for an answer, in seconds; a retrieval waits HOLD_S longer.
 
         Raises:
             RequestError: The master refused for good.
@@ -105,7 +114,7 @@ class MasterClient:
     def put(self, link: Link, payload: Sequence[bytes | memoryview], report: Report = lambda _: None) -> str:
         """Upload a payload, given in pieces, or a part of one, and return its ETag. Raises the same as `get`.
 
-        `report` is called each time that a file cannot be written.
+        `report` is called each time that a file cannot be written. If it raises an exception, the upload ends with it.
         """
         return self._transfer(link, lambda: self._channel.put(link, payload, _TRANSFER), report)
 
@@ -114,7 +123,10 @@ class MasterClient:
         self._transfer(link, lambda: self._channel.complete(link, body, _TRANSFER))
 
     def _transfer(self, link: Link, once: Callable[[], T], report: Report | None = None) -> T:
-        """Repeat a transfer, even if the system cannot write or read a file: a full disk may have room later."""
+        """Repeat a transfer until it succeeds or is refused for good.
+
+        It is also repeated if the system cannot write or read a file, because a full disk may have room later.
+        """
         where, missed = f"the blob store at {self._channel.address(link)}", None
         folder = self._channel.folder
         if folder is not None and PayloadFolder.has(link.url):
@@ -132,7 +144,10 @@ class MasterClient:
     def _retry(
         self, where: str, once: Callable[[], T], *, repeat: bool = True, missed: Callable[[OSError], None] | None = None
     ) -> T:
-        """Make attempts until one succeeds, however long that takes; `Reach` hears how each one ends."""
+        """Make attempts until one succeeds, however long that takes, and record in `self._reach` how each one ends.
+
+        An error that cannot pass ends the attempts. Without `repeat` only one attempt is made.
+        """
         backoff = Backoff(_FIRST_DELAY_S, _LAST_DELAY_S)
 
         def failed(error: OSError | RequestError) -> float:
@@ -161,7 +176,7 @@ def _bodies(request: Struct) -> Iterator[bytes]:
     """The body for each attempt.
 
     The lost answer to a retrieval may have contained chunks. So a repetition says that it is one (`again`), and the
-    master hands them out again.
+    master answers with the same chunks.
     """
     yield codec.encode(request)
     again = replace(request, again=True) if isinstance(request, RetrieveTasks) else request

@@ -45,9 +45,9 @@ Job = Callable[[], on.Stimulus]
 _FRESH_LINK_S = LINK_S * 2 / 3
 """A link younger than this, in seconds, cannot have expired, so a refusal has another reason."""
 _PEEK_RETRY_US = 2_000_000
-"""The pause after a peek that failed."""
+"""The pause after a peek that failed, in microseconds."""
 _LEAVE_S = 2.0
-"""How long a worker that ends waits for the master's answer to its last message."""
+"""How long a worker that ends waits for the master's answer to its last message, in seconds."""
 _REFUSED, _BROKEN = 3, 70
 """The agent's exit codes when the master does not know the worker token, and when the agent has a bug."""
 
@@ -141,12 +141,12 @@ class MasterIO:
         return on.Peeked(reply.waiting, int(reply.retry_after_s * 1e6))
 
     def abandon_retrieval(self) -> None:
-        """Stop asking for chunks."""
+        """End retrievals and peeks. Only a fetch that is under way goes on."""
         self._retrieval.hang_up()
         self._peeks.hang_up()
 
     def download(self, lease: Lease, tasks: Range) -> None:
-        """Download the payload of a lease."""
+        """Download the code of a lease, and the data of the first of these tasks."""
 
         def job() -> on.Stimulus:
             started_at = time.monotonic()
@@ -234,7 +234,7 @@ class MasterIO:
         self._enqueue("extend", job)
 
     def give_back(self, returns: list[Return]) -> None:
-        """Give back untouched tasks."""
+        """Give back untouched tasks. If the master refuses that for good, it is only logged."""
 
         def job() -> on.Stimulus:
             try:
@@ -246,7 +246,7 @@ class MasterIO:
         self._enqueue("give_back", job)
 
     def leave(self) -> None:
-        """Tell the master, in one attempt, that this worker ends; otherwise the master notices it a minute later."""
+        """Tell the master, in one attempt, that this worker ends. Otherwise the master would notice it only later."""
         request = GiveBack(worker_id=self.worker_id, returns=[], leaving=True)
         with suppress(RequestError, Stopped, TokenRefused):  # a master of an earlier release refuses an empty give-back
             self._client.call(routes.GIVE_BACK, request, repeat=False, answer_s=_LEAVE_S)

@@ -19,10 +19,12 @@ from .zygotes import Zygotes
 
 _HARMLESS_PART: Final = 0.25
 """Below this part of the memory limit an upper bound suffices. While tasks wait for tasks of their own, the limit of
-the other executors is lower, but never lower than this part (nesting.HELD_PART)."""
+the other executors is lower, but never lower than this part (nesting.HELD_PART).
+"""
 _REST: Final = 10
 """The pause after an exact measurement, as a multiple of the time that the measurement took. The exact measurements of
-an executor therefore use at most 10 % of a core."""
+an executor therefore use at most 10 % of a core.
+"""
 
 
 class MemoryMonitor:

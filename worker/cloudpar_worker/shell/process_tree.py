@@ -25,7 +25,7 @@ class ProcessTree:
         """By process id: the executor that started the process; 0 if none did."""
 
     def descendants(self, executors: Collection[int]) -> Mapping[int, list[int]]:
-        """For each executor (its process id), the processes that it started."""
+        """For each executor (by process id) that has started processes, these processes."""
         newest = _LOAD.read_text().split()[-1] if LINUX else ""
         if newest != self._newest:
             self._newest = newest

@@ -14,14 +14,15 @@ _AWAY = 2
 """After this many failures in a row one line is logged. A single one is usually an idle connection that was closed."""
 
 _REPEAT_S = 60.0
-"""The same refusal is logged once in this time: a full disk, for example, refuses several requests a second."""
+"""The same refusal is logged once in this many seconds: a full disk, for example, refuses several requests a second."""
 
 
 class Reach:
     """Whether each address answers, for all clients of one master together.
 
     Args:
-        stalled: Called before each repeated attempt with the microseconds since any request succeeded.
+        stalled: Called before each repeated attempt with the microseconds since `succeeded` was last called, or since
+            the start.
     """
 
     def __init__(self, stalled: Callable[[int], None]) -> None:
@@ -47,7 +48,7 @@ class Reach:
             warn(f"{address} answers again")
 
     def refused(self, address: str, why: str) -> None:
-        """Record a refusal after which the request may succeed later. Each reason is logged once in `_REPEAT_S`."""
+        """Record that a request was refused but may succeed later. Each reason is logged once in `_REPEAT_S`."""
         if self._is_new(why):
             warn(f"{address} answered: {why}; trying again")
 

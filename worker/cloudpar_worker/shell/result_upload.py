@@ -30,7 +30,7 @@ def upload_large(
 ) -> list[Publication]:
     """Upload the large results of each publication as one blob; return the publications with references to them.
 
-    `report` is called each time that a result cannot be written to the folder of the pool's own master.
+    Calls `report` each time that the blob of a publication cannot be written to the pool's payload folder.
     """
     large = [publication for publication in publications if any(map(is_large, publication.results))]
     if not large:
@@ -52,7 +52,7 @@ def _upload(
     attempt: int,
     report: PublicationReport,
 ) -> list[Publication]:
-    """Make one attempt for each publication; return those whose link was refused: it may have expired.
+    """Make one attempt for each publication; return those whose upload was refused, as by a link that has expired.
 
     Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the repeated
     step is refused. The next attempt then uploads the whole, finds it there already, and counts that as success.
@@ -63,8 +63,8 @@ def _upload(
         announced = [_announce(made, blob) for made, blob in zip(part, blobs, strict=True)]
         places = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced)).results
     if not places or not all(PayloadFolder.has(place.link.url) for place in places):
-        # A master of an earlier release takes payloads by HTTP even from its own pool. Each then goes as a whole, with
-        # a checksum.
+        # Without a payload folder, the blobs go by HTTP, each in one piece and with a checksum. A master of an earlier
+        # release takes them by HTTP even if there is a folder.
         blobs = [[b"".join(blob)] for blob in blobs]
         announced = [
             _checked(_announce(*each), each[1][0], in_parts=not attempt) for each in zip(part, blobs, strict=True)

@@ -30,17 +30,19 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         token: A worker token.
         executors: How many tasks run at a time.
         pool_token: The token of the account whose pool has started this worker; `Pool()` in a task is then that pool.
+            With isolation "shared" it is ignored.
         payload_folder: The master's payload folder, if the same pool has started the master.
         memory_mb: The memory limit of one executor; None: 90 % of the machine's memory, divided by `executors`.
         threads_per_task: How many threads numeric libraries may start in a task, if its package sets no limit. None:
             the limit in the environment, or 1.
         tmp: The folder for executors' temporary files; None: the system's.
-        pythons: More interpreters for executors, {"3.12": "/path/python"}, each with this package installed.
+        pythons: More interpreters for executors, {"3.12": "/path/python"}, each with `cloudpar_worker` installed.
         isolation: "own": all tasks belong to the user who started this worker, and may do what that user may; "shared":
             they belong to several users, and are confined.
-        readable, writable: In a shared pool: files and folders that tasks may use besides the system's and their own.
-        processes, file_mb: In a shared pool: one executor's limits for processes with their threads, and for the size
-            of one file.
+        readable, writable: With isolation "shared": files and folders that tasks may use besides the system's and their
+            own.
+        processes, file_mb: With isolation "shared": one executor's limits for processes with their threads, and for the
+            size of one file.
     """
 
     endpoint: Annotated[str, Meta(pattern="^https?://")]
@@ -70,16 +72,16 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def own_pool(self) -> OwnPool | None:
-        """The pool that has started this worker for itself; None if its tasks may belong to several users."""
+        """The pool that started this worker, for `Pool()` in a task; None if no pool did, or isolation is "shared"."""
         if self.pool_token is None or self.isolation == "shared":
             return None
         return OwnPool(self.endpoint, self.pool_token)
 
     @property
     def confinement(self) -> Confinement | None:
-        """The confinement of executors in a shared pool.
+        """How executors are confined; None with isolation "own".
 
-        Read it in the agent: it protects the reading process from signals.
+        Only the agent may read it, because it protects the process that reads it from the signals of tasks.
         """
         if self.isolation == "own":
             return None
@@ -117,7 +119,7 @@ def parse(line: bytes) -> WorkerSettings:
     """Parse the settings.
 
     Raises:
-        ValueError: The line is not valid; the text names the field.
+        ValueError: The line is not a JSON object, or a setting is not valid; in the second case the error names it.
     """
     try:
         return msgspec.json.decode(line, type=WorkerSettings)

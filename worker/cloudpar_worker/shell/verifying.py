@@ -1,4 +1,4 @@
-"""The agent verifies the seals of a sealed package here, before an executor sees any of it."""
+"""The agent verifies the seals of a sealed package here, before an executor gets any of its code and data."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ ADVICE = (
 
 
 class SealBroken(PayloadRefused):
-    """Something does not match its seal; the text says what."""
+    """Something does not match its seal, or comes without one; the text says what."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: {ADVICE}")
@@ -45,7 +45,7 @@ def verify(lease: Lease) -> None:
     """Verify what came inside a lease; what lies in blobs is verified after its download.
 
     Raises:
-        SealBroken: It does not match its seal.
+        SealBroken: Something does not match its seal, or the seal or the key is missing.
     """
     seals = seals_of(lease)
     if seals is None or lease.seal is None:

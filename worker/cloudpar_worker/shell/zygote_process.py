@@ -18,13 +18,16 @@ from .settings import WorkerSettings
 
 ENDS_S: Final = 15
 """How long the agent waits for a zygote to end, in seconds. The zygote removes what tasks left behind, which may be
-many files."""
+many files.
+"""
 
 _HARMLESS: Final = (
     "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "PYTHON*", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE", "*_NUM_THREADS", "OMP_*", "MKL_*", "KMP_*", "CUDA_*", "NVIDIA_*",
 )  # fmt: skip
-"""Variables that say how programs run here. Any other may hold a secret, such as a key or a proxy's password."""
+"""Patterns of variables that say how programs run here. Any other variable may hold a secret, such as a key or the
+password of a proxy.
+"""
 
 
 class ZygoteProcess:
@@ -33,7 +36,10 @@ class ZygoteProcess:
     Args:
         interpreter: The path of its Python.
         settings: The worker's settings.
-        confinement: For a shared pool. None: tasks have the rights of the user who started this worker.
+        confinement: How executors are confined. None: tasks have the rights of the user who started this worker.
+
+    Raises:
+        OSError: The interpreter cannot be started.
     """
 
     def __init__(self, interpreter: str, settings: WorkerSettings, confinement: Confinement | None = None) -> None:
@@ -73,8 +79,11 @@ class ZygoteProcess:
     def receive(self) -> Iterator[tuple[bytes, int, int]]:
         """The messages that have arrived: operation, executor id, figure.
 
+        It waits until there is at least one.
+
         Raises:
             EOFError: The zygote is gone.
+            ConnectionError: The same.
         """
         messages = self.socket.recv(64 * MESSAGE.size)
         while len(messages) % MESSAGE.size:
@@ -94,7 +103,7 @@ class ZygoteProcess:
 
 
 def executor_environment(environment: Mapping[str, str], *, shared: bool) -> dict[str, str]:
-    """The environment of executors: in a shared pool only harmless variables, otherwise all but the agent's own."""
+    """The environment of executors: in a shared worker only harmless variables, otherwise all but CLOUDPAR_*."""
     if not shared:
         return {name: text for name, text in environment.items() if not name.startswith("CLOUDPAR_")}
     seen = {name: text for name, text in environment.items() if any(fnmatchcase(name, each) for each in _HARMLESS)}

@@ -13,9 +13,11 @@ from .settings import WorkerSettings
 from .zygote_process import ZygoteProcess
 
 FAILURES: Final = 3
-"""A version is given up after this many zygotes in a row that ended before their first message."""
+"""A version is given up after this many zygotes in a row that ended before their first message. The agent's own version
+is never given up.
+"""
 IDLE_US: Final = 60_000_000
-"""A zygote without executors is ended after this time: it holds about 20 MB."""
+"""A zygote without executors is ended after this time, in microseconds, because it holds about 20 MB."""
 
 
 class ZygoteListener(Protocol):
@@ -50,7 +52,7 @@ class Zygotes:
         """Ask for an executor of a version.
 
         Raises:
-            OSError: There is no zygote to ask.
+            OSError: The zygote cannot be started, or has just ended.
         """
         if python not in self._running:
             self._running[python] = self._start(python)
@@ -66,7 +68,7 @@ class Zygotes:
                 self._running[python].send(operation, executor_id, [])
 
     def end_idle(self, used: Collection[str], now_us: int) -> None:
-        """End the zygotes of versions that have not been used for a while."""
+        """End the zygotes of versions that have had no executor for IDLE_US; `used` are the versions that have one."""
         for python in list(self._running):
             if python in used or python == self._first:
                 self._idle_at_us.pop(python, None)
@@ -74,7 +76,7 @@ class Zygotes:
                 self._end(python)
 
     def close(self) -> None:
-        """End all zygotes, and wait until they have ended."""
+        """End all zygotes, one after the other, and wait for each at most ENDS_S."""
         for python in list(self._running):
             self._end(python)
 
