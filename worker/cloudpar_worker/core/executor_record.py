@@ -133,7 +133,7 @@ class ExecutorRecord:
         return run.record.lease.depth if run else -1
 
     def position(self) -> tuple[str, int]:
-        """The lease and the index of the running task; ("", -1) if none runs."""
+        """The lease id and the index of the running task; ("", -1) if none runs."""
         run = self.running
         return (run.record.lease.lease_id, run.next) if run else ("", -1)
 
@@ -187,7 +187,7 @@ class ExecutorRecord:
         return self._fed_tasks - self.queued()
 
     def recall(self, now_us: int) -> tuple[int, int]:
-        """Recall its queued tasks; return their numbers [first, end), which count the tasks that it ever got from 0."""
+        """Recall its queued tasks; return their numbers [first, end). The first task that it ever got is number 0."""
         self.recalled_at_us = now_us
         self._recalled = (self.started, self._fed_tasks)
         # SKIPPED results for an earlier recall may still be unread in its channel, so they stay valid.

@@ -56,7 +56,7 @@ def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes:
 
 
 def undivided_tasks(durations: PackageDurations) -> int:
-    """How many tasks go to one executor even if others are free, because dividing them would take longer.
+    """How many tasks go to one executor even if others are free: dividing them would take longer than running them.
 
     0 if the mean duration is unknown.
     """
@@ -70,7 +70,7 @@ LINGER_US: Final = 50_000
 def linger_us(executors: Iterable[ExecutorRecord], durations_of: Callable[[Lease], PackageDurations]) -> int:
     """How long results may stay unread: half of the time for which every executor still has work; at most LINGER_US.
 
-    Without this the agent would spend most of its time on waking up for each short task.
+    Without such a pause the agent would spend most of its time on waking up for each short task.
     """
     shortest = float(2 * LINGER_US)
     for executor in executors:

@@ -165,8 +165,8 @@ class LeaseRecord:
     def failed_for_lack(self, result: ExecutorResult) -> None:
         """Put back a task that failed because of something that this worker lacks.
 
-        FREE_US of its time are free, which is more than a failed import takes. The rest is charged; otherwise a user
-        could compute for free by ending each task with such a failure.
+        The first FREE_US of its time are free, and a failed import usually takes less. The rest is charged; otherwise a
+        user could compute for free by ending each task with such a failure.
         """
         self.lost_us += max(result.duration_us - FREE_US, 0)
         self.put_back((result.index, result.index + 1))

@@ -36,7 +36,10 @@ BEATS: Final = 3
 
 
 def _free_in_us(facts: Facts, now_us: int) -> list[float]:
-    """In how many microseconds executors will have no more work: the longest times, as many as executors may run."""
+    """For each executor that neither waits nor is being stopped, in how many microseconds it will have no more work.
+
+    The list has at most as many times as executors may run: the longest ones.
+    """
     free = []
     for executor in facts.executors.values():
         run = executor.running

@@ -62,7 +62,7 @@ def awaits(facts: Facts, record: LeaseRecord) -> bool:
 
 
 def stop_surplus(facts: Facts, now_us: int) -> None:
-    """Some time after the last task has waited, stop idle executors beyond the number that may run at a time."""
+    """When no task has waited for SURPLUS_US, stop idle executors beyond the number that may run at a time."""
     if not facts.nested:
         return
     if any(each.awaits for each in facts.executors.values()):
@@ -77,7 +77,7 @@ def stop_surplus(facts: Facts, now_us: int) -> None:
 
 
 def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
-    """The memory limit of one executor. What waiting tasks hold lowers it for executors that run in their place."""
+    """The memory limit of one executor. The memory that waiting tasks hold lowers the limit of all other executors."""
     if not facts.nested or executor.awaits:
         return facts.memory_bytes
     left = facts.memory_bytes - _held_bytes(facts) // facts.wanted_executors

@@ -89,7 +89,7 @@ def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None
 
 
 def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
-    """Whether to delay a long task, because a fetch is under way whose tasks would have to wait for it."""
+    """Whether to delay the tasks of a lease, because they are long and fetched chunks, which come soon, would wait."""
     on_its_way = facts.fetching and now_us < facts.fetch_ends_at_us
     return on_its_way and not record.first and not is_short(facts, record)
 

@@ -128,11 +128,11 @@ class Downloaded(Stimulus, frozen=True):
 
 
 class DownloadFailed(Stimulus, frozen=True):
-    """The payload of a lease cannot be downloaded.
+    """The payload of a lease cannot be downloaded, or does not match its seals.
 
     Attributes:
-        stale: The lease's links had probably expired, and nothing else is wrong.
-        broken: If the payload has arrived and does not match its seals: the reason.
+        stale: The lease's links may have expired, so that fresh links may help.
+        broken: Why the payload does not match its seals; None if it has not arrived.
     """
 
     lease_id: str

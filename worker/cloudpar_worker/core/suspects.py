@@ -6,9 +6,9 @@ master has all results of the suspect.
 
 The worker keeps one suspect and gives back all other tasks that no executor has yet, which adds no attempt to their
 chunks. If tasks of other chunks have started already, they could kill this worker too. The worker then gives back all
-suspects, so that a worker without started tasks can run them. Otherwise this worker could get them back at once, again
-and again. After each such give-back it therefore retrieves nothing for a pause, twice as long each time, or until none
-of its leases has started tasks.
+suspects, so that a worker without started tasks can run them. After each such give-back it retrieves nothing for a
+pause, twice as long each time, or until none of its leases has started tasks. Without the pause it could get the
+suspects back at once, again and again.
 """
 
 from typing import Final
