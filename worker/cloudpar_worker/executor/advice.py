@@ -14,13 +14,13 @@ _OTHER_NAMES: Final = {
     "bs4": "beautifulsoup4", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "dotenv": "python-dotenv",
     "PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml",
 }  # fmt: skip
-"""For some modules, the distribution that contains them and has another name."""
+"""For some modules, the distribution that contains the module and has another name."""
 
 
 def advise(error: BaseException, what: str) -> None:
     """Add a note to an exception that says what to do, if modules of this worker may be its cause.
 
-    If the cause of an exception of unpickling is unknown, the note says only where it was raised.
+    If unpickling raised the exception and the cause is unknown, the note says only that.
 
     Args:
         error: The exception.

@@ -128,7 +128,7 @@ def missing_module(error: BaseException) -> str:
 def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
     """The formatted traceback without the executor's own frames, of which `own` is the last.
 
-    If the exception cannot be formatted, its line.
+    If the exception cannot be formatted, the result is its `line`.
     """
     try:
         formatted = traceback.TracebackException(type(error), error, own.tb_next if own else None, compact=True)
@@ -148,7 +148,7 @@ def is_among(error: BaseException, names: Sequence[str]) -> bool:
 
 
 def _class_name(kind: type) -> str:
-    """The name of a class without the scope it is nested in, which is lost where a class travels by value."""
+    """The module and the name of a class, without outer classes or functions: they are lost if it travels by value."""
     module, name = _module(kind), type.__getattribute__(kind, "__name__")
     if getattr(protocol_errors, name, None) is kind:  # `cloudpar.errors` changes the module of these classes
         module = protocol_errors.__name__

@@ -1,8 +1,9 @@
-"""The messages between an agent and its executors. A message is a frame: its length (4 bytes, little-endian), its body.
+"""The messages between an agent and its executors, which are frames.
 
-A frame to an executor is a Run. A frame to the agent is an ExecutorResult, one for each task of a run, in order. Both
-are in MessagePack. Another frame to the agent is a mark of one byte, which says whether the running task waits for
-tasks of its own. The agent checks everything that it receives, because task code can write to any descriptor.
+A frame is the length of its body (4 bytes, little-endian) and the body. A frame to an executor is a Run. A frame to the
+agent is an ExecutorResult, one for each task of a run, in order. Both are in MessagePack. Another frame to the agent is
+a mark of one byte, which says whether the running task waits for tasks of its own. The agent checks everything that it
+receives, because task code can write to any descriptor.
 """
 
 import struct
@@ -15,8 +16,7 @@ from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 READY: Final = b"\0"
-"""The first byte that an executor sends, before it has a task. If it ends without having sent it, no task is the cause.
-"""
+"""The byte that an executor sends when it can get its first task. If it ends before that, no task is the cause."""
 LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"

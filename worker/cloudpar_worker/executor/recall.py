@@ -38,7 +38,7 @@ class RecallPage:
         return self.words[_STARTED]
 
     def recall(self, first: int, end: int) -> None:
-        """Tell the executor to skip the tasks [first, end), by its own count."""
+        """Tell the executor to skip the tasks [first, end), numbered as the executor counts them."""
         words = self.words
         # The executor may read between two of these writes. What it reads must never name a task that is not recalled.
         words[_FIRST] = _NEVER

@@ -104,7 +104,7 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
         unix_sockets: Whether tasks may make Unix sockets, which can have a path; socket pairs are always allowed.
     """
     column = _COLUMN or 0
-    # In another architecture and in the x32 ABI a number means another call. A task could avoid the filter by these.
+    # In another architecture and in the x32 ABI a number means another call: a task could avoid the filter that way.
     made = [
         _step(_LOAD, _ARCH), _step(_EQUAL, _AUDIT_ARCH[column], 1, 0), _step(_RETURN, _REFUSE),
         _step(_LOAD, _NUMBER), _step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _REFUSE),

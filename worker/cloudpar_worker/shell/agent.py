@@ -95,7 +95,8 @@ class Agent:
         """Run until the worker has drained or ends otherwise; return the exit code.
 
         The code is 0 after a drain, 4 if results could not be published, and 1 if the parent is gone. It is 130 after
-        an interrupt, which is SIGINT, a second SIGTERM, or the end of standard input.
+        an interrupt, which is SIGINT, a second SIGTERM, or the end of standard input. If the master does not know the
+        token, or the agent has a bug, `MasterIO` ends the process instead.
         """
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_signal)

@@ -8,7 +8,7 @@ _OWN_FRAME: Final = re.compile(r'^  File "(?:[^"\n]*/cloudpar_worker/[^"\n]*|<fr
 
 
 def without_own_frames(text: str) -> str:
-    r"""Return a text with a crash report without the executor's own frames, which are the same in every crash.
+    r"""Remove the executor's own frames, which are the same in every crash, from a text that may have a crash report.
 
     Args:
         text: What an executor that has crashed wrote to standard error, with what the task itself wrote before.

@@ -37,7 +37,7 @@ class Executors:
         """A time at which the results that are read now had not arrived yet, as far as the agent can tell."""
 
     def spawn(self, executor_id: int, python: str) -> None:
-        """Fork an executor of a version of Python. If that fails, its end is reported."""
+        """Fork an executor of a version of Python. If there is no zygote to fork it, report its end."""
         process = ExecutorProcess(executor_id, python, self._tmp, self._memory_bytes)
         self._alive[executor_id] = process
         try:

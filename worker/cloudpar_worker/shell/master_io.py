@@ -146,7 +146,7 @@ class MasterIO:
         self._peeks.hang_up()
 
     def download(self, lease: Lease, tasks: Range) -> None:
-        """Download the code of a lease, and the data of the first of these tasks."""
+        """Download the code of a lease, and the data of the first of these tasks: as many as one download brings."""
 
         def job() -> on.Stimulus:
             started_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""The processes that executors started. To keep it cheap, each process of the machine is examined only once."""
+"""The processes that executors started. To save time, each process of the machine is examined only once."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -52,13 +52,13 @@ class ProcessTree:
     def most_bytes(self, executor: int, descendants: Collection[int]) -> int:
         """An upper bound of the memory of these processes and of the executor's shared files.
 
-        It counts a page that several processes share several times.
+        A page that several of these processes share counts once for each of them.
         """
         found = [process_of(pid) for pid in descendants]
         return sum(each.private_bytes for each in found if each) + self._shared_memory(executor)
 
     def _shared_memory(self, executor: int) -> int:
-        """An upper bound of the executor's files in shared memory.
+        """An upper bound of the executor's files in shared memory; 0 if it has no user id of its own.
 
         Some of them have no name, and others lie in folders that the agent may not read. So everything that does not
         visibly belong to another user counts.

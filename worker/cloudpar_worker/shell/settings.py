@@ -81,7 +81,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     def confinement(self) -> Confinement | None:
         """How executors are confined; None with isolation "own".
 
-        Only the agent may read it, because it protects the process that reads it from the signals of tasks.
+        Only the agent may read this property: the result protects the reading process from the signals of tasks.
         """
         if self.isolation == "own":
             return None

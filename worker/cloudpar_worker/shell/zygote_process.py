@@ -83,7 +83,7 @@ class ZygoteProcess:
 
         Raises:
             EOFError: The zygote is gone.
-            ConnectionError: The same.
+            ConnectionError: The zygote is gone, and has not read all messages to it.
         """
         messages = self.socket.recv(64 * MESSAGE.size)
         while len(messages) % MESSAGE.size:

@@ -68,7 +68,10 @@ class MemoryMeter:
                 os.kill(child, signal.SIGKILL)
 
     def ended(self, child: int) -> tuple[int, int] | None:
-        """If this child was a measurement, the executor id and the bytes, or UNKNOWN in their place; otherwise None."""
+        """Handle the end of a child of the zygote.
+
+        Return the executor id and the bytes (or UNKNOWN) if the child was a measurement; otherwise None.
+        """
         executor_id, page, _ = self._measuring.pop(child, (None, None, None))
         if executor_id is None or page is None:
             return None
