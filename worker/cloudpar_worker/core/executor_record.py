@@ -123,7 +123,10 @@ class ExecutorRecord:
 
     @property
     def disobeys_at_us(self) -> int | None:
-        """When it is ended unless it has skipped the recalled tasks before it; None if it need not skip any now."""
+        """When the agent kills it if it has not skipped the recalled run at the front of `runs` by then.
+
+        None if the run at the front is not recalled.
+        """
         return self.started_at_us + SKIP_US if self.runs and self.runs[0].recalled else None
 
     @property

@@ -92,8 +92,8 @@ class ResultReader:
     """Reads results from bytes, and keeps the incomplete frame at their end.
 
     Args:
-        memory_bytes: The memory limit of the executor. It cannot have made a larger result, so a larger frame comes
-            from task code, which could otherwise fill the agent's memory instead of its own.
+        memory_bytes: The memory limit of the executor. The executor's code cannot have made a larger result. So a
+            larger frame comes from task code, which could otherwise fill the agent's memory.
     """
 
     def __init__(self, memory_bytes: int) -> None:

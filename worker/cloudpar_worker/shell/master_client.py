@@ -84,7 +84,7 @@ class MasterClient:
         Raises:
             RequestError: The master refused for good.
             TokenRefused: It does not know the worker token.
-            Stopped: `hang_up` was called, or a call with `repeat=False` got no answer.
+            Stopped: `hang_up` was called, or the only attempt with `repeat=False` failed with an error that may pass.
         """
         answer_s += HOLD_S if route is routes.RETRIEVE_TASKS else 0.0
         timeouts = Timeouts(min(_CONNECT_S, answer_s), answer_s)
