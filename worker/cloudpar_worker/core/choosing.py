@@ -15,8 +15,8 @@ cannot serve. Those need a fresh executor, which takes about as long to start.
 """
 
 SWITCH_US: Final = 1_000_000
-"""An account that already has an executor here gets another account's executor only if its package is this far behind,
-in microseconds of execution time.
+"""An account that already runs a task here gets another account's executor only for the first task of a package, or if
+its package is at least this far behind, in microseconds of execution time.
 """
 
 

@@ -30,7 +30,9 @@ takes to run.
 FULL_US: Final = 100_000
 """While results arrive all the time, `decide` runs once in this time, in microseconds."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
-"""How long a drain waits for the answer to a retrieval. Chunks in a later answer wait until their leases expire."""
+"""How long a drain waits for the answer to a retrieval, in microseconds. Chunks in a later answer wait until their
+leases expire.
+"""
 GIVE_UP_US: Final = 60_000_000
 """A drain without running tasks that reaches no master ends after this time, in microseconds. Leases of a minute have
 expired by then, and a spot instance has used half of its notice.

@@ -1,4 +1,4 @@
-"""How many chunks a worker retrieves: enough for about 0.3 s of work beyond the running tasks."""
+"""How many chunks a worker retrieves: enough that each executor has about 0.3 s of work."""
 
 from collections.abc import Iterable
 from math import ceil

@@ -1,4 +1,4 @@
-"""Whether a task failed for something that this machine lacks, so that another machine may run it."""
+"""Whether a task failed because of something that this machine lacks, so that another machine may run it."""
 
 from collections.abc import Iterator
 from traceback import walk_tb

@@ -34,7 +34,7 @@ class Confinement(Struct, frozen=True):
 
 
 class Mechanism(Struct, frozen=True):
-    """One mechanism of the kernel.
+    """One mechanism that confines executors.
 
     Attributes:
         name: Its name, in a few words.

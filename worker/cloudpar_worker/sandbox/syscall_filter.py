@@ -51,6 +51,7 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     "clock_adjtime": (305, 266), "adjtimex": (159, 171), "sethostname": (170, 161), "setdomainname": (171, 162),
     "vhangup": (153, 58), "iopl": (172, None), "ioperm": (173, None), "_sysctl": (156, None),
 }  # fmt: skip
+"""The refused system calls, with their numbers on x86-64 and on ARM64; None if that processor lacks the call."""
 
 _CLONE, _CLONE3, _IOCTL, _PRLIMIT, _SOCKET = (56, 220), (435, 435), (16, 29), (302, 261), (41, 198)
 _SIGNALLING: Final = ((62, 129), (200, 130), (234, 131), (129, 138), (297, 240), (434, 434))

@@ -30,7 +30,8 @@ def upload_large(
 ) -> list[Publication]:
     """Upload the large results of each publication as one blob; return the publications with references to them.
 
-    Calls `report` each time that the blob of a publication cannot be written to the pool's payload folder.
+    A result that cannot be uploaded gets the outcome "lost". The function calls `report` each time that the blob of a
+    publication cannot be written to the pool's payload folder.
     """
     large = [publication for publication in publications if any(map(is_large, publication.results))]
     if not large:
@@ -52,7 +53,7 @@ def _upload(
     attempt: int,
     report: PublicationReport,
 ) -> list[Publication]:
-    """Make one attempt for each publication; return those whose upload was refused, as by a link that has expired.
+    """Make one attempt for each publication; return those that were refused, for example because a link had expired.
 
     Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the repeated
     step is refused. The next attempt then uploads the whole, finds it there already, and counts that as success.
