@@ -1,4 +1,4 @@
-"""The thread that asks the master for news of all unfinished packages, in one request."""
+"""The thread that asks the master for news of unfinished packages. One request asks about up to BULK_ITEMS packages."""
 
 import logging
 import threading
@@ -21,11 +21,12 @@ from .package_handle import PackageHandle
 from .storage_watch import StorageWatch
 
 NEW_PACKAGE_S = 0.1
-"""How soon to ask about a new package, in seconds, if the master's last answer said how long to wait."""
+"""How long the thread waits at most before it asks about a new package, in seconds. It asks at once if the master's
+last answer to a request that it could hold named no delay."""
 
 RESTLESS_S = 0.05
-"""The least pause between two requests without news, in seconds: while the master must not hold requests, and after it
-has repeatedly answered within this time although it may hold them."""
+"""The shortest pause after an answer without news, in seconds. It applies while the master must not hold requests, and
+after several answers in a row that came within this time although the master could hold the requests."""
 
 log = logging.getLogger("cloudpar")
 
@@ -42,7 +43,7 @@ class Awaiter:
         self._nesting = nesting
         self._storage = storage
         self._condition = threading.Condition()
-        self._under_way: dict[PackageHandle, None] = {}  # two handles may be of one package
+        self._under_way: dict[PackageHandle, None] = {}  # several handles may follow the same package
         self._starting = 0
         self._due = 0.0
         self._retry_after_s = 0.0
@@ -64,12 +65,16 @@ class Awaiter:
                 self._thread = thread
 
     def start_begins(self) -> None:
-        """Note that a package is about to start. Until it has, no request may be held, since it would not name it."""
+        """Note that a package is about to start.
+
+        Until the start has ended, the master must not hold requests: a held request would not name the new package, so
+        its news would come late.
+        """
         with self._condition:
             self._starting += 1
 
     def start_ends(self, handle: PackageHandle | None) -> None:
-        """Note that the package has started; `handle` is None if it could not start."""
+        """Note that the start of a package has ended; `handle` is None if the package could not start."""
         with self._condition:
             self._starting -= 1
             if handle is not None:
@@ -77,12 +82,13 @@ class Awaiter:
             self._condition.notify()
 
     def add(self, handle: PackageHandle) -> None:
-        """Ask for a package that another pool has started."""
+        """From now on, also ask for news of a package that the pool attaches to."""
         self._nesting.begins_to_wait(handle)
         with self._condition:
             self._add(handle)
-            # The master answers a held request early when the same session starts a package. Another session has
-            # started this one, so without the interruption its news would come only when the held request times out.
+            # The master answers a held request early when the same session starts a package. It does not know that
+            # this session attaches to one. Without the interruption the thread would ask about the package only after
+            # the held request has ended.
             self._interruption.interrupt()
             self._condition.notify()
 
@@ -91,18 +97,18 @@ class Awaiter:
         self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
 
     def drop(self, handle: PackageHandle) -> None:
-        """Stop asking for a package; it runs on."""
+        """Stop asking for news of a package; the package itself runs on."""
         with self._condition:
             self._under_way.pop(handle, None)
         self._nesting.ends_to_wait(handle)
 
     def under_way(self) -> list[PackageHandle]:
-        """Return the packages that it asks for."""
+        """Return the packages about which the thread asks the master."""
         with self._condition:
             return list(self._under_way)
 
     def close(self) -> None:
-        """End the thread. The caller has closed the connection before."""
+        """End the thread. The caller must close the connection first, which ends the request under way."""
         with self._condition:
             self._closed = True
             self._condition.notify()
@@ -132,7 +138,7 @@ class Awaiter:
                     routes.AWAIT_TASKS, message, hold_s=hold_s, interruption=self._interruption
                 )
             except Interrupted:
-                continue  # the next request repeats these cursors, so no news is lost, and names the added package
+                continue  # the next request also names the added package; it repeats these cursors, so no news is lost
             except CloudparError as error:
                 for each in asked:
                     each.lost(error)
@@ -156,7 +162,7 @@ class Awaiter:
         self._interruption = Interruption()
         asked = list(self._under_way)[:BULK_ITEMS]
         whole = len(asked) == len(self._under_way)
-        for each in [] if whole else asked:  # the next request starts with the packages that this one leaves out
+        for each in [] if whole else asked:  # move them to the end: the next request starts with the packages left out
             self._under_way[each] = self._under_way.pop(each)
         hold_s = self._hold_s(asked) if whole and not self._starting else 0.0
         hold_s = min(hold_s, self._storage.due_s())
@@ -164,7 +170,11 @@ class Awaiter:
 
     @staticmethod
     def _hold_s(asked: list[PackageHandle]) -> float:
-        """How long the master may hold the request: at most until it is time to tell the user why no task runs."""
+        """Return how long the master may hold the request, in seconds.
+
+        The master must not hold it while more results of a package are ready. If no executor has worked for a package
+        yet, the request ends when it is time to tell the user why.
+        """
         if any(each.package.more for each in asked):
             return 0.0
         lonely = [each.started_at for each in asked if not each.executors]
@@ -196,7 +206,8 @@ class Awaiter:
         """Decide when to ask again."""
         now = time.monotonic()
         with self._condition:
-            if held_s is not None:  # a request that must not be held always gets a delay, which says nothing
+            # If a request must not be held, even a master that can hold requests answers with a delay.
+            if held_s is not None:
                 self._retry_after_s = reply.retry_after_s
             running = [each for each in self._under_way if each.package.phase == "running"]
             if any(each.package.more for each in running):
@@ -213,7 +224,7 @@ class Awaiter:
             self._due = now + min(pause_s, self._storage.due_s())
 
     def _sort_out(self, asked: list[PackageHandle]) -> None:
-        """Stop asking for packages that have ended, even if some large results are still being downloaded."""
+        """Stop asking for news of packages that have ended, even if large results are still being downloaded."""
         for each in asked:
             package = each.package
             if package.phase == "ended" or (package.state != "running" and not package.more):

@@ -12,7 +12,7 @@ from cloudpar_protocol import nesting
 PROFILE_KEYS = "endpoint", "token"
 
 LOCAL = "local"
-"""The endpoint that stands for a pool on this machine, even if a master is configured."""
+"""An endpoint with this text stands for a pool on this machine, even if a later source names a master."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,11 @@ class Configuration:
 def configure(
     endpoint: str | None, token: str | None, environment: Mapping[str, str] = os.environ
 ) -> Configuration | None:
-    """Find the master to connect to; None means that the pool starts its own.
+    """Find the master to connect to; None if no source names one, or the first endpoint found is "local".
 
     Raises:
-        ConfigurationError: Only one of endpoint and token is known, or the profile file is malformed.
+        ConfigurationError: Only one of endpoint and token was found, the endpoint is not a URL, or the profile file is
+            malformed, unreadable, or missing although CLOUDPAR_PROFILE names it.
     """
     sources = [
         (endpoint, token, "the arguments endpoint= and token="),
@@ -46,14 +47,20 @@ def configure(
 
 
 def of_the_task() -> Configuration | None:
-    """Inside a task of a pool with its own worker: how to connect to that pool. None elsewhere."""
+    """Return how a task connects to the pool that runs it, if that pool started its own worker; None otherwise.
+
+    It is also None outside of tasks, and in processes that a task has forked.
+    """
     executor = nesting.here()
     pool = executor.pool if executor is not None else None
     return None if pool is None else Configuration(pool.endpoint, pool.token, "the pool that runs this task")
 
 
 def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration | None:
-    """Take each value from the first source that has it, so that the token can stay out of the source code."""
+    """Take the endpoint and the token each from the first source that has it.
+
+    So a program can name the endpoint in its source code, and keep the token in the environment.
+    """
     endpoint = next(((value, source) for value, _, source in sources if value), None)
     token = next(((value, source) for _, value, source in sources if value), None)
     if (endpoint is None and token is None) or (endpoint is not None and endpoint[0] == LOCAL):
@@ -102,7 +109,7 @@ def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, st
 
 
 def _check_keys(values: Iterable[str], source: str) -> None:
-    """Refuse unknown keys: with a misspelt one a pool on this machine would start instead of an error."""
+    """Refuse unknown keys. Otherwise a file in which both keys are misspelt would count as empty, without an error."""
     for key in values:
         if key not in PROFILE_KEYS:
             similar = difflib.get_close_matches(key.lower(), PROFILE_KEYS, n=1)

@@ -1,4 +1,7 @@
-"""Requests to the master and to the blob stores that it names, repeated until they succeed or cannot succeed."""
+"""Requests to the master and to the blob stores that it names.
+
+A request is repeated until it succeeds, until it is refused for good, or until its time is over.
+"""
 
 import threading
 from collections.abc import Callable
@@ -27,11 +30,11 @@ ANSWER_S = 30.0
 """How long to wait for an answer, in seconds, beyond the time that the request lets the master hold it."""
 
 NAMELESS = {routes.HELLO.name, routes.LIST_PACKAGES.name, routes.LIST_ACCOUNTS.name}
-"""Routes that name no package or account: a 404 there means that no master answers at this address."""
+"""Routes that name no package or account. A 404 from one of them means that no master answers at this address."""
 
 
 class Interrupted(Exception):
-    """This side has interrupted one request."""
+    """Another thread of this process has ended a request by its `Interruption`."""
 
 
 class Connection:
@@ -44,7 +47,7 @@ class Connection:
         folder: Where a master that this pool started keeps payloads; None for other masters.
 
     Raises:
-        ConfigurationError: The endpoint is no URL, or the token has characters that no token has.
+        ConfigurationError: The endpoint is no URL, or the token has characters that a token cannot have.
     """
 
     def __init__(self, endpoint: str, token: str, policy: RetryPolicy, folder: PayloadFolder | None = None) -> None:
@@ -69,19 +72,23 @@ class Connection:
         allowance_s: float | None = None,
         interruption: Interruption | None = None,
     ) -> ReplyT:
-        """Send a message until it is answered. Each repetition is identical, so the master may see it twice.
+        """Send a message, and repeat it while there is no answer. The repetitions are identical.
+
+        The master may receive and carry out a request several times, because it also repeats after a lost answer.
 
         Args:
             route: Which call.
             message: Its request.
             hold_s: How long the master may hold the request, in seconds.
-            allowance_s: How long to try, in seconds, instead of the usual patience.
+            allowance_s: How long to try, in seconds, instead of the time that `policy` gives.
             interruption: Lets another thread end the call.
 
         Raises:
-            RequestError: The master refused.
+            RequestError: The master refused the request, or could not serve it until the time was over.
             Interrupted: Another thread has ended the call by the interruption.
-            MasterUnreachable: The master did not answer for longer than the patience.
+            MasterUnreachable: No answer came within the time, or another program answers at the endpoint.
+            FolderUnwritable: The master that this pool started cannot write, most likely because its disk is full.
+            Stopped: The connection is closed.
         """
         body = codec.encode(message)
 
@@ -93,22 +100,29 @@ class Connection:
                     raise Interrupted from error
                 raise
             except NotFound as error:
-                if route.name in NAMELESS:  # another web server's 404: repeating does not help
+                if route.name in NAMELESS:  # from another web server, for which `Waiting` takes a plain RequestError
                     raise RequestError(str(error)) from None
                 raise
 
         return self._persist(self._master, once, ANSWER_S + hold_s, allowance_s)
 
     def put(self, link: Link, body: Body) -> str:
-        """Upload a payload or a part, and return its ETag. Repeating it is harmless."""
+        """Upload a payload or a part of one, and return its ETag, "" if the store sends none. Raises like `call`.
+
+        The same upload may be repeated.
+        """
         return self._transfer("upload", link, lambda timeouts: self._channel.put(link, body, timeouts))
 
     def complete(self, link: Link, body: bytes) -> None:
-        """Combine the parts of a payload. When repeated, a store may answer that it does not know the parts."""
+        """Combine the uploaded parts of a payload. Raises like `call`.
+
+        If the answer of a store is lost, the request is repeated. The store may then refuse it although it has combined
+        the parts, because it no longer knows them.
+        """
         self._transfer("upload", link, lambda timeouts: self._channel.complete(link, body, timeouts))
 
     def get(self, link: Link, start: int, end: int) -> bytes:
-        """Download bytes [start, end) of a payload."""
+        """Download bytes [start, end) of a payload; an answer with fewer bytes is a failure. Raises like `call`."""
 
         def once(timeouts: Timeouts) -> bytes:
             data = self._channel.get(link, start, end, timeouts)
@@ -141,6 +155,6 @@ class Connection:
         return answer
 
     def close(self) -> None:
-        """End all requests, in any thread, with Stopped."""
+        """End all requests in any thread; they raise Stopped."""
         self._closed.set()
         self._channel.close()

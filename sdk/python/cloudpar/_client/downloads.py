@@ -1,4 +1,4 @@
-"""Downloads of large results. One request fetches results that lie side by side; several requests run at a time."""
+"""Downloads of large results. One request fetches results that lie side by side in a blob; several run at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,13 +18,13 @@ from .package import News
 from .package_handle import PackageHandle
 
 SPAN_BYTES = 16 << 20
-"""How many bytes of adjacent results one request fetches at most; larger groups are split."""
+"""How many bytes of adjacent results one request fetches at most. A larger group is split, a larger result is not."""
 
 THREADS = 4
 
 
 def spans(results: Sequence[TaskResult]) -> Iterator[list[TaskResult]]:
-    """Group results whose payloads lie side by side in one blob."""
+    """Yield groups of results whose payloads lie side by side in one blob, of at most SPAN_BYTES or of one result."""
     group: list[TaskResult] = []
     end: tuple[str, int] | None = None
     size = 0
@@ -55,7 +55,13 @@ class Downloads:
         self._threads: list[Thread] = []
 
     def begin(self, handle: PackageHandle, news: News, page: int) -> None:
-        """Fetch the payloads of a status. `page` is the cursor of the request that it answers. Called by one thread."""
+        """Start to fetch the payloads that the news of a status names. Called by one thread only.
+
+        Args:
+            handle: The package, which gets the payloads.
+            news: The package's news.
+            page: The cursor of the request that brought the news. If a link expires, the same request gives a new one.
+        """
         for span in spans(news.fetches):
             self._jobs.put(partial(self._fetch, handle, span, news.links, page))
             if len(self._threads) < THREADS:
@@ -106,7 +112,7 @@ class Downloads:
         raise CloudparError(f"the master names no link for the results in {key}: {reply.missing.get(package_id, '')}")
 
     def close(self) -> None:
-        """End the threads after their current downloads."""
+        """End the threads after all queued downloads. If the connection is closed, each of these ends at once."""
         for _ in range(THREADS):
             self._jobs.put(None)
 

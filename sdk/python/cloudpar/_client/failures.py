@@ -1,4 +1,4 @@
-"""Failures of tasks and packages: from the wire format to exceptions."""
+"""Makes exceptions of the failures of tasks and packages in the master's messages."""
 
 import copy
 from typing import Any
@@ -12,7 +12,7 @@ from cloudpar_protocol.payloads import Codec, TaskResult
 
 
 def package_error(state: str, reason: str | None, message: str | None) -> CloudparError:
-    """The exception for a package that ended without all results, or that was deleted (state "expired")."""
+    """Return the exception for a package that ended without all results, or that was deleted (state "expired")."""
     if state == "expired":
         return Gone(message or "the package has expired: the master deleted it")
     kind = FAILURE_ERRORS.get(reason or "", PackageFailed)
@@ -22,7 +22,7 @@ def package_error(state: str, reason: str | None, message: str | None) -> Cloudp
 
 
 def task_error(result: TaskResult, codec: Codec) -> BaseException:
-    """The exception that a task ended with: the one it raised, or one that says why it has no value."""
+    """Return the exception that a task raised, or one that says why the task has no value."""
     error = _own(result) if result.outcome == "error" and codec == "pickle" else None
     if error is None:
         kind = OUTCOME_ERRORS.get(result.outcome, TaskError)
@@ -44,7 +44,7 @@ def _own(result: TaskResult) -> BaseException | None:
 
 
 def copied(failure: CloudparError) -> CloudparError:
-    """A copy of a package's failure for one of its tasks, so that each exception has its own traceback and notes."""
+    """Copy a package's failure for one of its tasks, so that each exception has its own traceback and notes."""
     error = copy.copy(failure)
     error.__cause__ = failure.__cause__
     if hasattr(failure, "__notes__"):
@@ -53,7 +53,10 @@ def copied(failure: CloudparError) -> CloudparError:
 
 
 def raisable(error: BaseException, number: int) -> BaseException:
-    """The exception to raise from an iterator of results: StopIteration would end the iteration silently."""
+    """Return the exception to raise from an iterator of results.
+
+    It is the task's own one, except that a RuntimeError replaces StopIteration, which would end the iteration silently.
+    """
     if not isinstance(error, StopIteration):
         return error
     replacement = RuntimeError(f"task {number} raised StopIteration")  # as PEP 479 does for generators
@@ -63,7 +66,10 @@ def raisable(error: BaseException, number: int) -> BaseException:
 
 
 def outcome(result: TaskResult, codec: Codec) -> tuple[Any, BaseException | None]:
-    """The value and None, or None and the exception, of a task; decoded by its package's codec."""
+    """Decode a task's result: return its value and None, or None and its exception.
+
+    If the value cannot be decoded here, the exception is a TaskError that says so.
+    """
     if result.outcome != "ok":
         return None, task_error(result, codec)
     if result.data is None:

@@ -15,7 +15,7 @@ SETTLE_S = 3.0
 
 
 def interrupt(session: Session, under_way: Iterable[PackageHandle]) -> None:
-    """Cancel packages, and print the execution time that was charged for them to standard error."""
+    """Cancel the packages that have not ended, and tell the user on standard error what they have cost."""
     packages = [handle for handle in under_way if not handle.ended.is_set()]
     if not packages:
         return

@@ -6,21 +6,23 @@ from cloudpar_protocol.limits import NESTING
 
 
 class Nesting:
-    """Reports one client's waiting to the executor; does nothing outside of tasks.
+    """Tells the executor of this process when its task waits for a client's packages; does nothing outside of tasks.
 
     Args:
-        own_master: Whether the client's pool has its own master and executors. If so, the worker of this task need not
-            make room.
+        own_master: Whether the client's pool has its own master and executors. If so, nothing is reported: these
+            executors run the packages, so the worker of this task need not run another executor meanwhile.
     """
 
     def __init__(self, *, own_master: bool) -> None:
         self._own_master = own_master
 
     def depth(self) -> int:
-        """The nesting depth of packages that are started here.
+        """Return the nesting depth of a package that this client starts now.
+
+        It is 0 outside of tasks and with an own master, otherwise one more than the depth of the running task.
 
         Raises:
-            TooLarge: The depth exceeds what workers allow.
+            TooLarge: The depth would exceed NESTING.
         """
         executor = self._executor()
         depth = 0 if executor is None else executor.depth + 1

@@ -1,4 +1,4 @@
-"""When to ask for news again: pure functions.
+"""Pure functions that compute when to ask for news again.
 
 An embedded master answers as soon as there is news, and a package of many short tasks always has some. Each answer
 costs both sides about a millisecond, so the awaiter lets news gather before it asks again. The pause is at most a share
@@ -14,7 +14,7 @@ SHORTEST_S = 0.001
 
 
 def gather_s(progress: Progress, elapsed_s: float) -> float:
-    """How long to let news of a package gather before the next question, in seconds."""
+    """Return how long to let news of a package gather before the next request, in seconds."""
     rest_s = remaining_s(progress)
     if rest_s is None:
         return 0.0
@@ -23,7 +23,7 @@ def gather_s(progress: Progress, elapsed_s: float) -> float:
 
 
 def remaining_s(progress: Progress) -> float | None:
-    """The estimated time until the package ends, in seconds; None if nothing is known yet."""
+    """Estimate the time until the package ends, in seconds; None if its progress does not permit an estimate yet."""
     if not progress.done or not progress.mean_us or not progress.executors:
         return None
     return (progress.tasks - progress.done) * progress.mean_us / 1e6 / progress.executors

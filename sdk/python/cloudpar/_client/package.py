@@ -5,7 +5,8 @@
        └──────────lost(error)───────────────────────────────^
 
 Results come in any order, possibly twice; each is passed on once. Payloads in blobs are downloaded separately
-(`fetching`). The package has ended once the master says so and no download is left.
+(`fetching`). The package has ended once no download is left and either all its results have arrived, or the master says
+that no more will come. `lost` also ends it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,9 +37,12 @@ class Package:
         tasks: The number of tasks; 0 while it is not known (attached packages).
         cursor: The position up to which its results have been read.
         seen: One byte per task: 1 once its result was passed on or its download began.
-        codec: How its results are serialized; None for an attached package until its first status. It never changes
-            later: a master that named another codec could make this client unpickle what is only text.
-        failure: Why its tasks without a result will never have one.
+        codec: How its results are serialized; None for an attached package until its first status. Later statuses do
+            not change it: with another codec, this client could unpickle what is only text.
+        received: How many results are complete, including downloaded ones.
+        fetching: How many results are being downloaded.
+        more: Whether the master has further results ready.
+        failure: Why its tasks without a result will never have one; None until that is known.
     """
 
     tasks: int
@@ -58,7 +62,7 @@ class Package:
         self.seen = bytearray(self.tasks)
 
     def started(self, package_id: str) -> None:
-        """The master has accepted the package."""
+        """Record that the master has accepted the package."""
         self.id, self.phase = package_id, "running"
 
     def take(self, status: PackageStatus) -> News:
@@ -85,7 +89,7 @@ class Package:
         return News(results, fetches, status.links)
 
     def _cancelled_one_by_one(self, status: PackageStatus) -> Iterator[TaskResult]:
-        """The master lists only the ranges of cancelled tasks; each becomes a result like any other."""
+        """Yield a result for each task that is newly cancelled; a status has only the ranges of such tasks."""
         for start, end in status.cancelled:
             for index in range(start, end) if self.seen.count(0, start, end) else ():
                 if not self.seen[index]:
@@ -99,12 +103,12 @@ class Package:
         self._end_if_done()
 
     def lost(self, error: CloudparError) -> None:
-        """Record that no more news will come."""
+        """Record that no more news will come, because of `error`. Does nothing if the package has ended."""
         if self.phase != "ended":
             self.failure, self.phase, self.more = error, "ended", False
 
     def cancelled(self) -> None:
-        """Record that the user cancelled it: tasks without a result will have none."""
+        """Record that the user cancelled the package: reading a task without a result then raises TaskCancelled."""
         self.failure = self.failure or TaskCancelled("the package was cancelled")
 
     def _end_if_done(self) -> None:

@@ -23,12 +23,12 @@ class PackageFeed:
     Args:
         session: Starts the packages.
         shipper: Adds the modules that task code needs.
-        code_of: Serializes the function; returns task code as it is.
+        code_of: Serializes the function. If it gets task code, it returns this unchanged.
         function: The function that runs on each value, or its task code.
         values: One for each task.
         call: How the function is called with a value.
         options: The options of this map, completed by those of its pool.
-        keep: Kept alive as long as the feed.
+        keep: An object that is kept alive as long as the feed, such as the pool.
 
     Attributes:
         buffer: The results that were received and not yet read.
@@ -36,8 +36,8 @@ class PackageFeed:
         package_ids: The ids of all packages that have started.
         given: How many tasks these packages have in total.
         more: Whether another package may follow.
-        error: Why the next package could not start. It is raised after the results of the earlier packages.
-        deadline: When reading must end, on the monotonic clock.
+        error: Why the next package could not start. The reader raises it after the results of the earlier packages.
+        deadline: When reading must end, on the monotonic clock; None: there is no limit.
     """
 
     def __init__(
@@ -70,15 +70,14 @@ class PackageFeed:
         self.given = 0
 
     def refill(self) -> None:
-        """Start the next package if enough of the buffer is free.
+        """Start the next package if enough of the buffer is free. Without `buffersize`, start the only package.
 
-        A quarter is enough, so that executors have tasks while the reader works. If the tasks are known to be short,
-        half of the buffer must be free: starting a package then costs more than its tasks, so fewer packages are
+        A quarter of the buffer is enough, so that executors have tasks while the reader works. If the tasks are known
+        to be short, half of it must be free: starting a package then costs more than its tasks, so fewer packages are
         better.
 
         Raises:
-            Exception: The first package cannot start. The error of a later one waits until the earlier results are
-                read.
+            Exception: The first package cannot start. If a later one cannot start, its exception is kept in `error`.
         """
         if not self.more:
             return
@@ -104,7 +103,7 @@ class PackageFeed:
                 self.package_ids.append(part.handle.id)
 
     def _are_short(self, tasks: int) -> bool:
-        """Whether this many tasks are known to be less work than starting a package."""
+        """Whether this many tasks are known to be little work; see `TaskLengths`."""
         handle = self.parts[-1].handle if self.parts else None
         return handle is not None and self.session.are_short(handle, tasks)
 

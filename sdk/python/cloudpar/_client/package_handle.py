@@ -28,20 +28,21 @@ class Receiver(Protocol):
     """Takes a package's results. Its methods are called by one thread at a time."""
 
     def started(self, handle: "PackageHandle") -> None:
-        """The package is at the master. Called before the other methods."""
+        """Note that the master has accepted the package. Called before the other methods."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:
         """Take complete results. The result of each task comes once."""
 
     def end(self, failure: CloudparError | None) -> None:
-        """No more results will come; `failure` says why some are missing, if any are."""
+        """Note that no more results will come; `failure` says why some are missing, if any are."""
 
 
 class PackageHandle:
     """One package under way. Safe for use by any thread.
 
-    An `attached` package was started by another pool. Its results are kept, and this pool's shutdown does not cancel
-    it. The shutdown waits for it only while this pool reads it, that is while `readers` is above 0.
+    An `attached` handle was made by `Pool.attach`. The master keeps the results of its package, and this pool's
+    shutdown does not cancel it. The shutdown waits for the package only while the program reads it, that is while
+    `readers` is above 0.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class PackageHandle:
         self.ended_at: float | None = None
         self.ended = threading.Event()
         self.caught_up = threading.Event()
-        """Set once this process has every result that the master had at the first request."""
+        """Set once this process has received every result that the master had at the first request for news."""
         self.executors = 0
         self.fleet: FleetStatus | None = None
         self.placement: Placement | None = None
@@ -93,7 +94,11 @@ class PackageHandle:
         return self.package.id or ""
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
-        """The value and None, or None and the exception, of a task. A sealed result is verified first."""
+        """Decode a task's result: return its value and None, or None and its exception.
+
+        In a sealed package the seal is verified first. A result with a wrong seal is not decoded: its exception is
+        SealBroken.
+        """
         began = time.perf_counter()
         value, error = self._opened(result)
         self._deserialize_s += time.perf_counter() - began
@@ -111,7 +116,7 @@ class PackageHandle:
         return outcome(result, codec)
 
     def lost_task(self, index: int) -> CloudparError:
-        """Why a task without a result will never have one, as a new exception for this task."""
+        """Return a new exception that says why this task will never have a result."""
         failure = self.package.failure
         if failure is None:
             failure = PackageFailed(f"package {self.id} ended without this task's result")
@@ -125,7 +130,7 @@ class PackageHandle:
         places.identify(error, self.id, index, called_with, note=note)
 
     def take(self, status: PackageStatus) -> News:
-        """Pass on the results of a status; returns what must be downloaded."""
+        """Pass on the complete results of a status; returns its news, whose `fetches` the caller must download."""
         with self._lock:
             self.executors = max(self.executors, status.progress.executors)
             self.placement, self.set_aside = status.placement, status.set_aside
@@ -144,18 +149,18 @@ class PackageHandle:
         self._on_news(self)
 
     def lost(self, error: CloudparError) -> None:
-        """End the package: no more news will come."""
+        """End the package with an error: no more news will come."""
         self.left(error)
         self._on_news(self)
 
     def left(self, error: CloudparError) -> None:
-        """Stop following the package, which may run on; its remaining readers get the error."""
+        """Stop following the package, which may run on. Where a task has no result, its readers get the error."""
         with self._lock:
             self.package.lost(error)
             self._hand_on(())
 
     def cancelled(self) -> None:
-        """Record that the user cancelled it."""
+        """Record that the user cancelled the package."""
         with self._lock:
             self.package.cancelled()
 
@@ -170,7 +175,8 @@ class PackageHandle:
                         self._show(self._numbered(result))
         if self.package.phase == "ended":
             self.ended_at = self.ended_at or time.monotonic()
-            # End the progress bar before the program gets the last results: its next output needs a line of its own.
+            # End the progress bar before the program gets the last results: the program may print then, and its text
+            # needs a line of its own.
             self._on_news(self)
         if results:
             self.receiver.receive(results)

@@ -14,8 +14,9 @@ class PackageKey(NamedTuple):
 
     Attributes:
         key: Its idempotency key.
-        seals: Makes and verifies its seals; None: this master has no seal keys.
-        folder: Where to write large task data; None: task data is uploaded.
+        seals: Makes and verifies its seals; None: it is not sealed, since the pool has its own master, or the master
+            has no seal keys.
+        folder: The payload folder of the pool's own master, where large task data is written; None: it is uploaded.
     """
 
     key: str
@@ -24,7 +25,7 @@ class PackageKey(NamedTuple):
 
 
 def new_package_key(who: HelloReply) -> PackageKey:
-    """Make the key of a new package."""
+    """Make the key of a new package of this account, with its seals if the master has sent a seal key."""
     key = secrets.token_hex(16)
     if who.seal_key is None or who.account_id is None:
         return PackageKey(key, None)
@@ -32,10 +33,10 @@ def new_package_key(who: HelloReply) -> PackageKey:
 
 
 def seals_of(who: HelloReply, package: str) -> Seals | None:
-    """Return the seals of a package that another pool started.
+    """Return the seals of an existing package, by its id; None if it is not sealed.
 
     Raises:
-        SealBroken: The package is sealed, and the master sends no key.
+        SealBroken: The package is sealed, and the master has sent no key.
     """
     if not is_sealed(package):
         return None

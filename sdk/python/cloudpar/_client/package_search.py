@@ -7,10 +7,10 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import ListPackages, PackageSummary
 
 NEWEST = 1000
-"""How many packages the master lists in one answer; older ones are not found by a prefix."""
+"""How many packages the master lists in one answer. Older packages are not found."""
 
 COMPLETE = 32
-"""The length of a whole package id. A shorter text is taken for the start of one."""
+"""The length of a whole package id, in characters. A shorter text is taken for the start of an id."""
 
 
 class Caller(Protocol):
@@ -21,11 +21,12 @@ class Caller(Protocol):
 
 
 def find(master: Caller, package_id: str) -> PackageSummary:
-    """Find the package with this id, or the only one whose id starts with this text.
+    """Find the package with this id, or the only one whose id starts with this text, among the newest NEWEST.
 
     Raises:
         ValueError: The id is empty.
-        NotFound: No package matches, or more than one does.
+        NotFound: None of these packages matches, or more than one does.
+        CloudparError: The master refuses the request or does not answer.
     """
     if not package_id:
         raise ValueError("the package id is empty: give an id, or the first characters of one")

@@ -17,7 +17,7 @@ class Places:
     Attributes:
         base: The index of the package's first task in its map; above 0 only for later packages with `buffersize`.
         tasks: The total number of tasks; None if it is unknown, or not meaningful as for `submit`.
-        values: The arguments of the tasks, if the caller still has them.
+        values: The arguments of the tasks, if the caller still has them; otherwise None.
         call: How the task code is called with such a value.
     """
 
@@ -30,6 +30,8 @@ class Places:
         self, error: BaseException, package_id: str, index: int, called_with: str | None, *, note: bool = True
     ) -> None:
         """Add to an exception which task it belongs to: `task_index`, `package_id` and a note.
+
+        Exceptions of a class that does not permit this are left as they are.
 
         Args:
             error: The exception that the task raised, or the reason why it has no value.
@@ -57,7 +59,7 @@ class Places:
 
 
 def values_of(values: Iterable[Any]) -> Sequence[Any] | None:
-    """Return the values of a map if looking one up later costs nothing; None otherwise."""
+    """Return the values of a map if they are a list, a tuple or a range, where a value can be looked up later."""
     return values if isinstance(values, list | tuple | range) else None
 
 
@@ -75,4 +77,4 @@ def _set(error: BaseException, name: str, value: object) -> None:
     if not isinstance(error, CloudparError) and hasattr(type(error), name):
         return  # the class uses this name itself
     with suppress(Exception):
-        object.__setattr__(error, name, value)  # avoids a refusing __setattr__, as of a frozen dataclass
+        object.__setattr__(error, name, value)  # bypasses a __setattr__ that refuses, as in a frozen dataclass

@@ -12,7 +12,7 @@ from .package_handle import PackageHandle
 
 
 class MapPart:
-    """One package's part of a map: tasks [base, base + n). Receives their results for the buffer."""
+    """One package's part of a map: the tasks [base, base + n). It receives their results for the buffer."""
 
     def __init__(self, buffer: "ResultBuffer", base: int, n: int) -> None:
         self.base = base
@@ -25,7 +25,7 @@ class MapPart:
         self._buffer = buffer
 
     def started(self, handle: PackageHandle) -> None:
-        """The package is at the master."""
+        """Note that the master has accepted the package."""
         self.handle = handle
 
     def receive(self, results: Sequence[TaskResult]) -> None:
@@ -35,11 +35,11 @@ class MapPart:
         self._buffer.put(self, results)
 
     def end(self, failure: CloudparError | None) -> None:
-        """No more results will come."""
+        """Note that no more results will come."""
         self._buffer.end(self, failure)
 
     def lost(self, start: int = 0) -> int | None:
-        """The first task from `start` on that will never have a result; None if no such task is known."""
+        """Return the first task from `start` on that will never have a result; None if no such task is known."""
         if not self.ended or self.failure is None:
             return None
         index = self._arrived.find(0, start)
@@ -53,7 +53,7 @@ class MapPart:
         return self.handle.lost_task(index)
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
-        """The value and None, or None and the exception, of a result."""
+        """Decode a result: return its value and None, or None and its exception."""
         if self.handle is None:
             raise AssertionError("a result before its package")
         return self.handle.outcome(result)
@@ -85,10 +85,11 @@ class ResultBuffer:
         """Wait for the result of one task and remove it from the buffer.
 
         Returns:
-            Its value and None, or None and its exception. If it will never come: None and the package's failure.
+            Its value and None, or None and its exception. If the result will never come: None and a copy of the
+            package's failure.
 
         Raises:
-            TimeoutError: It did not arrive before the deadline (of the monotonic clock).
+            TimeoutError: The result did not arrive before the deadline (of the monotonic clock).
         """
         found = self._arrived.pop(index, None)
         if found is None:
@@ -100,7 +101,16 @@ class ResultBuffer:
         return self._open(*found)
 
     def take_any(self, parts: Sequence[MapPart], deadline: float | None) -> tuple[int, Any, BaseException | None]:
-        """Wait for a result, and remove the oldest one. Returns its index, and then what `take` returns."""
+        """Wait until a result is there, and remove the one that arrived first.
+
+        If there is none, but a task of `parts` will never have a result, that task is taken.
+
+        Returns:
+            The task's index in the map, followed by what `take` returns.
+
+        Raises:
+            TimeoutError: No result arrived before the deadline (of the monotonic clock).
+        """
         with self._condition:
             while not self._arrived:
                 for part in parts:

@@ -1,4 +1,4 @@
-"""The results of a package that can be read several times."""
+"""Keeps the results of a package, so that they can be read several times."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ class ResultStore:
     """Receives the results of one package and keeps them all. Safe for use by any thread.
 
     Attributes:
-        failure: Why the tasks without a result will never have one; None until that is known.
+        failure: Why the tasks without a result will never have one; None while the package runs, or if all have one.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class ResultStore:
         self._ended = False
 
     def started(self, handle: PackageHandle) -> None:
-        """No-op: the package started before."""
+        """Do nothing: the package was started before."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:
         """Store results."""
@@ -42,7 +42,7 @@ class ResultStore:
         """Wait for the result of one task; None if it will have none.
 
         Raises:
-            TimeoutError: It did not arrive before the deadline (of the monotonic clock).
+            TimeoutError: The result did not arrive before the deadline (of the monotonic clock).
         """
         with self._condition:
             while index not in self._results and not self._ended:

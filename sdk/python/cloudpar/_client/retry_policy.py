@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from cloudpar_protocol.transport.retries import Backoff
 
 FIRST_CONTACT_S = 8.0
-"""How long to try a master that never answered, in seconds, so that a wrong endpoint fails within 10 s."""
+"""How long to try a master that has never answered, in seconds, so that a wrong endpoint fails within 10 s."""
 
 NOTICE_S, NOTICE_EVERY_S = 5.0, 60.0
-"""The log mentions a request that the master delays for at least NOTICE_S seconds, at most every NOTICE_EVERY_S
+"""If the master delays a request for at least NOTICE_S seconds, the log says so, at most once in NOTICE_EVERY_S
 seconds."""
 
 SHORTEST_S, LONGEST_S = 0.02, 5.0
@@ -29,7 +29,7 @@ class RetryPolicy:
     noticed_at: float | None = None
 
     def answered(self, now: float) -> float | None:
-        """Note an answer. If the user was told of an outage that ends now, return its length in seconds."""
+        """Note an answer. If the user was told that the server is away, return how long it was away, in seconds."""
         self.met = True
         away, self.away_since = self.away_since, None
         if not self.warned or away is None:
@@ -47,7 +47,7 @@ class RetryPolicy:
         return True
 
     def paced(self, since: float, now: float) -> bool:
-        """Note that the master has asked a request to wait since `since`; returns whether to tell the user now."""
+        """Note that the master has delayed a request since the time `since`; returns whether to tell the user now."""
         if now - since < NOTICE_S or (self.noticed_at is not None and now - self.noticed_at < NOTICE_EVERY_S):
             return False
         self.noticed_at = now
@@ -55,9 +55,10 @@ class RetryPolicy:
 
 
 class Attempts:
-    """The repetitions of one request: how long each may take, how long to wait before the next, when to give up.
+    """The attempts of one request: how long each may take, how long to wait before the next, when to give up.
 
-    For a server that never answered, the time to give up counts from the first try; otherwise from its first failure.
+    If the server has never answered, the time until the client gives up counts from the first attempt. Otherwise it
+    counts from the first failure; when the server asks the client to wait, it counts from the first failure after that.
     """
 
     def __init__(self, policy: RetryPolicy, answer_s: float, allowance_s: float | None, now: float) -> None:
@@ -80,12 +81,15 @@ class Attempts:
 
     @property
     def allowance_s(self) -> float:
-        """How long to repeat the request in all, in seconds."""
+        """How long to repeat the request before giving up, in seconds."""
         usual = self._policy.first_contact_s if self._strange else self._policy.patience_s
         return usual if self._allowance_s is None else self._allowance_s
 
     def failed(self, now: float, asked_s: float | None = None) -> float | None:
-        """How long to wait before the next try; None: give up. `asked_s` is the wait that the server asked for."""
+        """Note a failed attempt; return how long to wait before the next one, in seconds, or None to give up.
+
+        `asked_s` is the delay that the server asked for, if it did.
+        """
         if self._is_first and not self._strange:
             self.began = now
         self._is_first = False
@@ -93,9 +97,10 @@ class Attempts:
         return delay_s if now + delay_s - self.began <= self.allowance_s else None
 
     def paced(self, now: float, asked_s: float | None = None) -> float:
-        """How long to wait because the server asks for it. The server does answer, so the client never gives up here.
+        """Note that the server asks the client to wait; return how long to wait before the next attempt, in seconds.
 
-        The waits grow, since the server names only the earliest useful time. No wait is shorter than that.
+        The server does answer, so the client never gives up here. The delays grow, since `asked_s` is only the earliest
+        time at which another attempt is useful. No delay is shorter than `asked_s`.
         """
         if not self._is_paced:
             self.paced_since = now

@@ -110,7 +110,11 @@ class Session:
             raise self.failure
 
     def hello(self) -> HelloReply:
-        """Ask the master which account this token belongs to."""
+        """Ask the master which account this token belongs to.
+
+        Raises:
+            CloudparError: The master refuses the token or does not answer, or the session has ended.
+        """
         self._who = self._guard(lambda: self.connection.call(routes.HELLO, Hello()))
         return self._who
 
@@ -118,7 +122,7 @@ class Session:
         """Make the key of a new package, with the seals for its code and data.
 
         Raises:
-            CloudparError: This is the first request to the master, and it fails.
+            CloudparError: The session has to ask the master for the seal key first, and this request fails.
         """
         if self.connection.folder is not None:
             return PackageKey(secrets.token_hex(16), None, self.connection.folder)  # see docs/adr/0026
@@ -128,7 +132,9 @@ class Session:
         """Start a package; the receiver gets its results.
 
         Raises:
-            CloudparError: The master refuses or does not answer.
+            CloudparError: The master refuses the package or does not answer, an upload fails, the package would be
+                nested too deeply, or the session has ended.
+            RuntimeError: The thread that awaits results cannot be started.
         """
         try:
             return self._guard(lambda: self._start(order, receiver))
@@ -164,14 +170,15 @@ class Session:
             name=order.code.name,
             code_hash=order.code.hash,
         )
-        self._nesting.begins_to_wait(handle)  # before the request: it may be held until other packages have ended
+        self._nesting.begins_to_wait(handle)  # before the request: the master may delay it until other packages end
         self._awaiter.start_begins()
         begun = False
         try:
             package.started(self.connection.call(routes.START_TASKS, message).package_id)
             begun = True
         except KeyboardInterrupt:
-            # The package may have been started or not: repeat the request for its id, so that it can be cancelled.
+            # The master may have started the package or not. Repeat the request to get the id, so that the package can
+            # be cancelled.
             with contextlib.suppress(CloudparError, Stopped):
                 package.started(self.connection.call(routes.START_TASKS, message, allowance_s=RECOVER_S).package_id)
                 begun = True
@@ -205,7 +212,13 @@ class Session:
             raise self.failure or CloudparError("the pool was shut down meanwhile") from None
 
     def attach(self, package_id: str, receiver: Receiver) -> PackageHandle:
-        """Follow a package that another pool or process started."""
+        """Follow a package that exists already; the receiver gets its results.
+
+        Raises:
+            CloudparError: The session has to ask the master for the seal key first, and this request fails; or the
+                package is sealed, and the master has no seal key.
+            RuntimeError: The thread that awaits results cannot be started.
+        """
         self._awaiter.get_ready()
         package = Package(0)
         package.started(package_id)
@@ -228,12 +241,29 @@ class Session:
         only_queued: bool = False,
         allowance_s: float | None = None,
     ) -> CancelTasksReply:
-        """Cancel a package or some of its tasks; returns when the master has decided."""
+        """Cancel a package or some of its tasks; return what the master has cancelled.
+
+        Args:
+            package_id: The package.
+            ranges: The tasks to cancel; None: all.
+            only_queued: Cancel only tasks that no worker has taken.
+            allowance_s: How long to try, in seconds, instead of the pool's patience.
+
+        Raises:
+            CloudparError: The master refuses the request or does not answer, or the session has ended.
+        """
         message = CancelTasks(package_id=package_id, ranges=ranges, only_queued=only_queued)
         return self._guard(lambda: self.connection.call(routes.CANCEL_TASKS, message, allowance_s=allowance_s))
 
     def settled_us(self, handle: PackageHandle, until: float) -> int:
-        """Wait for the final charge of an ended package, at most until a time of the monotonic clock."""
+        """Wait until a package's charge is final, or until a time of the monotonic clock; return the charge then.
+
+        Returns:
+            The charge in microseconds; 0 if the master no longer has the package.
+
+        Raises:
+            CloudparError: The master refuses the request or does not answer, or the session has ended.
+        """
         while True:
             left_s = max(0.0, until - time.monotonic())
             cursor = Cursor(package_id=handle.id, cursor=handle.package.cursor)
@@ -247,21 +277,24 @@ class Session:
             time.sleep(min(left_s, max(reply.retry_after_s, SETTLE_PAUSE_S)))
 
     def forget(self, handle: PackageHandle) -> None:
-        """Stop following a package without cancelling it: another process may read it."""
+        """Stop following a package without cancelling it, so that another process can read it."""
         self._awaiter.drop(handle)
         with self._condition:
             self._open.pop(handle, None)
             self._condition.notify_all()
 
     def read(self, handle: PackageHandle) -> None:
-        """Note that a package was read or is unwanted. Its acknowledgement cancels the rest and frees its storage."""
+        """Stop following a package that was read or is unwanted, and note that it must be acknowledged.
+
+        When the master gets the acknowledgement, it cancels unfinished tasks and frees the package's storage.
+        """
         self.forget(handle)
         with self._condition:
             self._read.append(handle.id)
         self.on_read()
 
     def drop(self, handle: PackageHandle) -> None:
-        """Stop reading a package's results, and let its tasks run to the end."""
+        """Let the tasks of a package run to the end without a reader; then the package is acknowledged."""
         with self._condition:
             if not handle.ended.is_set():
                 self._unwanted.add(handle)
@@ -269,7 +302,12 @@ class Session:
         self.read(handle)
 
     def acknowledge(self) -> None:
-        """Send the acknowledgements of packages that have been read."""
+        """Send the acknowledgements that `read` has noted. If a request fails, they are not sent again.
+
+        Raises:
+            CloudparError: The master refuses or does not answer.
+            Stopped: The session is closed.
+        """
         with self._condition:
             package_ids, self._read = self._read, []
         for first in range(0, len(package_ids), BULK_ITEMS):
@@ -278,20 +316,20 @@ class Session:
 
     @property
     def to_acknowledge(self) -> int:
-        """How many packages have been read and not yet acknowledged."""
+        """How many packages `read` has noted that are not acknowledged yet."""
         return len(self._read)
 
     def are_short(self, handle: PackageHandle, tasks: int) -> bool:
-        """Whether this many further tasks of a package's function are known to be as little work as one chunk."""
+        """Whether this many further tasks of a package's function are known to be little work; see `TaskLengths`."""
         return self._lengths.are_short(handle.code_hash, tasks)
 
     def open_packages(self) -> list[PackageHandle]:
-        """Return the packages that have not been read to the end."""
+        """Return the packages that the session follows: those that have not been read to the end."""
         with self._condition:
             return list(self._open)
 
     def unfinished(self) -> list[PackageHandle]:
-        """Return the packages that have not ended."""
+        """Return those of the open packages that have not ended."""
         return [handle for handle in self.open_packages() if not handle.ended.is_set()]
 
     def ours(self) -> list[PackageHandle]:
@@ -300,7 +338,7 @@ class Session:
 
     @contextlib.contextmanager
     def reading(self, handle: PackageHandle) -> Iterator[None]:
-        """While this context is open, the pool's shutdown waits for the package, even if another pool started it."""
+        """While this context is open, the pool's shutdown waits for the package, even if its handle is attached."""
         with self._condition:
             handle.readers += 1
         try:
@@ -311,12 +349,12 @@ class Session:
                 self._condition.notify_all()
 
     def wait(self) -> None:
-        """Wait until every package that this pool started, or is reading, has ended."""
+        """Wait until every open package has ended, except attached ones that the program is not reading."""
         with self._condition:
             self._condition.wait_for(lambda: not any(handle.holds for handle in self._open))
 
     def fail(self, error: CloudparError) -> None:
-        """End the session with an error: the master is lost for good."""
+        """End the session with an error, because the master is lost for good."""
         self.failure = error
         self.close()
         for handle in self.unfinished():

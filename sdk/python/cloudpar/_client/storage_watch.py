@@ -1,4 +1,7 @@
-"""What a pool does while its master or its own worker cannot write: log it, wait, and at last give up."""
+"""What a pool does while its master or its own worker cannot write results.
+
+It waits and logs this. Only a pool with its own master gives up at last.
+"""
 
 import logging
 import math
@@ -12,7 +15,7 @@ from cloudpar_protocol.payloads import Unwritable
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 SAY_S = 5.0
-"""How long nothing can be written, in seconds, before the log says so; a shorter lack of room needs no message."""
+"""The log says that nothing can be written once this has lasted for this many seconds."""
 
 log = logging.getLogger("cloudpar")
 
@@ -20,9 +23,9 @@ log = logging.getLogger("cloudpar")
 class StorageWatch:
     """Follows whether results can be stored. Used by one thread.
 
-    With a master that others operate, the pool waits until an operator makes room. With its own master the pool waits
-    for `patience_s`. It gives up after SAY_S if the results of a single package fill the disk: they are kept until this
-    package has been read to its end, so no room can appear.
+    With a master that others operate, the pool waits until an operator makes room. With its own master, the pool gives
+    up after `patience_s`. It gives up as early as after SAY_S if the results of a single package fill the disk: they
+    are kept until this package has been read to its end, so no room can appear.
 
     Args:
         folder: The payload folder of the pool's own master; None: others operate the master.
@@ -42,7 +45,7 @@ class StorageWatch:
 
         Args:
             unwritable: What cannot be written, or None.
-            news: Whether results arrived with the report: then there is room at times.
+            news: Whether the report came with results or another change of a package: then there is room at times.
 
         Returns:
             The error that ends the packages under way, if waiting cannot help; else None.
@@ -66,7 +69,7 @@ class StorageWatch:
         return None
 
     def due_s(self) -> float:
-        """The time until `heard` may decide something new, in seconds; infinite while results can be stored."""
+        """The time until `heard` may log something or give up, in seconds; infinite if no such time is ahead."""
         if self._since_s is None:
             return math.inf
         waited_s = time.monotonic() - self._since_s
@@ -74,14 +77,20 @@ class StorageWatch:
         return min((step_s - waited_s for step_s in steps if step_s > waited_s), default=math.inf)
 
     def _is_hopeless(self) -> bool:
-        """Whether the disk holds only results of one package, which are kept until that package is read."""
+        """Whether the results of a single package fill the disk, and are kept until that package is read.
+
+        They are taken to fill it if at most one package is open and the folder has over half of the disk's used space.
+        """
         if self._folder is None or self._open_packages() > 1:
             return False
         return _size_bytes(str(self._folder)) > shutil.disk_usage(str(self._folder)).used / 2
 
 
 def folder_unwritable(folder: PayloadFolder, number: int) -> FolderUnwritable:
-    """Return the error for a pool whose own temporary folder cannot be written; it names folder, room and fix."""
+    """Return the error for a pool whose own temporary folder cannot be written.
+
+    Its text names the folder and the free space, and says what to do.
+    """
     try:
         free = f"{shutil.disk_usage(str(folder)).free / 1e6:,.1f} MB free"
     except OSError:
@@ -100,7 +109,7 @@ def _size_bytes(folder: str) -> int:
     for path, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.lstat(os.path.join(path, name)).st_blocks * 512  # noqa: PTH118 - one object less a file
+                total += os.lstat(os.path.join(path, name)).st_blocks * 512  # noqa: PTH118 - faster than a Path
             except OSError:  # the master has removed the file
                 continue
     return total

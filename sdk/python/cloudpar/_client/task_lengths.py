@@ -4,14 +4,15 @@ from collections import OrderedDict
 from threading import Lock
 
 REMEMBERED = 128
-"""How many functions are remembered; beyond it, the one whose last package ended first is forgotten."""
+"""How many functions are remembered. Beyond it, the function whose last measurement is the oldest is forgotten."""
 
 WHOLE_US = 10_000
-"""A package of at most this much work goes to a worker as one chunk, in microseconds: dividing it would cost more than
-other workers could save."""
+"""A package of at most this much work, in microseconds, is sent as one chunk: dividing it would cost more time than
+several workers could save."""
 
 OWN_WHOLE_US = 200_000
-"""The same limit for a pool's own master: its only worker gets all chunks anyway, and feeds single tasks."""
+"""The same limit for a pool with its own master. It is higher, because the only worker gets all chunks anyway, and
+divides a chunk among its executors."""
 
 
 class TaskLengths:
@@ -27,7 +28,7 @@ class TaskLengths:
         self._mean_us: OrderedDict[str, int] = OrderedDict()
 
     def measured(self, code_hash: str, mean_us: int) -> None:
-        """Note the mean task duration of an ended package, in microseconds; 0: nothing was measured."""
+        """Note the mean task duration of an ended package, in microseconds; 0 means that nothing was measured."""
         if not mean_us:
             return
         with self._lock:
@@ -37,6 +38,6 @@ class TaskLengths:
                 self._mean_us.popitem(last=False)
 
     def are_short(self, code_hash: str, tasks: int) -> bool:
-        """Whether this many tasks of a function are known to be as little work as one chunk."""
+        """Whether this many tasks of a function are known to be so little work that one chunk should hold them all."""
         mean_us = self._mean_us.get(code_hash)
         return mean_us is not None and mean_us * tasks <= self._whole_us

@@ -1,4 +1,4 @@
-"""Uploads of payloads to the place that the master names: whole, or in parts if large and the store takes parts."""
+"""Uploads a payload to the place that the master names: whole, or in parts if it is large and the store takes parts."""
 
 import logging
 from typing import Literal
@@ -20,10 +20,11 @@ log = logging.getLogger("cloudpar")
 
 
 def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, code_hash: str | None = None) -> BlobRef:
-    """Upload a payload, unless the store already has it.
+    """Upload a payload, unless the store already has it; return its place.
 
     Raises:
-        CloudparError: The master or the store refuses it or does not answer.
+        CloudparError: The master or the store refuses a request or does not answer.
+        Stopped: The connection is closed.
     """
     wanted = Upload(kind=kind, size=blob.size, crc32=NOT_CHECKED, hash=code_hash)
     prepared = None if connection.folder is None else _prepare(connection, wanted)
@@ -39,7 +40,8 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
         except RequestError as error:
             if error.retryable:
                 raise
-            # The store also refuses when it has combined the parts and its answer was lost: then the upload is there.
+            # The store also refuses if it has combined the parts and its answer was lost. The payload is then there,
+            # and the master's next reply has no link.
             log.warning("cloudpar: a payload is uploaded whole, since the store refused its parts: %s", error)
             prepared = _prepare(connection, replace(wanted, parts_crc32=[]))
         else:

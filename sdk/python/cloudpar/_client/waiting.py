@@ -1,4 +1,4 @@
-"""How long a request waits for the master or a blob store that does not answer, and what the user hears of that."""
+"""How long a request waits for a master or blob store that does not answer, and what the log says about it."""
 
 import errno
 import logging
@@ -23,7 +23,8 @@ class Peer(NamedTuple):
     Attributes:
         kind: "master" or "blob store".
         address: The contacted address, for messages.
-        policy: Separate for the master and for each store, so that a failing store is not taken for a failing master.
+        policy: How it answered recently. The master and each store have separate policies, so that a failing store is
+            not taken for a failing master.
     """
 
     kind: str
@@ -36,9 +37,9 @@ class Waiting:
 
     Args:
         peer: Where the request goes.
-        folder: The payload folder of a master that the pool has started for itself.
+        folder: The payload folder of a master that the pool has started for itself; None for other masters.
         answer_s: How long to wait for an answer, in seconds.
-        allowance_s: How long to try, instead of the patience of the peer's policy.
+        allowance_s: How long to try, in seconds; None: as long as the peer's policy says.
     """
 
     def __init__(self, peer: Peer, folder: PayloadFolder | None, answer_s: float, allowance_s: float | None) -> None:
@@ -53,22 +54,26 @@ class Waiting:
         return Timeouts(min(CONNECT_S, answer_s), answer_s)
 
     def answered(self) -> None:
-        """Note that the peer is there; tell the user if it was away."""
+        """Note that the peer has answered. If the log told the user that it is away, log that it is back."""
         away_s = self._peer.policy.answered(time.monotonic())
         if away_s is not None:
             log.warning("cloudpar: the %s at %s is back after %.0f s", self._peer.kind, self._peer.address, away_s)
 
     def failed(self, error: OSError | RequestError) -> float:
-        """Return the delay before the next attempt, in seconds; tell the user once the peer has been away for a while.
+        """Note a failed attempt; return the delay before the next one, in seconds.
+
+        If the peer has been away for a while, also tell the user, one time until it answers again.
 
         Raises:
-            RequestError: The peer refused the request.
-            MasterUnreachable: The peer has not answered for longer than the patience.
-            FolderUnwritable: The payload folder has no room.
+            RequestError: The peer refused the request, or could not serve it within the time that it may take.
+            MasterUnreachable: The peer has not answered within the time that this request may take, or another
+                program answers at its address.
+            FolderUnwritable: The payload folder of the pool's own master has no room.
         """
         self._raise_final(error)
         asked_s = error.retry_after_s if isinstance(error, RequestError) else None
-        # At the first contact, an answer that asks to wait without a time may come from another program.
+        # Before the first contact, an answer that asks the client to wait, but names no time, may come from another
+        # program.
         is_master = self._peer.policy.met or asked_s is not None
         if isinstance(error, RateLimited) and not self._is_limited and is_master:
             self.answered()
@@ -97,7 +102,7 @@ class Waiting:
             raise folder_unwritable(self._folder, error.errno) from None
 
     def _paced(self, error: RateLimited) -> float:
-        """Wait without a limit: the master answers, and asks to wait until there is room."""
+        """Return the delay after an answer that asks the client to wait. The master answers, so there is no limit."""
         now = time.monotonic()
         delay_s = self._attempts.paced(now, error.retry_after_s)
         if self._peer.policy.paced(self._attempts.paced_since, now):

@@ -40,7 +40,7 @@ log = logging.getLogger("cloudpar")
 
 
 class Client:
-    """One user of one master. Safe for use by any thread."""
+    """One client of one master. Safe for use by any thread."""
 
     def __init__(self, connection: Connection, options: PoolOptions) -> None:
         bars = Bars(options.progress, connection.endpoint)
@@ -54,7 +54,16 @@ class Client:
         self._maps: WeakSet[MapResults[Any]] = WeakSet()
 
     def submit(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskFuture[Any]:
-        """Queue a task; it starts within milliseconds, together with others that are submitted meanwhile."""
+        """Queue a task and return its future.
+
+        A thread sends the task to the master within milliseconds, together with others that are submitted meanwhile.
+
+        Raises:
+            SerializationError: The function or an argument cannot be pickled.
+            TooLarge: What the function captures exceeds the limit of task code.
+            TypeError: The function is not callable, or is an async function.
+            CloudparError: The pool has failed, or is closed.
+        """
         self.session.check()
         began = time.perf_counter()
         code = self._code(function)
@@ -83,7 +92,7 @@ class Client:
     ) -> PackageFeed:
         """Make the object that starts the packages of a map. With `buffersize` there are several, one after the other.
 
-        The results keep `keep` alive until they are read.
+        That object keeps `keep` alive.
         """
         return PackageFeed(
             self.session, self._shipper, code_of=self._code, function=function, values=values, call=call,
@@ -91,7 +100,7 @@ class Client:
         )  # fmt: skip
 
     def results(self, feed: PackageFeed, *, ordered: bool) -> MapResults[Any]:
-        """Return the results of a map whose first package has started."""
+        """Return the results of a map, after its feed has been refilled once."""
         results: MapResults[Any] = (MapResults if ordered else UnorderedResults)(feed)
         self._maps.add(results)
         return results
@@ -116,7 +125,12 @@ class Client:
         merge.commit()
 
     def attach(self, package_id: str, *, keep: object = None) -> Attachment[Any]:
-        """Read a package that was started elsewhere; `keep` is kept alive as long as the attachment."""
+        """Return an attachment to a package, found by its id or the id's first characters; it keeps `keep` alive.
+
+        Raises:
+            NotFound: No package starts with these characters, or more than one does.
+            CloudparError: The pool has failed, or the master refuses a request or does not answer.
+        """
         self.session.check()
         if len(package_id) < COMPLETE:
             package_id = find(self.session.connection, package_id).package_id
@@ -129,7 +143,7 @@ class Client:
         interrupt(self.session, futures)
 
     def interrupt(self) -> None:
-        """Cancel everything that this pool started, print what it has cost, and stop reading other pools' packages."""
+        """Cancel everything that this pool started, print what it has cost, and stop reading attached packages."""
         self._batcher.cancel_waiting()
         self._batcher.wait(SETTLE_S)
         interrupt(self.session, self.session.ours())
@@ -146,18 +160,18 @@ class Client:
                 handle.receiver.set_cancelled(reply.cancelled)
 
     def drop_failed_maps(self) -> None:
-        """Cancel the rest of the maps whose reader stopped after an error."""
+        """Cancel the unfinished tasks of each map whose last read result was an error that was raised."""
         for results in list(self._maps):
             if results.raised:
                 results.close()
 
     def wait(self) -> None:
-        """Wait until no task of this pool is unfinished."""
+        """Wait until all tasks of this pool have ended, and all attached packages that the program is reading."""
         self._batcher.wait()
         self.session.wait()
 
     def detach(self) -> list[str]:
-        """Stop following the unfinished packages without cancelling them; return their ids."""
+        """Stop following all packages that have not been read to the end, without cancelling them; return their ids."""
         self._batcher.wait()
         packages = self.session.open_packages()
         for handle in packages:
@@ -171,10 +185,13 @@ class Client:
         self._batcher.close(error)
 
     def close(self, *, acknowledge: bool) -> None:
-        """End all threads and connections."""
+        """End all threads and connections.
+
+        If `acknowledge`, tell the master before that no result of this pool's packages is needed any more.
+        """
         self._batcher.close(CloudparError("the pool was shut down before this task was started"))
         if acknowledge:
-            # All results have arrived. If an acknowledgement fails, the master deletes the package some days later.
+            # If an acknowledgement fails, the master deletes the package some days later.
             for handle in self.session.open_packages():
                 if not handle.attached:  # other processes may still read an attached package
                     self.session.read(handle)
@@ -209,6 +226,6 @@ def _loop_code(captured: Capture, name: str) -> Code:
 
 
 def _leave(handle: PackageHandle) -> None:
-    """Fail the readers of another pool's package; without this they would wait for a pool that has ended."""
+    """Fail the readers of an attached package. Otherwise they would wait for results that this pool no longer gets."""
     if handle.attached:
         handle.left(CloudparError(f"the pool ended before package {handle.id} did: attach to it by another pool"))

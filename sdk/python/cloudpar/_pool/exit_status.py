@@ -3,7 +3,7 @@ import signal
 
 
 def exit_as_interrupted() -> None:
-    """Make this process, which is about to end, end by SIGINT, as Ctrl-C ends other programs: a shell sees status 130.
+    """Let this process, which is about to end, end by SIGINT, as Ctrl-C ends other programs. A shell sees status 130.
 
     Python fixes the exit status before it calls functions registered for exit. This function therefore lets the C
     library raise the signal, after everything that Python still does at its exit, such as flushing files.

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .client import Client
 
 CONTACT_S = 9.5
-"""How long a new pool waits for the master's first answer, in seconds. The timeouts of the request do not suffice,
-because resolving a host name has none."""
+"""How long a new pool waits for the master's first answer, in seconds. The request's own timeouts are not enough,
+because they do not limit the time for resolving a host name."""
 
 LOCAL_CONTACT_S = 60.0
 """How long requests to a master that the pool started are repeated before its first answer, in seconds. This matters
@@ -29,7 +29,14 @@ _living: "set[Lifetime]" = set()
 
 
 class Lifetime:
-    """Holds a pool's client, master and worker, and ends them. It outlives the pool object while tasks are running."""
+    """Holds a pool's client, and its own master and worker, and ends them.
+
+    It outlives the pool object while tasks are running.
+
+    Raises:
+        ConfigurationError: The endpoint is no URL, or the token has characters that a token cannot have.
+        OSError: The system cannot start the pool's own master and worker.
+    """
 
     def __init__(self, configuration: Configuration | None, options: PoolOptions) -> None:
         self._lock = threading.Lock()
@@ -67,7 +74,7 @@ class Lifetime:
         self.client.fail(error)
 
     def finish(self, *, wait: bool) -> None:
-        """Stop everything after all tasks have finished. Without `wait`, that happens in the background."""
+        """Stop everything after all tasks have finished. If `wait` is False, that happens in the background."""
         if wait:
             self.client.wait()
             self._close()
@@ -89,7 +96,7 @@ class Lifetime:
             if interrupted:
                 self.client.interrupt()
             self._close()
-        except KeyboardInterrupt:  # a second Ctrl-C: exit at once; the processes that we started end with us
+        except KeyboardInterrupt:  # a second Ctrl-C: exit at once; the pool's own processes end with this process
             interrupted = True
         return interrupted
 
@@ -111,12 +118,16 @@ class Lifetime:
 
 
 def first_contact(lifetime: Lifetime) -> None:
-    """Ask the master to which account the token belongs. If the master answers that the client must wait, wait.
+    """Ask the master to which account the token belongs. If the master asks the client to wait, wait without a limit.
+
+    If this fails, the pool is shut down.
 
     Raises:
-        MasterUnreachable: Nothing answers within 10 s; or the master stopped answering for longer than the patience.
+        MasterUnreachable: No master answers within 10 s; or it asked the client to wait, and then did not answer for
+            longer than the patience.
         InvalidToken: The master does not know the token.
-        Forbidden: A token of this role may not start tasks.
+        Forbidden: The token is not the token of an account.
+        CloudparError: The master refuses the request for another reason.
     """
     outcome: list[BaseException] = []
 
@@ -132,7 +143,7 @@ def first_contact(lifetime: Lifetime) -> None:
     thread.start()
     thread.join(CONTACT_S)
     if lifetime.client.session.connection.policy.met:
-        thread.join()  # the master has answered, and asks to wait
+        thread.join()  # the master has answered that the client must wait
     if thread.is_alive():
         outcome.append(MasterUnreachable(f"no master answers at {lifetime.endpoint}: check the endpoint"))
     if outcome:

@@ -74,24 +74,25 @@ class MapMethods(Executor):
 
         Returns an iterator over the results in task order, which can be read while tasks are running. It has one result
         for each task: where a task failed, `next` raises its exception, and the next call continues with the following
-        task. (StopIteration, which would end the iterator, is raised as a RuntimeError.) If the package fails, each
-        task without a result raises that failure. The iterables are read completely first, unless `buffersize` is
-        given.
+        task. (StopIteration, which would end the iterator, is raised as a RuntimeError.) If the package fails, `next`
+        raises that failure for each task without a result. The iterables are read completely before the first task
+        starts. With `buffersize`, they are read piece by piece instead, and each piece becomes a package.
 
         Args:
             fn: Any callable.
             iterables: Without `buffersize`, they may give at most 10,000,000 tasks. A `range` is sent as two numbers.
-            timeout: In seconds from this call. A result that has not arrived by then raises TimeoutError.
+            timeout: In seconds from this call. If a result has not arrived by then, `next` raises TimeoutError.
             chunksize: How many tasks a worker takes at a time. None: the master decides from measured durations.
             buffersize: The maximum number of tasks that are submitted but not yet read. The iterables are consumed
                 while the results are read, so they may be endless.
-            task_timeout_s: The longest time that one task may run, in seconds, including its retries.
+            task_timeout_s: The longest time that one task may run, in seconds, including its retries; at most the
+                operator's limit. None: the pool's setting.
             retries: How often to retry a task that raises, immediately and in the same executor. The time of each try
                 is charged. None: the pool's setting.
             retry_on: With `retries`: retry only after these exceptions and their subclasses.
             return_exceptions: Return a task's exception as its result instead of raising it, as `asyncio.gather` does.
-                Errors that are not a task's are still raised: this map's timeout, Ctrl-C, a value that cannot be
-                pickled.
+                The failure of a package is returned, too, for each task without a result. Other errors are still
+                raised: this map's timeout, Ctrl-C, a value that cannot be pickled.
 
         Raises:
             SerializationError: The function or a value cannot be pickled; the text names the part that cannot.
@@ -99,7 +100,9 @@ class MapMethods(Executor):
             ValueError: An argument is out of its range.
             TooLarge: There are more values, or more bytes (1 GiB), than a package may have.
             QuotaExhausted: The account has no compute time left.
+            CloudparError: The master refuses the package for another reason, or does not answer.
             RuntimeError: The pool is shut down.
+            Exception: An iterable raised it. With `buffersize`, `next` raises such errors for all but the first piece.
 
         Example:
             >>> from cloudpar import Pool
@@ -148,7 +151,9 @@ class MapMethods(Executor):
         retry_on: RetryOn = Exception,
         return_exceptions: bool = False,
     ) -> "MapResults[Any]":
-        """Like `map`, but the results come in the order in which tasks end. Let `fn` return a key with its value.
+        """Like `map`, but the results come in the order in which they arrive.
+
+        If you need to know which task a result belongs to, let `fn` return a key with its value.
 
         Example:
             >>> from cloudpar import Pool
@@ -232,6 +237,10 @@ class MapMethods(Executor):
         Raises:
             SideEffectError: A write cannot be copied back, or two tasks wrote one element; the text names the variable.
             SerializationError: The body, or what it captures, cannot be pickled; the text names the part that cannot.
+            TypeError: `body` is not callable or is an async function, or an argument has a wrong type.
+            ValueError: `task_timeout_s` is not above 0, or a number is too large.
+            CloudparError: The master refuses the package or does not answer, or the package fails.
+            RuntimeError: The pool is shut down.
             Exception: The exception that the body raised.
 
         Example:
@@ -264,7 +273,7 @@ class MapMethods(Executor):
 
 
 def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:
-    """The retry setting of one call; None if the call has none, so that the pool's setting holds."""
+    """Return the retry setting of one call; None if the call has none, so that the pool's setting applies."""
     if retries is not None:
         return read_retry(retries, retry_on)
     if retry_on is not Exception:

@@ -24,7 +24,7 @@ from cloudpar.future import FutureReceiver, TaskFuture, resolve
 BATCH_BYTES = 64 << 20
 BATCH_TASKS = 100_000
 ACKNOWLEDGE_S = 1.0
-"""How long an acknowledgement waits for others, to share a request with them; in seconds."""
+"""How long an acknowledgement waits for others, in seconds, so that they share one request."""
 
 ACKNOWLEDGE_COUNT = 50
 
@@ -61,7 +61,8 @@ class SubmitBatcher:
         """Queue a task for the next package.
 
         Raises:
-            CloudparError: The pool is already closed.
+            CloudparError: The pool is closed or has failed.
+            RuntimeError: The thread cannot be started.
         """
         with self._condition:
             if self._closed is not None:
@@ -91,7 +92,10 @@ class SubmitBatcher:
             submission.future.cancel()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until everything submitted so far has started."""
+        """Wait until no submitted task is left that is in no package yet, or the batcher is closed.
+
+        `timeout_s` limits this wait, in seconds; None: there is no limit.
+        """
         with self._condition:
             self._condition.wait_for(
                 lambda: self._closed is not None or not (self._waiting or self._starting), timeout_s
@@ -196,7 +200,7 @@ def _pair(submission: Submission) -> bytes:
 
 @cache
 def _call_code() -> Code:
-    """Task code that calls the function in its data."""
+    """Return task code that calls the function that each task's data contains."""
 
     def call(function: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         return function(*arguments[0], **arguments[1])
