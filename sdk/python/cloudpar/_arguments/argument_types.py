@@ -15,7 +15,7 @@ from cloudpar_protocol.brief import brief
 from cloudpar_protocol.limits import EXECUTORS
 
 MOST_SECONDS = 1_000_000_000
-"""The longest time that an argument may give, in seconds (32 years); locks and messages cannot hold a longer one."""
+"""The longest time that an argument may give, in seconds (32 years): the protocol's messages accept no longer one."""
 
 
 def whole(name: str, value: object, *, takes: str = "give a whole number") -> int:
@@ -42,7 +42,7 @@ def whole(name: str, value: object, *, takes: str = "give a whole number") -> in
 
 
 def whole_or_none(name: str, value: object) -> int | None:
-    """Like `whole`, and accepts None."""
+    """Do as `whole`, but return None for None."""
     return None if value is None else whole(name, value, takes="give a whole number, or None")
 
 
@@ -62,7 +62,7 @@ def seconds(name: str, value: object, *, takes: str = "give a number of seconds"
 
 
 def seconds_or_none(name: str, value: object) -> float | None:
-    """Like `seconds`, and accepts None."""
+    """Do as `seconds`, but return None for None."""
     return None if value is None else seconds(name, value, takes="give a number of seconds, or None for no limit")
 
 
@@ -87,7 +87,7 @@ def patience(name: str, value: object) -> float:
 
     Raises:
         TypeError: The value is not a number.
-        ValueError: The number is below 0, or NaN.
+        ValueError: The number is below 0, NaN, or above MOST_SECONDS without being infinite.
     """
     takes = "give 0 or more seconds, or math.inf for no limit"
     if value == math.inf:
@@ -99,7 +99,7 @@ def patience(name: str, value: object) -> float:
 
 
 def flag(name: str, value: object) -> bool:
-    """Return True or False, also for another library's booleans.
+    """Return True or False; NumPy's booleans are accepted, too.
 
     Raises:
         TypeError: The value is not a boolean.
@@ -110,7 +110,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def flag_or_none(name: str, value: object) -> bool | None:
-    """Like `flag`, and accepts None."""
+    """Do as `flag`, but return None for None."""
     if value is not None and not _is_bool(value):
         raise TypeError(f"{name}={brief(value)}: give True, False or None")
     return None if value is None else bool(value)
@@ -142,7 +142,7 @@ def address(name: str, value: object) -> str | None:
 
 
 def _text_instead(name: str, value: object) -> str:
-    """Say what to give instead. A user who is used to `multiprocessing.Pool(4)` means the number of executors."""
+    """Say what to give instead. A number is most likely meant as in `multiprocessing.Pool(4)`: that many executors."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= EXECUTORS:
         return "give text, or None"
     if name == "token":  # errors never show tokens

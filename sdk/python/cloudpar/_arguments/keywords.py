@@ -15,7 +15,11 @@ _optional: dict[str, list[str]] = {}
 
 
 def named(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Give a function the name that errors about its arguments show, such as "Pool.map"."""
+    """Return a decorator for a call of the pool.
+
+    Errors about the call's arguments show this name, such as "Pool.map". An unknown keyword raises a TypeError that
+    names the keyword that was probably meant.
+    """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         function.__qualname__ = name

@@ -1,4 +1,4 @@
-"""The options of one map, and how its iterables become task data."""
+"""The options of one map, and how its iterables become the values of its tasks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MapOptions:
-    """The options of one call; see `Pool.map`. Raises errors with the texts of concurrent.futures."""
+    """The options of one call; see `Pool.map`.
+
+    Raises:
+        TypeError: An option has a wrong type.
+        ValueError: An option is out of its range. For `chunksize` and `buffersize`, the text is that of
+            concurrent.futures.
+    """
 
     timeout: float | None = None
     chunksize: int | None = None
@@ -40,12 +46,14 @@ class MapOptions:
             raise ValueError("buffersize must be None or > 0")
 
     def completed(self, pool: "PoolOptions") -> "MapOptions":
-        """Return these options; where the call gives none, the pool's option is taken."""
+        """Return these options, with the time limit and the retries of the pool where the call gives none."""
         return replace(self, task_timeout_s=self.task_timeout_s or pool.task_timeout_s, retry=self.retry or pool.retry)
 
 
 def arguments(call: str, iterables: tuple[Iterable[Any], ...]) -> "tuple[Iterable[Any], CallStyle]":
-    """Turn the iterables of a map into task data, and say how the function is called with it.
+    """Return the values of a map's tasks, and how the function is called with each value.
+
+    Several iterables are read side by side; the shortest one ends the map.
 
     Args:
         call: The call's name for errors, such as "Pool.map".

@@ -1,4 +1,4 @@
-"""The arguments of `Pool` as one record, which is passed on to everything that the pool starts."""
+"""The arguments of `Pool` as one record, which the parts of the pool share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,12 @@ Output = Literal["print"] | Callable[[int, str, str], None] | None
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """The arguments of a pool; see `Pool`. Raises for values out of range."""
+    """The arguments of a pool; see `Pool`.
+
+    Raises:
+        TypeError: An argument has a wrong type.
+        ValueError: An argument is out of its range.
+    """
 
     workers: int | None
     memory_mb: int | None
@@ -43,7 +48,7 @@ class PoolOptions:
 
     @property
     def are_local(self) -> bool:
-        """Whether one of the options applies only to a pool's own worker."""
+        """Whether the caller gives an option that applies only to a pool's own worker."""
         return self.workers is not None or self.memory_mb is not None
 
     def refuse_local_ones(self) -> None:
@@ -62,7 +67,7 @@ class PoolOptions:
 
 
 def executor_count(workers: int | None, max_workers: int | None) -> int | None:
-    """Return how many executors the caller asks for, under either name; None if the caller leaves it to the pool.
+    """Return how many executors the caller wants, under either name; None if the caller leaves it to the pool.
 
     Raises:
         TypeError: The value is not a whole number.

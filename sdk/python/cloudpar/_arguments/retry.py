@@ -15,7 +15,7 @@ MOST, MOST_KINDS = 100, 20
 
 @dataclass(frozen=True)
 class Retry:
-    """Retry up to `retries` times after exceptions with these names; an empty tuple stands for every exception."""
+    """Retry up to `retries` times after exceptions of the named classes; no names stand for every Exception."""
 
     retries: int = 0
     names: tuple[str, ...] = ()
@@ -29,7 +29,8 @@ def read_retry(retries: int, retry_on: RetryOn) -> Retry:
 
     Raises:
         ValueError: `retries` is out of range, or `retry_on` has too many classes.
-        TypeError: `retries` is not a whole number, or `retry_on` is not an exception class or a tuple of them.
+        TypeError: `retries` is not a whole number, or `retry_on` is neither a class derived from Exception nor a
+            tuple of such classes.
     """
     kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
     retries = whole("retries", retries, takes=f"give a whole number from 0 to {MOST}")
@@ -47,8 +48,11 @@ def _is_exception(kind: object) -> bool:
 
 
 def _name(kind: type[Exception]) -> str:
-    """The class's name, without the function that defines it: a class that travels by value loses that part."""
-    # `cloudpar.errors` changes the module of the protocol's classes, and workers know them by their first name.
+    """Return the name by which workers know a class.
+
+    It leaves out the function that defines the class, because a class that travels by value loses that part.
+    """
+    # `cloudpar.errors` changes `__module__` of the protocol's classes, but workers know them by the original module.
     own = getattr(protocol_errors, kind.__name__, None) is kind
     module = protocol_errors.__name__ if own else kind.__module__
     return kind.__name__ if module == "builtins" else f"{module}.{kind.__name__}"

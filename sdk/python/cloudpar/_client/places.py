@@ -31,7 +31,7 @@ class Places:
     ) -> None:
         """Add to an exception which task it belongs to: `task_index`, `package_id` and a note.
 
-        Exceptions of a class that does not permit this are left as they are.
+        What the exception's class does not permit is left out.
 
         Args:
             error: The exception that the task raised, or the reason why it has no value.

@@ -1,4 +1,4 @@
-"""The text that tasks print, shown at the client."""
+"""Shows at the client what tasks print."""
 
 import logging
 import sys

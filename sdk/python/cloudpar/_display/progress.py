@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from cloudpar_protocol.client_messages import FleetStatus, Progress
 
 AFTER_S = 2.0
-"""How long a package runs before its bar appears, in seconds: a bar for short work only flickers."""
+"""How long a package runs before its bar appears, in seconds: a bar for short work would only flicker. With
+`progress=True` the bar appears at once."""
 
 TELL_S = notices.AFTER_S
-"""Without a bar, the log says after this many seconds that no worker runs yet. It says so again whenever the wait is
-TELL_GROWTH times as long as at the last message. Workers of an empty fleet take one to three minutes to start."""
+"""After this many seconds without a bar and without an executor, the log says how many workers of the fleet run or
+start. It says so again whenever the wait is TELL_GROWTH times as long as at the last message. Workers of an empty fleet
+take one to three minutes to start."""
 
 TELL_GROWTH = 3.0
 
@@ -40,7 +42,9 @@ log = logging.getLogger("cloudpar")
 class Bars:
     """Shows the progress of packages, and how their workers start.
 
-    With `progress` None, it shows bars only in terminals and notebooks.
+    Args:
+        progress: Whether to show bars. None: only in terminals and notebooks.
+        endpoint: The master's URL, for notices.
     """
 
     def __init__(self, progress: bool | None, endpoint: str) -> None:
@@ -57,7 +61,7 @@ class Bars:
         self._tell_s = TELL_S
 
     def update(self, handle: PackageHandle) -> None:
-        """Show the news of a package."""
+        """Show the news of a package. If that fails, log a warning and show no bars any more."""
         try:
             self._update(handle)
         except Exception as error:  # noqa: BLE001 - an error here must not end the calling thread, which receives results
@@ -90,7 +94,7 @@ class Bars:
         self._display.show(handle, Bar(label(handle), progress.done, handle.package.tasks, state, left))
 
     def _explain(self, handle: PackageHandle) -> None:
-        """Show why no worker can start: once for each reason, above the bars or in the log."""
+        """Show why no worker can start, above the bars or in the log; show it again only if the reason changes."""
         message = handle.fleet.message if handle.fleet is not None and not handle.ended.is_set() else None
         if message is None or message == self._said:
             return
@@ -121,7 +125,7 @@ class Bars:
             self._display.say(f"cloudpar: {text}")
 
     def _tell(self, handle: PackageHandle) -> None:
-        """Log how workers start, where there is no bar."""
+        """Log how workers start, for a package that has no bar."""
         waited_s = time.monotonic() - handle.started_at
         with self._lock:
             if handle.package.progress.executors:
@@ -142,13 +146,15 @@ class Bars:
 
 
 def label(handle: PackageHandle) -> str:
-    """The name of a package's function, without the functions that it is nested in."""
+    """The label of a package: the name of its function, without the functions around it; else the package's id."""
     name = handle.name.rpartition("<locals>.")[2] or handle.id
     return name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 3]}..."
 
 
 def remaining(progress: "Progress", elapsed_s: float) -> str:
-    """The remaining time of a package in words, from the mean duration of its tasks if the master knows it.
+    """The remaining time of a package in words; empty before the first task and after the last one has ended.
+
+    It is estimated from the mean duration of the tasks if the master knows it, otherwise from the time so far.
 
     >>> from cloudpar_protocol.client_messages import Progress
     >>> remaining(Progress(tasks=1000, done=400, executors=4, mean_us=2_000_000), elapsed_s=200.0)
@@ -174,7 +180,7 @@ def span(seconds: float) -> str:
 
 
 def waiting(fleet: "FleetStatus", waited_s: float) -> str:
-    """How many workers there are and start, and how long the package has waited.
+    """How many workers run, how many are starting, and how long the package has waited, in words.
 
     >>> from cloudpar_protocol.client_messages import FleetStatus
     >>> waiting(FleetStatus(running=0, starting=2), 40.4)

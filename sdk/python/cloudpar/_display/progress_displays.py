@@ -15,7 +15,7 @@ REDRAWN_S = 0.3
 kept in the notebook's file."""
 
 LINES_S = 10.0
-"""The least time between two progress lines in a file or a pipe, in seconds."""
+"""The least time between two progress lines of a package in a file or a pipe, in seconds."""
 
 
 class Bar(NamedTuple):
@@ -25,8 +25,8 @@ class Bar(NamedTuple):
         label: The function's name.
         done: How many tasks have ended.
         tasks: How many tasks there are.
-        state: Errors and executors, or how workers start.
-        left: The remaining time in words; empty if it is not known.
+        state: Errors and executors, how workers start, or (at the end) errors and the time taken.
+        left: The remaining time in words; empty if it is not known, and at the end.
 
     Example:
         >>> Bar("simulate", 3120, 10000, "0 errors, 4 executors", "3 min left").text()
@@ -85,7 +85,7 @@ class Terminal:
         self._progress.start()
 
     def end(self, key: Hashable, bar: Bar) -> None:
-        """Draw a bar for the last time; after the last bar, the cursor moves below it."""
+        """Draw a bar for the last time, if it was drawn before. After the last bar, the cursor moves below the bars."""
         task = self._bars.pop(key, None)
         if task is None:
             return
@@ -105,7 +105,7 @@ class Notebook:
         self._bars: dict[Hashable, tuple[str, float]] = {}
 
     def show(self, key: Hashable, bar: Bar) -> None:
-        """Draw or redraw a bar, unless it was drawn a moment ago."""
+        """Draw a bar, or draw it again, unless it was drawn less than REDRAWN_S ago."""
         drawn, drawn_at = self._bars.get(key, ("", 0.0))
         now = time.monotonic()
         if drawn and now - drawn_at < REDRAWN_S:
@@ -115,7 +115,7 @@ class Notebook:
         self._bars[key] = name, now
 
     def end(self, key: Hashable, bar: Bar) -> None:
-        """Draw a bar for the last time."""
+        """Draw a bar for the last time, if it was drawn before."""
         name, _ = self._bars.pop(key, ("", 0.0))
         if name:
             _publish(bar, name, again=True)
@@ -132,14 +132,14 @@ class Lines:
         self._written_at: dict[Hashable, float] = {}
 
     def show(self, key: Hashable, bar: Bar) -> None:
-        """Write a line, if the last one is long enough ago."""
+        """Write a line, unless the last line of this bar was written less than LINES_S ago."""
         now = time.monotonic()
         if now - self._written_at.get(key, -LINES_S) >= LINES_S:
             self._written_at[key] = now
             _write(bar.text())
 
     def end(self, key: Hashable, bar: Bar) -> None:
-        """Write the final state."""
+        """Write the final state of a bar, if a line of it was written before."""
         if self._written_at.pop(key, None) is not None:
             _write(bar.text())
 

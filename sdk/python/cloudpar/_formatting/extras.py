@@ -1,4 +1,4 @@
-"""Optional packages, which only some commands need."""
+"""How to install the optional packages that only some commands need."""
 
 import re
 import shlex
@@ -7,10 +7,10 @@ from importlib.metadata import PackageNotFoundError, requires
 
 
 def install_command(extra: str) -> str:
-    """The command that installs the packages of an extra, such as "aws", for this Python.
+    """Return the command that installs the packages of an extra, such as "aws", for this Python.
 
-    It lists the packages and not `cloudpar[aws]`: this project is on no package index, so a stranger could upload
-    a package of this name there.
+    The command lists the packages instead of `cloudpar[aws]`. This project is on no package index, so a stranger could
+    upload a package of this name to one. If cloudpar itself is not installed, the command is one for a checkout.
 
     >>> install_command("plot").partition(" -m ")[2]
     "pip install 'matplotlib>=3.9' 'numpy>=2.0'"

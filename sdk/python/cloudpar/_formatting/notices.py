@@ -22,7 +22,7 @@ def of_set_aside(package_id: str, unfit: Sequence[Unfit]) -> Iterator[str]:
 
 
 def of_placement(placement: Placement, endpoint: str) -> str | None:
-    """Say why no worker can run a waiting package; None if one can, and is busy.
+    """Say why no connected worker can run a waiting package; None if one of them can, even if it is busy.
 
     >>> of_placement(Placement(workers=1, others=[Unfit("a", "only Python 3.11")]), "http://here:1")
     'the only connected worker cannot run these tasks (a: only Python 3.11): waiting for one that can'

@@ -27,13 +27,13 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 class ShortTracebacks:
-    """A block around calls of the pool. Errors of the pool that leave it lose the frames inside this package.
+    """A context for calls of the pool. A CloudparError that leaves it loses its frames inside this package.
 
-    An error keeps all its frames if some of them are the user's own code, such as a generator that `map` reads.
+    It keeps all its frames if some of them are the user's own code, such as a generator that `map` reads.
     """
 
     def __enter__(self) -> None:
-        """Do nothing: only leaving the block matters."""
+        """Do nothing: only leaving the context matters."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -43,7 +43,11 @@ class ShortTracebacks:
 
 
 def shorten(error: CloudparError) -> None:
-    """Drop the tracebacks of an error and of its cause if they show only this package's frames."""
+    """Remove from an error, and from its cause, tracebacks that only show frames of this package.
+
+    The traceback of the cause starts at the user's first frame. If it has none, and the error is a SerializationError,
+    the cause itself is removed, too.
+    """
     if _users(error.__traceback__) is None:
         error.__traceback__ = None
     cause = error.__cause__

@@ -1,4 +1,4 @@
-"""A child process that is watched and restarted when it dies: a master or an agent on this machine."""
+"""A child process that is watched, and restarted if it dies and its policy allows it: a local master or agent."""
 
 import json
 import subprocess
@@ -63,7 +63,7 @@ class Child:
     ) -> None:  # fmt: skip
         self.name = name
         self.exit_code: int | None = None
-        """The exit status of the last process, negative for a signal; None while it runs or is being restarted."""
+        """The exit status of the last process, negative for a signal; None until the child has ended for good."""
         self._command = command
         self._greeting = json.dumps(greeting).encode() + b"\n"
         self._report = report
@@ -78,7 +78,10 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The id of the current process. While the end of a process is reported, it is still the id of that process."""
+        """The id of the current process; None before the start.
+
+        While the end of a process is reported, it is still the id of that process.
+        """
         return self._process.pid if self._process else None
 
     def start(self) -> None:
@@ -92,8 +95,8 @@ class Child:
 
     def _spawn(self) -> None:
         self._is_ready = False
-        # -P: files in the user's working folder must not replace modules that this process imports.
-        # A session of its own: Ctrl-C at the terminal must reach only this process, which stops its children in order.
+        # -P: files in the user's working folder must not replace modules that the child imports.
+        # A session of its own: Ctrl-C at the terminal must not reach the child. This process stops its children itself.
         with self._log_path.open("ab") if self._log_path else nullcontext() as log_file:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", *self._command],

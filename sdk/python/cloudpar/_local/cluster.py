@@ -19,7 +19,7 @@ log = logging.getLogger("cloudpar")
 
 
 def _python_path() -> str:
-    """PYTHONPATH with which another process finds the user's modules that this process finds."""
+    """Return the PYTHONPATH with which another process finds the user's modules that this process finds."""
     return os.pathsep.join([*project_path(), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
@@ -89,7 +89,7 @@ class LocalCluster:
         self._failed(LocalClusterFailed(f"{text}. Its last lines:\n{its_log.tail()}"))
 
     def _remove_drafts(self) -> None:
-        """Remove files that an agent that died has half written: no other process knows of them."""
+        """Remove the files that a dead agent has left half written: no other process knows of them."""
         from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
         if self._agent.pid is not None:
@@ -97,7 +97,7 @@ class LocalCluster:
                 PayloadFolder(self.data).remove_drafts(self._agent.pid)
 
     def close(self) -> None:
-        """Stop both processes and remove their data."""
+        """Stop both processes and remove their data, and the folders that killed processes of this user have left."""
         self._closing = True
         self._agent.stop()
         self._master.stop()
@@ -108,7 +108,7 @@ class LocalCluster:
         sweep()
 
     def abandon(self) -> None:
-        """In a forked child: close the copies of what only the parent may hold open."""
+        """In a forked child: close its copies of the pipes, the lock and the socket, which belong to the parent."""
         self._agent.abandon()
         self._master.abandon()
         self._temporary.abandon()

@@ -8,7 +8,7 @@ from pathlib import Path
 TAIL_BYTES = 2000
 
 LEAST_FREE_BYTES = 1 << 20
-"""With less free disk space than this, in bytes, a process may be dying because it cannot write its files."""
+"""If less disk space than this is free, in bytes, a process may have died because it could not write its files."""
 
 
 class ProcessLog:
@@ -31,7 +31,10 @@ class ProcessLog:
         return "(it left no log)"
 
     def full_disk(self) -> str:
-        """The end of a sentence about a full disk, which the log itself cannot report; empty if there is room."""
+        """Return the end of a sentence, which says that the disk is full; empty if there is room.
+
+        The log cannot say it, because it is on the same disk.
+        """
         with suppress(OSError):  # the folder is gone
             if shutil.disk_usage(self._folder).free < LEAST_FREE_BYTES:
                 return f"; the disk of {self._folder} is full: free space there, or set TMPDIR to a folder with more"

@@ -1,4 +1,4 @@
-"""The two programs of a cluster on this machine: how pools and commands start a master and an agent."""
+"""How pools and commands start the two programs of a cluster on this machine: a master and an agent."""
 
 import os
 import socket
@@ -35,7 +35,17 @@ def master(
     data: Path, listening: socket.socket, config: Mapping[str, Any], report: Report, policy: RestartPolicy, *,
     new_secret: bool = False, log_path: Path | None = None,
 ) -> Child:  # fmt: skip
-    """Make a master, which is not started yet, with the socket of `listen`."""
+    """Return a master, which is not started yet.
+
+    Args:
+        data: Its data folder.
+        listening: The socket from `listen`.
+        config: Its configuration, which goes to its standard input.
+        report: Receives its events.
+        policy: Decides about restarts.
+        new_secret: Whether to go on although the database depends on another secret than the folder's.
+        log_path: The file that receives its standard error; None: the standard error of this process.
+    """
     descriptor = listening.fileno()
     command = ["cloudpar_master", "--data", str(data), "--listen-fd", str(descriptor), "--stdin"]
     # Harmless when a dead master is restarted: by then the database has the new secret.
@@ -47,7 +57,15 @@ def agent(
     settings: Mapping[str, Any], report: Report, policy: RestartPolicy, *,
     environment: Mapping[str, str] | None = None, log_path: Path | None = None,
 ) -> Child:  # fmt: skip
-    """Make an agent, which is not started yet. Its executors end with it."""
+    """Return an agent, which is not started yet. Its executors end with it.
+
+    Args:
+        settings: Its settings, which go to its standard input.
+        report: Receives its events.
+        policy: Decides about restarts.
+        environment: Its environment variables; None: those of this process.
+        log_path: The file that receives its standard error; None: the standard error of this process.
+    """
     # The token is a setting, not an argument: every user of the machine may read the arguments of a process.
     command = ["cloudpar_worker", "--stdin"]
     return Child("worker", command, settings, report, policy=policy, environment=environment, log_path=log_path)

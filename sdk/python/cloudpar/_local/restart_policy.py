@@ -8,7 +8,7 @@ MOST, WITHIN_S = 5, 20.0
 """A process that fails this many times within this many seconds is not restarted."""
 
 OWN_ERRORS = range(1, 128)
-"""Exit statuses with which a process reports its own failure; others mean that it was ended from outside."""
+"""Exit statuses with which a process reports its own failure. Any other status is taken for an end from outside."""
 
 
 class RestartPolicy:
@@ -16,7 +16,8 @@ class RestartPolicy:
 
     Args:
         runs_tasks: Whether the child is an agent.
-        must_start: Do not restart if the first process ends before it is ready: the next one would end the same way.
+        must_start: Do not restart a child that ends before it was ready for the first time, because the next process
+            would end the same way.
         final: Exit statuses after which the child is not restarted.
     """
 
@@ -29,8 +30,9 @@ class RestartPolicy:
     def allow(self, code: int, *, was_ready: bool) -> bool:
         """Decide whether to restart the process after it has ended.
 
-        An agent that was ready and was then ended from outside was most likely killed by a task. Such restarts are not
-        limited here: the master gives such a task up as `TaskLost` after a few of them.
+        An agent that was ready and was then ended from outside was most likely killed by a task. It is always
+        restarted, and its earlier failures no longer count: after a few such ends, the master gives the task up as
+        `TaskLost`.
 
         Args:
             code: The exit status; negative for a signal.

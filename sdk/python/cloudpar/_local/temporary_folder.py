@@ -1,4 +1,4 @@
-"""A folder that is removed with its process: by `close`, or by a later process if this one was killed."""
+"""A temporary folder of one process. `close` removes it; if the process was killed, `sweep` in a later process does."""
 
 import contextlib
 import fcntl
@@ -25,13 +25,13 @@ class TemporaryFolder:
         self.abandon()
 
     def abandon(self) -> None:
-        """In a forked child: leave the folder to the parent."""
+        """In a forked child: leave the folder and its lock to the parent."""
         with contextlib.suppress(OSError):
             os.close(self._lock)
 
 
 def sweep() -> None:
-    """Remove the folders of this user's processes that have ended without removing them."""
+    """Remove the temporary folders that processes of this user have left behind."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
         with contextlib.suppress(OSError):  # not ours, or in use, or gone meanwhile
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
