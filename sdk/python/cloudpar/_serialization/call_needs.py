@@ -12,7 +12,7 @@ REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
 
 
 class _Known(NamedTuple):
-    """What a class or function was made from when it was first met. `part` is None until it is met a second time."""
+    """The footprint of a class or function, and its part; `part` is None until a second call refers to it."""
 
     footprint: Footprint
     part: Part | None
@@ -28,8 +28,9 @@ class PartCache:
     def get(self, thing: object) -> Part | None:
         """Return the current part of a class or function; None if it travels with the arguments.
 
-        It travels with the arguments when this cache meets it for the first time, since many are used only once. It
-        also does if it may change in a way that its footprint does not show, or if its pickle is too large.
+        It travels with the arguments when this cache meets it for the first time, or for the first time after it has
+        changed, since many are used only once. It also does if it may change in a way that its footprint does not show,
+        or if its pickle is too large.
         """
         with self._lock:
             known = self._known.get(id(thing))

@@ -1,4 +1,4 @@
-"""Functions of this package that run at workers. A worker may lack the package, so they travel by value, compressed."""
+"""Functions of `cloudpar` that run at workers. They travel by value, compressed, since a worker may lack `cloudpar`."""
 
 import pickle
 import threading
@@ -12,11 +12,11 @@ import cloudpickle
 
 
 def reduced(function: Callable[..., Any], module: ModuleType) -> tuple[Any, ...]:
-    """Return how pickle rebuilds a function of this package at a worker.
+    """Return how pickle rebuilds a function of `cloudpar` at a worker, in the form of `__reduce__`.
 
     Args:
-        function: A function of `module`, or of a module in that package.
-        module: The module or package whose functions and classes all travel by value.
+        function: A function of `module`, or of a module inside it.
+        module: A module or Python package of `cloudpar`, whose functions and classes all travel by value.
     """
     return pickle.loads, (PickledCall(zlib.decompress, _deflated(function, module)),)
 

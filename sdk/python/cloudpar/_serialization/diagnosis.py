@@ -1,4 +1,4 @@
-"""Which part of an object cannot be pickled: the path to it, for the error message."""
+"""Finds the part of an object that cannot be pickled, and names it for the error message."""
 
 import itertools
 import sys
@@ -45,7 +45,7 @@ class Call(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a part of a value is: in the variable `whole`, at an expression such as "['lock']" or ".connection"."""
+    """Where a part of a value is: at `path`, such as "['lock']" or ".connection", in the value that `whole` names."""
 
     whole: str
     path: str = ""
@@ -54,12 +54,16 @@ class Place(NamedTuple):
         return f"{self.path} in {self.whole}" if self.path else self.whole
 
     def at(self, step: str) -> "Place":
-        """Return the place of a part of this place."""
+        """Return the place of a part of the value at this place; `step` is the last piece of its path."""
         return Place(self.whole, self.path + step)
 
 
 def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tuple[str, object]:
-    """Find the innermost part of `value` that `dumps` refuses; return its place as text, and the part itself."""
+    """Find the innermost part of `value` that `dumps` refuses; return its place as text, and the part itself.
+
+    The search does not go inside a part for which there is advice, deeper than DEPTH levels, or beyond the first WIDTH
+    parts of a value.
+    """
     place, seen = Place(name), set[int]()
     for _ in range(DEPTH):
         if _known_advice(value):

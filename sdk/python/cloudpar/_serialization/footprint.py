@@ -59,7 +59,7 @@ class Footprint:
     """The objects that the pickle of a function or class is made from.
 
     Raises:
-        _Unknown: Some of them cannot be found.
+        _Unknown: The pickle depends on something that may change unnoticed, or on more than PARTS objects.
     """
 
     def __init__(self, thing: object) -> None:
@@ -78,7 +78,7 @@ class Footprint:
         self._add(thing)
 
     def holds(self) -> bool:
-        """Whether pickling now would give the same bytes."""
+        """Whether pickling now would certainly give the same bytes."""
         strays = LOCAL_MODULES.strays()
         if strays != self._strays or _registered_by_value(strays) != self._by_value:
             return False
@@ -190,12 +190,12 @@ def footprint(thing: object) -> Footprint | None:
 
 
 def _imported() -> tuple[int, str]:
-    """A value that changes whenever a module is imported."""
+    """Return a value that changes when a module is imported for the first time."""
     return len(sys.modules), next(reversed(sys.modules))
 
 
 def _is_found(thing: Any) -> list[object]:
-    """Whether an import finds a function or class under its name, as a list for comparison."""
+    """Return, in a list for comparison, whether an import finds a function or class under its name."""
     found: object = None if thing.__module__ == "__main__" else sys.modules.get(thing.__module__ or "")
     for name in thing.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -218,7 +218,7 @@ def _of_function(function: FunctionType) -> list[object]:
 
 
 def _is_imported(module: ModuleType) -> list[object]:
-    """Whether an import finds a module under its name, as a list for comparison."""
+    """Return, in a list for comparison, whether an import finds a module under its name."""
     return [sys.modules.get(module.__name__) is module]
 
 

@@ -30,7 +30,9 @@ def _is_installed(real: str) -> bool:
 
 
 def is_listed(name: str, file: str) -> bool:
-    """Whether an installed distribution in the module's folder lists the module, as after `pip install --target`.
+    """Whether a distribution that is installed in the module's folder lists it, as after `pip install --target`.
+
+    The folder is the one that must be in sys.path for an import of the module. Only the first word of its name counts.
 
     Args:
         name: The module's name, such as "numpy.linalg".
@@ -52,7 +54,7 @@ def _is_init(file: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _listed(folder: str, _changed_ns: int) -> frozenset[str]:
-    """The modules of the distributions in a folder. An editable install adds none, since its files are elsewhere."""
+    """The top-level modules of the distributions in a folder; none of editable installs, whose files are elsewhere."""
     names = set[str]()
     for distribution in distributions(path=[folder]):
         if distribution.read_text("RECORD") is not None:

@@ -1,9 +1,10 @@
 """Which modules belong to the user's own project.
 
 Workers are expected to have the standard library and installed packages. All other modules that were imported from a
-file are local. A local module that an import finds by its name travels as files (`project`). One that no import finds,
-such as a module that was loaded from its path, travels by value. (This is cloudpickle's `register_pickle_by_value`
-without the need to name the modules.)
+file are local. If an import finds a local module by its name, executors import it, too: from its folder on this
+machine, or from files that travel with the task code (`project`). If no import finds it, for example because it was
+loaded from a path, it travels by value. (This is cloudpickle's `register_pickle_by_value` without the need to name the
+modules.)
 """
 
 import contextlib
@@ -31,7 +32,7 @@ log = logging.getLogger("cloudpar")
 
 
 def is_local(module: object) -> bool:
-    """Whether a module comes from a file of the user's own project."""
+    """Whether a module comes from a file of the user's own project; False for `__main__`."""
     name = getattr(module, "__name__", None)
     if not isinstance(module, ModuleType) or not isinstance(name, str):
         return False
@@ -62,7 +63,8 @@ class LocalModules:
         """Return the local modules by name."""
         with self._lock:  # without the lock, a thread that comes during a search gets the old list
             now = len(sys.modules), next(reversed(sys.modules))
-            # If a module was removed and imported again, perhaps from another folder, both values may be unchanged.
+            # If a module was removed from sys.modules and imported again, perhaps from another folder, `now` may be
+            # unchanged.
             if now != self._seen or any(sys.modules.get(name) is not module for name, module in self._local.items()):
                 self._seen = now
                 modules = dict(sys.modules)
@@ -141,10 +143,12 @@ class LocalModules:
 
     @contextlib.contextmanager
     def by_value(self, *, everything: bool = False) -> Iterator[None]:
-        """Inside this context, cloudpickle pickles local modules by value. The user's own registrations stay.
+        """Inside this context, cloudpickle pickles by value the local modules that no import finds.
+
+        The user's own registrations at cloudpickle stay.
 
         Args:
-            everything: Also modules that executors find by name, except those with compiled parts.
+            everything: Also pickle the other local modules by value, except those with compiled parts.
         """
         with self._lock:
             self._users += 1

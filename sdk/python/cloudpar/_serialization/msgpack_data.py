@@ -1,4 +1,4 @@
-"""Task data and results of task code by reference: MessagePack, which any language reads, instead of pickles."""
+"""Serializes task data and results if the task code is a reference: as MessagePack, which any language reads."""
 
 from typing import IO, Any
 
@@ -13,7 +13,11 @@ _decoder = msgpack.Decoder()
 
 
 def dumps_call(call: Call) -> bytes:
-    """Serialize the arguments of a call."""
+    """Serialize the arguments of a call.
+
+    Raises:
+        SerializationError: MessagePack cannot hold an argument; the text names the part.
+    """
     try:
         return _encoder.encode((call.args, call.kwargs))
     except Exception as error:
@@ -27,7 +31,7 @@ class Writer:
         self._file = file
 
     def append(self, value: object) -> None:
-        """Write one object."""
+        """Write one object. An error of the encoder passes through; `refusal` makes one for users of it."""
         self._file.write(_encoder.encode(value))
 
 

@@ -85,7 +85,7 @@ class Packed:
 
 
 def range_data(values: range) -> RangeData | None:
-    """Return a range as it is, without serialization, if its integers fit in 64 bits; else None."""
+    """Return the task data of a range, as two numbers; None if it is empty or its integers do not fit in 64 bits."""
     if len(values) > 0 and values[0] in INT64 and values[-1] in INT64 and values.step in INT64:
         return RangeData(start=values.start, step=values.step)
     return None
@@ -95,7 +95,7 @@ class Packer:
     """Serializes the data of a package, one task after the other.
 
     Attributes:
-        needs: What the data of all tasks needs besides its own bytes.
+        needs: The modules, and the pickled classes and functions, that the data of all tasks refers to.
     """
 
     def __init__(
@@ -123,8 +123,9 @@ class Packer:
         """Serialize the next task's data.
 
         Raises:
-            SerializationError: The data cannot be pickled; the text names the part that cannot.
-            TooLarge: The data of all tasks together exceeds the limit of a package.
+            SerializationError: The data cannot be serialized; the text names the part that cannot.
+            TooLarge: The tasks, or the data of all tasks together, exceed the limit of a package.
+            OSError: The disk is full.
         """
         if len(self._starts) == PACKAGE_TASKS:
             raise too_many()
@@ -147,7 +148,7 @@ class Packer:
             self.check()
 
     def append_serialized(self, data: bytes) -> None:
-        """Add data that is already serialized."""
+        """Add the next task's data, which is already serialized."""
         self._starts.append(self._position)
         self._position += self._file.write(data)
         if self._seals is not None:
@@ -176,7 +177,11 @@ class Packer:
         return Pickler(self._file, self.needs.modules, self.needs)
 
     def check(self) -> None:
-        """Raise if the data exceeds what a package may have."""
+        """Check the size of the data.
+
+        Raises:
+            TooLarge: The data exceeds what a package may have.
+        """
         n = len(self._starts)
         size = self._position + len(self._made) + OFFSET_BYTES * (n + 1)
         if size <= BLOB_BYTES:
@@ -197,7 +202,7 @@ class Packer:
         return len(self._starts)
 
     def finish(self) -> InlineData | Blob:
-        """Return everything that was added, in the layout that workers read."""
+        """Return everything that was added, in the layout that workers read. Raises TooLarge like `check`."""
         self.check()
         n = len(self._starts)
         inline_bytes = self._position + len(self._made) + ITEM_OVERHEAD_BYTES * n
@@ -236,13 +241,15 @@ def pack(
             ones.
         codec: The serialization that the task code expects.
         seals: The package's seals; None: it is not sealed.
-        folder: The folder of the pool's own master for large data; None: the data is uploaded.
+        folder: The payload folder of the pool's own master, to which large data is written; None: it is uploaded.
         first: The index of the first value in its map, for error texts.
         call: How the function is called with a value, for error texts.
 
     Raises:
         SerializationError: A value cannot be serialized.
         TooLarge: There are more values or more bytes than a package may have.
+        OSError: The disk is full.
+        Exception: The iterable raised it.
     """
     if limit is None and isinstance(values, Sized) and _is_over(values):
         raise too_many()
@@ -281,7 +288,7 @@ def _no_room(error: OSError, folder: PayloadFolder | None) -> OSError:
 
 
 def too_many() -> TooLarge:
-    """The error for an iterable with more values than a package may have; it may be endless."""
+    """Return the error for an iterable with more values than a package may have; the iterable may be endless."""
     return TooLarge(
         f"the iterable passed {PACKAGE_TASKS:,} items, the most that one package carries: give buffersize= "
         "(for example buffersize=10_000) so that it is consumed as results are read"

@@ -42,12 +42,12 @@ class Needs:
         self.parts: dict[str, bytes] = {}
         part_of = remote.holder().part_of
         self.known: dict[int, Any] = {id(part_of): NotImplemented}
-        """For each object that was met, by its id: how a pickle refers to it."""
+        """For each object that travels once, by its id: how a pickle refers to it."""
         self._alive: list[object] = [part_of]
         """Keeps the objects of `known` alive, so that no other object gets one of their ids."""
 
     def share(self, thing: object) -> Any:
-        """Return how a pickle refers to a class or function that travels once; None if each pickle contains it."""
+        """Return how pickles refer to a class or function that travels once; None if each pickle contains it."""
         if len(self._alive) > SHARED_PARTS:
             return None
         part = self.part(thing)
@@ -162,7 +162,7 @@ def _is_found(thing: Any) -> bool:
 
 
 def _is_lasting(thing: Any) -> bool:
-    """Whether many tasks are likely to refer to an object: to a class, or to a function that `__main__` has by name."""
+    """Whether many tasks are likely to refer to an object: to a class, or a function that is a global of `__main__`."""
     return isinstance(thing, type) or vars(sys.modules["__main__"]).get(thing.__qualname__) is thing
 
 
@@ -196,7 +196,7 @@ def pickled(value: object, what: str, needs: Needs | None = None) -> Pickled:
 
 
 def dumps(value: object, what: str) -> bytes:
-    """Serialize one object; returns only the bytes of `pickled`."""
+    """Serialize one object; return only the bytes of `pickled`. Raises like `pickled`."""
     return pickled(value, what).data
 
 
@@ -207,7 +207,7 @@ def _dumps(value: object, modules: set[str] | None = None, needs: Needs | None =
 
 
 def refusal(error: Exception, value: object, what: str) -> SerializationError:
-    """The error for an object that cannot be pickled: which part cannot, and what to do about it."""
+    """Return the error for an object that cannot be pickled; it names the part that cannot, and what to do about it."""
     if isinstance(error, SerializationError):
         return error
     with LOCAL_MODULES.by_value():

@@ -1,4 +1,4 @@
-"""Serialized functions, remembered as long as nothing in their pickles has changed."""
+"""Serializes functions, and remembers the pickles as long as pickling again would give the same bytes."""
 
 import hashlib
 import inspect
@@ -32,10 +32,10 @@ class Code(NamedTuple):
     modules: frozenset[str] = frozenset()
 
     def holding(self, data: bytes) -> "Code":
-        """Return the same function with a larger pickle.
+        """Return the same function with another pickle, for example one that also brings the project's modules.
 
         Raises:
-            TooLarge: The pickle exceeds the limit.
+            TooLarge: The pickle exceeds the limit of task code.
         """
         if len(data) > BLOB_BYTES:
             raise TooLarge(
@@ -62,8 +62,8 @@ class CodeCache:
         """Return the task code of a function.
 
         Raises:
-            SerializationError: It cannot be pickled; the text names the variable.
-            TooLarge: What it captures exceeds the limit of task code.
+            SerializationError: The function cannot be pickled; the text names the part that cannot.
+            TooLarge: The function, with what it captures, exceeds the limit of task code.
             TypeError: It is not callable, or is an async function.
         """
         if isinstance(function, Reference):
@@ -85,7 +85,7 @@ class CodeCache:
 
 
 def serialize(function: Any) -> Code:
-    """Serialize a function, without the cache."""
+    """Serialize a function without the cache. Raises like `CodeCache.get`."""
     check_function(function)
     name = function_name(function)
     data, modules = pickled(function, name)

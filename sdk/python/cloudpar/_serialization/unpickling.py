@@ -1,8 +1,8 @@
-"""Unpickling of results without changing the classes of this process.
+"""Unpickles results without changing the classes of this process.
 
-A result whose class is defined in `__main__` brings a copy of that class. cloudpickle finds this process's class and
-sets all of its attributes to the copies: its methods would then use the task's globals, and changes of class attributes
-and caches in this process would be lost.
+A result whose class is defined in `__main__` brings a copy of that class. cloudpickle alone would find this process's
+class and set all of its attributes to the copies. The methods would then use the task's globals, and changes of class
+attributes and caches in this process would be lost.
 """
 
 import io
@@ -17,10 +17,10 @@ _MARK = b"_class_setstate"
 """Part of each pickle that brings a class. Other pickles need no check of the names in them."""
 
 _SEARCHED_BYTES = 1 << 16
-"""Up to this size, in bytes, a pickle is searched for the mark. For a larger one, the check of its names costs less."""
+"""Up to this size, in bytes, a pickle is searched for the mark. For a larger one, checking its names costs less."""
 
 _filling: WeakSet[type] = WeakSet()
-"""Classes that a pickle has brought and whose attributes are not set yet."""
+"""Classes that were new to this process when a pickle brought them, and whose attributes are not set yet."""
 
 
 def loads(data: bytes) -> Any:

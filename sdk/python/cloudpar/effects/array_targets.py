@@ -1,4 +1,4 @@
-"""Writes to arrays. Conflicts are found by memory address, so that views and their bases see each other's writes."""
+"""The writes to arrays. Conflicts are found by memory address, so also between an array and its views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def array_targets(facets: tuple[Facet, ...], regions: tuple[Region, ...]) -> dict[int, Target]:
-    """Return, by number of the array, the objects that take its writes."""
+    """Return, for each array by its number, the object that takes its writes."""
     claims = {number: claim for region in regions for number, claim in _claims(region).items()}
     return {
         number: _ArrayTarget(facet.thing, facet.trail, claims.get(number))
@@ -29,7 +29,7 @@ def array_targets(facets: tuple[Facet, ...], regions: tuple[Region, ...]) -> dic
 
 
 def _claims(region: Region) -> dict[int, Claim]:
-    """Return, by number, how each array of a region claims the memory of its elements for a task."""
+    """Return, for each array of a region by its number, how it claims the memory of its elements for a task."""
     count, slots_of = region.slots()
     owners = Claims(count)
 
@@ -40,7 +40,7 @@ def _claims(region: Region) -> dict[int, Claim]:
 
 
 class _ArrayTarget(Target):
-    """The writes to one array. Conflicts are found by memory address, also between views and their bases."""
+    """The writes to one array. `claim` claims memory that the arrays of a region share; None: it is in no region."""
 
     def __init__(self, thing: Any, trail: Trail, claim: Claim | None) -> None:
         super().__init__(thing, trail)

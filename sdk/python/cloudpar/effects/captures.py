@@ -76,7 +76,8 @@ def capture(body: Callable[[int], object]) -> Capture:
         The task code for the workers, and what is needed to copy the writes back.
 
     Raises:
-        TypeError or pickle.PicklingError: The body, or something that it captures, cannot be pickled.
+        Exception: The body, or something that it captures, cannot be pickled. It is mostly a TypeError or a
+            pickle.PicklingError, but classes of the user may raise others.
 
     Example:
         >>> result = [None] * 3

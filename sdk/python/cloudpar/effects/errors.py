@@ -7,7 +7,7 @@ from cloudpar.errors import SideEffectError
 _VALUE = "return the value and use map, or write it into an element of a list that the caller made"
 _ELEMENTS = "make it long enough before the call and write its elements, or return the values and use map"
 
-# The keys are the troubles that workers report; each value says what happened and what to do instead.
+# The keys name what workers, or the client, find wrong with a write; each value says what happened and what to do.
 TROUBLES = {
     "resized": ("changed its length (append, insert, del, clear)", _ELEMENTS),
     "deleted": ("had elements deleted or moved", "write a marker such as None instead, and delete after the call"),

@@ -1,4 +1,4 @@
-"""Writes to lists, dicts and attributes. Each write has a key, and only one task may write it."""
+"""The writes to lists, dicts and attributes. Each write has a key, and only one task may write to a key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ABSENT = object()
 
 
 def keyed_targets(facets: tuple[Facet, ...]) -> dict[int, Target]:
-    """Return, by number of the object, what takes its writes; for lists, dicts and objects with attributes."""
+    """Return, for each list, dict and object with attributes by its number, the object that takes its writes."""
     kinds: dict[str, Callable[[Any, Trail], Target]] = {
         "list": _ListTarget,
         "dict": _DictTarget,
@@ -33,7 +33,7 @@ def keyed_targets(facets: tuple[Facet, ...]) -> dict[int, Target]:
 
 
 class _KeyedTarget(Target):
-    """The writes to one object, by key. A key is hashable, since it was a key, a position or a name at the worker."""
+    """The writes to one object, by key. Keys are hashable: each is a dict's key, a list's position, or a name."""
 
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)

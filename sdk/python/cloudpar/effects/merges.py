@@ -54,7 +54,7 @@ class Merge:
         self._closed = False
 
     def commit(self) -> None:
-        """Apply all writes to the caller's objects.
+        """Apply all writes to the caller's objects, and close the merge. If this raises, the objects are as before.
 
         Raises:
             SideEffectError: The caller has changed an object meanwhile, and the writes no longer fit it.
@@ -72,7 +72,7 @@ class Merge:
                 done.append(target)
                 target.apply()
         except BaseException:
-            # Ctrl-C can arrive between any two writes: without taking them back, some would stay.
+            # Ctrl-C can arrive between any two writes. If they were not taken back, some of them would stay.
             for target in reversed(done):
                 target.take_back()
             raise

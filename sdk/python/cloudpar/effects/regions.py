@@ -32,7 +32,7 @@ class Region:
     high: int
 
     def rebuilders(self) -> dict[int, tuple[Any, ...]]:
-        """Return, by the array's id, how pickle rebuilds it over one copy of the memory that all members share."""
+        """Return, for each member by its `id()`, how pickle rebuilds it over one copy of the shared memory."""
         import numpy as np
 
         pad = self.low % _ALIGNMENT_BYTES
@@ -138,7 +138,11 @@ class Claims:
         self._owners: Any = None
 
     def take(self, slots: Any, index: int) -> tuple[int, int] | None:
-        """Claim rows of slots for a task; return the first row that another task has claimed, and that task."""
+        """Claim rows of slots for a task. If another task has claimed one of these slots, claim none.
+
+        Returns:
+            The number of the first row with such a slot, and that task; None if there is none.
+        """
         import numpy as np
 
         if self._owners is None:

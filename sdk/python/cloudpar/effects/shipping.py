@@ -1,7 +1,7 @@
 """What cloudpickle sends by value, and which objects arrive with the items and attributes that they have here.
 
-The search of a body must see exactly what its pickle contains. Only cloudpickle knows this, and only this module calls
-its private functions: a release that renames them fails at import instead of losing writes.
+The search of a body must see exactly what its pickle contains. Only cloudpickle knows this, so this module imports a
+private function of cloudpickle. A release of cloudpickle that renames it fails at import instead of losing writes.
 """
 
 from __future__ import annotations

@@ -27,7 +27,10 @@ class Target(ABC):
 
     @abstractmethod
     def gather(self, index: int, keys: Any, values: Any) -> tuple[Trail, int] | None:
-        """Keep a task's writes; return the name of an element that another task has written, and that task."""
+        """Keep a task's writes; return None.
+
+        If another task has written one of the elements, return the element's name and that task instead.
+        """
 
     @abstractmethod
     def check(self) -> None:

@@ -24,7 +24,7 @@ _warned = set[str]()
 
 
 def archive(files: Iterable[File]) -> bytes:
-    """Make an archive of these files, without the largest data files if these exceed the limit.
+    """Make an archive of these files. If the data files together exceed their limit, leave out the largest, and warn.
 
     Raises:
         TooLarge: The code alone exceeds its limit.

@@ -1,4 +1,7 @@
-"""Folders that hold much more than one project. They never count as one package, even with an `__init__.py`."""
+"""Folders that hold much more than one project.
+
+They never count as one Python package, even with an `__init__.py`.
+"""
 
 import os
 import pwd
@@ -15,7 +18,11 @@ _OF_A_HOME = ("", "Desktop", "Documents", "Downloads", "Library")
 
 
 def is_broad(folder: str) -> bool:
-    """Whether a folder is a home folder, one above it, a folder for temporary files, or a system folder."""
+    """Whether a folder is broad.
+
+    Home folders, the folders above them, `Downloads` and the like in them, folders for temporary files, and system
+    folders are broad.
+    """
     home = os.path.expanduser("~")
     return os.path.realpath(folder) in _broad(os.getuid(), home, tempfile.gettempdir())
 

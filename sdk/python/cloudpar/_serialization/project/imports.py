@@ -26,7 +26,8 @@ def of_code(code: CodeType, module: str | None) -> set[str]:
 
     Args:
         code: The function's code.
-        module: The function's module. It is included, for relative imports and for files beside it.
+        module: The function's module. It is included if the code imports something, since imports may be relative, or
+            uses a name such as `__file__`, since it may read files beside the module.
     """
     found = set[str]()
     if _IMPORT_NAME in code.co_code[::2]:

@@ -31,7 +31,7 @@ _KEPT = 4_096
 
 
 class Listing:
-    """The files of a unit, and the file times with which they are still current."""
+    """The files of a unit, and the times of files and folders that show whether they have changed."""
 
     def __init__(self, unit: Unit) -> None:
         self._looked_at_ns = time.time_ns()
@@ -75,7 +75,7 @@ class Listings:
         """Return the current files of a unit.
 
         Raises:
-            OSError: The unit is a single module and was just removed.
+            OSError: The unit is a single module that was removed, or a file was removed during the search.
         """
         with self._lock:
             known = self._known.get(unit)

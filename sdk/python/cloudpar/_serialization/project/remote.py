@@ -19,17 +19,18 @@ from types import ModuleType
 from typing import Any
 
 HOLDER = "_cloudpar_project"
-"""The module in which an executor keeps namespaces between task codes. Each task code brings a copy of this code."""
+"""The name of the module in which an executor keeps namespaces between task codes. This module cannot keep them, since
+each task code brings its own copy of it."""
 
 SENDER = "cloudpar._serialization.project.shipment"
-"""The module that makes the arguments of `rebuild`. Only a process that has imported it can be the client."""
+"""The module that makes the arguments of `load`. Only a process that has imported it can be the client."""
 
 WORKER = "cloudpar_worker.executor.project_folders"
 """The worker's module whose `folder` is deleted when the executor ends."""
 
 
 class Namespace:
-    """The modules of one version of a project. It lives as long as task code that uses them."""
+    """The modules of one version of a project. A namespace lives as long as task code that uses it."""
 
     def __init__(self) -> None:
         self.digests: dict[str, str] = {}
@@ -38,7 +39,7 @@ class Namespace:
         self.root = ""
 
     def fits(self, digests: dict[str, str]) -> bool:
-        """Whether this namespace holds none of these units in another version."""
+        """Whether these units can be added: the namespace holds no other version of any of them."""
         return all(self.digests.get(name, digest) == digest for name, digest in digests.items())
 
     def owns(self, name: str) -> bool:
@@ -66,7 +67,7 @@ class Namespace:
         here.active = self
 
     def add(self, digests: dict[str, str], folders: list[str], archive: bytes) -> None:
-        """Add units to this namespace: from folders on this machine, or from an archive."""
+        """Add units to this namespace, which must be entered: from folders on this machine, or from an archive."""
         fresh = [name for name in digests if name not in self.digests]
         self.digests.update(digests)
         if fresh and archive:
@@ -84,7 +85,7 @@ class Namespace:
             sys.path[:] = [*self.folders, *(folder for folder in sys.path if folder not in self.folders)]
         if fresh:
             for name in [name for name in sys.modules if any(_is_below(name, unit) for unit in fresh)]:
-                del sys.modules[name]  # a module of the same name at the worker
+                del sys.modules[name]  # the worker's own module of the same name
         importlib.invalidate_caches()
 
 
@@ -113,9 +114,9 @@ def load(
     """Unpickle task code after making its project's modules importable.
 
     Args:
-        client: The id of the process that sent the code. In that process nothing is changed.
-        project: The units' versions by name; their folders, if executors run on the client's machine; otherwise the
-            units as a zip archive.
+        client: The id of the process that sent the code. In that process, imports stay as they are.
+        project: Three things: the versions of the units, by name; the folders to search, if executors run on the
+            client's machine; otherwise a zip archive of the units.
         parts: The pickles of classes and functions that task data refers to, by key.
         code: The pickle of the function.
     """
@@ -134,7 +135,7 @@ def load(
 
 
 def holder() -> Any:
-    """Return the module in which an executor keeps namespaces and parts."""
+    """Return the module in which an executor keeps namespaces and parts; the first call makes it."""
     here: Any = sys.modules.get(HOLDER)
     if here is None:
         parts: Any = weakref.WeakValueDictionary()

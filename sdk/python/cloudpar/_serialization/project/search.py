@@ -15,7 +15,10 @@ _ELSEWHERE = sys.stdlib_module_names | OWN | {"__main__", "__mp_main__"}
 
 
 def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
-    """Return the units of these modules and the units that their sources import, each with its files."""
+    """Return the units of these modules, and the units that their sources import directly or indirectly.
+
+    Each comes with its files.
+    """
     loaded = LOCAL_MODULES.units()
     found: dict[Unit, Listing] = {}
     pending, seen = list(names), set[str]()
@@ -40,7 +43,10 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
 
 
 class _Tops:
-    """Finds modules by the first word of their names; remembers them until a folder of sys.path changes."""
+    """Finds the units of modules, and remembers them by the first word of the modules' names.
+
+    It forgets them when sys.path, a folder of sys.path, or sys.meta_path changes.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Tells which files never travel to workers on other machines, because they may hold keys, passwords or tokens."""
+"""Tells which data files never travel to workers on other machines: those that may hold keys, passwords or tokens."""
 
 import re
 from fnmatch import translate
@@ -14,7 +14,8 @@ PATTERNS = (
     # settings of one machine
     *("*.env", "*.env.*", "*.local.toml", "*.local.yaml", "*.local.yml", "*.local.json", "*.local.ini"),
 )
-"""File names as shell patterns in lower case. Files whose name starts with a dot (.netrc, .env) never travel either."""
+"""Shell patterns for names of data files in lower case. Files whose names start with a dot (.netrc, .env) never travel
+either."""
 
 FOLDERS = frozenset({"secrets", "credentials"})
 """Names of folders whose data files never travel."""

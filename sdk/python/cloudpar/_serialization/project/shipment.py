@@ -1,4 +1,4 @@
-"""Task code together with the project's modules and the parts that it needs."""
+"""Packs task code together with what it needs: modules of the project, and parts that its task data refers to."""
 
 import io
 import pickle
@@ -37,7 +37,7 @@ class Shipper:
     def __init__(self, *, here: bool) -> None:
         self._here = here
         self._folders = project_path() if here else []
-        """The folders that executors on this machine search anyway."""
+        """The folders in which executors on this machine search without being told."""
         self._lock = threading.Lock()
         self._last: tuple[object, Code] | None = None
         """The last task code and what it was made of, so that further calls of a large function use it again."""

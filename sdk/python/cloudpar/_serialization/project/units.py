@@ -1,4 +1,4 @@
-"""A unit of a project is a single module, or a whole package with its data files."""
+"""A unit of a project is a single module, or a whole Python package with its data files."""
 
 import hashlib
 import logging
@@ -35,7 +35,7 @@ class File(NamedTuple):
         place: The path that an import looks for, relative to a folder of sys.path, with slashes.
         path: The path on this machine.
         size: The size in bytes.
-        changed: The times of its last changes, in nanoseconds.
+        changed: When its content and when its inode last changed (mtime and ctime), in nanoseconds.
         travels: Whether workers on other machines get the file. They get no code behind a symbolic link. Executors on
             this machine do import such code, so its changes count as changes of the unit.
     """
@@ -57,7 +57,7 @@ class File(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A single module or a whole package: its name, and the path of its file or folder.
+    """A single module or a whole Python package: its name, and the path of its file or folder.
 
     The `__init__.py` of a folder that does not count as one package (see `broad_folders`) is a single module.
     """
@@ -76,7 +76,10 @@ class Unit(NamedTuple):
 
     @property
     def folder(self) -> str | None:
-        """The folder that must be in sys.path for an import to find the unit; None if its importer uses no folders."""
+        """The folder that must be in sys.path for an import to find the unit.
+
+        None if the unit's path does not end like its name: then its importer does not find it by a folder.
+        """
         expected = self.name.replace(".", "/")
         stem = self.place.removesuffix("/__init__.py").partition(".")[0]
         ending = os.sep + self.place.replace("/", os.sep)
@@ -85,8 +88,13 @@ class Unit(NamedTuple):
     def files(self, folders: dict[str, tuple[int, int]] | None = None) -> list[File]:
         """List its files, without caches, hidden files and secrets. Behind symbolic links, list only code.
 
+        Virtual environments inside the unit are left out, and data files beyond DATA_FILES.
+
         Args:
             folders: Receives the folders that were searched, with the times of their last changes.
+
+        Raises:
+            OSError: The unit is a single module that was removed, or a file was removed during the search.
         """
         if not os.path.isdir(self.path):
             return [_file(self.place, self.path, os.stat(self.path))]
@@ -123,9 +131,9 @@ def _is_code(place: str) -> bool:
 
 
 def folder_times(folder: str) -> tuple[int, int]:
-    """When the content of a folder last changed, in nanoseconds; -1 if there is no such folder.
+    """When the content and the inode of a folder last changed, in nanoseconds; -1 and -1 if there is no such folder.
 
-    The second value is the inode's change time. Programs that copy files may set back the first value, but not this.
+    Programs that copy files may set back the first time, but not the second.
     """
     try:
         status = os.stat(folder)
@@ -144,8 +152,8 @@ class _Walk:
     def __init__(self, folders: dict[str, tuple[int, int]]) -> None:
         self._folders = folders
         self._linked = set[str]()
-        """The real paths of packages behind links that were searched. Without them, links in a circle would be followed
-        without end."""
+        """The real paths of the Python packages behind symbolic links that were searched. Without them, the search
+        would follow links in a circle without end."""
 
     def entries(self, folder: str, place: str, *, travels: bool = True) -> Iterator[tuple[str, os.DirEntry[str], bool]]:
         """Yield the files with their places, and whether workers on other machines get them."""
@@ -168,7 +176,7 @@ class _Walk:
                 yield below, entry, goes
 
     def _is_new_package(self, link: str) -> bool:
-        """Whether a link leads to a package that was not searched yet. Links to data are not followed."""
+        """Whether a symbolic link leads to a Python package not searched yet. No other folder link is followed."""
         real = os.path.realpath(link)
         if real in self._linked or not os.path.isfile(f"{real}/__init__.py"):
             return False
@@ -198,8 +206,8 @@ class Found(NamedTuple):
     """The result of a search for a module.
 
     Attributes:
-        unit: The module's unit; None if the module does not exist or is installed.
-        is_of_top: Whether all modules with the same first word belong to this unit.
+        unit: The module's unit; None if the module does not exist, is installed, or has no file.
+        is_of_top: Whether this result is right for all modules whose names have the same first word.
     """
 
     unit: Unit | None
@@ -231,7 +239,7 @@ def _project_unit(name: str, origin: str, is_package: bool) -> Unit | None:
 
 
 def _is_broad_package(spec: ModuleSpec) -> bool:
-    """Whether the modules of a package are units of their own, since its folder holds much else."""
+    """Whether the modules of a Python package are units of their own, because its folder is a broad one."""
     return any(map(is_broad, spec.submodule_search_locations or ()))
 
 

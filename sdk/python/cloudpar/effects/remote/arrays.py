@@ -44,7 +44,7 @@ def words(array: Any) -> Any:
 
 
 def span(array: Any) -> tuple[int, int]:
-    """Return the first address of an array's elements, and the address after the last."""
+    """Return the first address of an array's elements, and the address after their last byte."""
     low = high = address(array)
     if array.size == 0:
         return low, low
@@ -55,24 +55,27 @@ def span(array: Any) -> tuple[int, int]:
 
 
 def coordinates(positions: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the coordinates of positions in C order, by axis; empty without axes, where NumPy would raise."""
+    """Return the coordinates, by axis, of positions in C order.
+
+    They are an empty tuple for an array without axes, for which NumPy would raise an error.
+    """
     import numpy as np
 
     return np.unravel_index(positions, shape) if shape else ()
 
 
 def watch_array(array: Any) -> Look:
-    """Watch the elements of an array. The keys of a finding are positions in C order.
+    """Watch the elements of an array. The keys of a finding (see `containers`) are positions in C order.
 
-    A key is `(first, count)` for a run, else the bytes of int64 positions. Values are the bytes of the elements, or
-    a list of objects.
+    If the changed elements follow each other without a gap, `keys` is `(first, count)`; otherwise it is the bytes of
+    their int64 positions. `values` is the bytes of the changed elements, or a list if they are objects.
     """
     import numpy as np
 
     described = layout(array)
     now = words(array)
     before = now.copy(order="K")
-    # Besides serving `undo`, this keeps the old elements alive: a new one must not get an old one's address.
+    # This serves `undo`. It also keeps the old objects alive, so that no new object gets the address of an old one.
     held = array.copy(order="K") if array.dtype.hasobject else None
 
     def look() -> Any:

@@ -1,7 +1,8 @@
 """Names that a task can rebind: globals, nonlocals, defaults, class attributes. A rebound name is never copied back.
 
-If two tasks rebind one name, no element tells their writes apart. So every rebound name is reported and restored. The
-objects that the names refer to are watched separately.
+A name has no elements that different tasks could write, so the pool cannot combine the writes of several tasks.
+Therefore a look reports that a name was rebound, and can restore the old values. The objects that the names refer to
+are watched separately.
 """
 
 from __future__ import annotations
@@ -30,7 +31,14 @@ MACHINERY = frozenset({
 def watch_names(
     namespace: Callable[[], Any], trouble: str, bind: Callable[[str, Any], None], unbind: Callable[[str], None]
 ) -> tuple[Look, Callable[[], None]]:
-    """Watch the values of the names in `namespace()`; return the look, and a function that restores the values."""
+    """Watch the values of the names in `namespace()`; return the look, and a function that restores the values.
+
+    Args:
+        namespace: Returns the names and their values.
+        trouble: The key of `TROUBLES` in `cloudpar.effects.errors` for a rebound name.
+        bind: Gives a name a value.
+        unbind: Deletes a name.
+    """
     before = {name: value for name, value in namespace().items() if name not in MACHINERY}
     count = len(namespace())
     absent = object()
@@ -65,7 +73,8 @@ def watch_class(kind: type) -> tuple[Look, Callable[[], None]]:
     """Watch the attributes of a class that travels by value.
 
     In one process, cloudpickle keeps one class for all task codes that contain it, with the attributes of the task
-    code that was loaded last. The second returned function restores this task code's attributes before each task.
+    code that was loaded last. The second returned function restores this task code's attributes. It must be called
+    before each task.
     """
     return watch_names(
         lambda: vars(kind),

@@ -1,9 +1,10 @@
 """Lists, dicts, sets and objects with attributes: finds what a task has changed in them, and undoes it.
 
 A *look* is a function without arguments. It returns None if its container is unchanged, otherwise a *finding*
-`(trouble, keys, values, undo)`. `trouble` is empty if the `values` written at `keys` can be copied back; otherwise it
-is a key of `TROUBLES` in `cloudpar.effects.errors`, and `keys` is a suffix for the container's name. `undo()` restores
-the container, and is None if that is impossible. Looks change nothing, so that all of them see the task's state.
+`(trouble, keys, values, undo)`. `trouble` is empty if the `values` written at `keys` can be copied back. Otherwise
+`trouble` is a key of `TROUBLES` in `cloudpar.effects.errors`, `keys` is a suffix for the container's name (or the name
+that a task has bound to another value), and `values` is None. `undo()` restores the container; it is None if that is
+impossible. Looks change nothing, so that all of them see the state that the task has left.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def watch_dict(items: dict[Any, Any], differing: Comparison) -> Look:
 
 
 def watch_set(items: set[Any]) -> Look:
-    """Watch a set. Its changes are never copied back: no order is defined for the changes of several tasks."""
+    """Watch a set. Its changes are never copied back, because no order is defined for the changes of several tasks."""
     before = set.copy(items)
 
     def look() -> Finding | None:

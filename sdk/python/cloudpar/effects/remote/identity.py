@@ -21,12 +21,12 @@ _ITEMS_OFFSET = 24
 
 
 def by_loop(now: list[Any], before: list[Any]) -> list[int]:
-    """Return the positions where `now` holds another object than `before`, which has the same length; ascending."""
+    """Return, in ascending order, the positions at which two lists of the same length hold different objects."""
     return list(compress(range(len(before)), map(is_not, list.__iter__(now), before)))
 
 
 def comparison() -> Callable[[list[Any], list[Any]], list[int]]:
-    """Return the fastest function like `by_loop` for this interpreter."""
+    """Return the fastest function for this interpreter that does what `by_loop` does."""
     memcmp = _memcmp()
     if memcmp is None:
         return by_loop

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 def watch(
     kinds: list[str], objects: list[Any], dump: Callable[[Any], bytes]
 ) -> tuple[list[tuple[int, Look]], list[Callable[[], None]]]:
-    """Return the looks with the numbers of their objects, and the functions to call before each task."""
+    """Return the looks with the numbers of their objects, and the functions to call before each task.
+
+    Args:
+        kinds: How each object is watched: a `Facet.kind`.
+        objects: The objects, by number.
+        dump: Pickles an object, to compare it with its earlier state.
+    """
     differing = comparison()
     prepares: list[Callable[[], None]] = []
     namespaces: set[int] = set()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def watch_opaque(thing: Any, dump: Callable[[Any], bytes]) -> Look:
-    """Watch an object by its pickle, which is made after each task. A change cannot be undone."""
+    """Watch an object by its pickle, which is made now and after each task. A change cannot be undone."""
     # An enum member pickles as its name; a task can change only its value.
     watched = thing._value_ if isinstance(thing, Enum) else thing
     before = dump(watched)
@@ -30,7 +30,7 @@ def watch_opaque(thing: Any, dump: Callable[[Any], bytes]) -> Look:
 
 
 def watch_hidden(thing: Any, dump: Callable[[Any], bytes]) -> Look:
-    """Watch attributes that an object's pickle may leave out, so that the caller's object would never get them."""
+    """Watch all attributes of an object whose pickle may leave some out. A change cannot be undone or copied back."""
     descriptors = slots(type(thing))
 
     def state() -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""References to captured objects in a task's writes: they are pickled as numbers."""
+"""Finds captured objects in a task's writes, so that they are pickled as references to the caller's objects."""
 
 from __future__ import annotations
 

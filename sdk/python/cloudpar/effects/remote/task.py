@@ -57,7 +57,7 @@ def start(
         if undo is not None:
             undo()
         else:
-            # The next task would see a change that cannot be undone. It gets this trouble as its answer instead.
+            # Later tasks would see a change that cannot be undone. In this executor they only return this trouble.
             broken.append(encode([(number, finding)]))
 
     return task

@@ -1,6 +1,8 @@
 """The writes of one task as bytes.
 
-`("", [(number, keys, values), ...])`, or `(trouble, number, suffix, reason)` if a write cannot be copied back.
+They are the pickle of `("", [(number, keys, values), ...])`, or of `(trouble, number, suffix, reason)` if a write
+cannot be copied back. `number` is that of the changed object, and `suffix` is what a finding calls `keys` (see
+`containers`). `reason` is the text of an exception, or empty.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
 
 def encoding(kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any], bytes]) -> Encode:
-    """Return `encode(findings)`."""
+    """Return `encode(findings)`, which makes these bytes."""
 
     def plain(value: Any) -> bool:
         kind = type(value)
