@@ -142,7 +142,7 @@ def address(name: str, value: object) -> str | None:
 
 
 def _text_instead(name: str, value: object) -> str:
-    """Say what to give instead. A number is most likely meant as in `multiprocessing.Pool(4)`: that many executors."""
+    """Say what to give instead. A whole number most likely means executors, as in `multiprocessing.Pool(4)`."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= EXECUTORS:
         return "give text, or None"
     if name == "token":  # errors never show tokens

@@ -18,7 +18,7 @@ def named(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator for a call of the pool.
 
     Errors about the call's arguments show this name, such as "Pool.map". An unknown keyword raises a TypeError that
-    names the keyword that was probably meant.
+    names a similar keyword, the same keyword of the pool itself, or all keywords of the call.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:

@@ -15,7 +15,7 @@ MOST, MOST_KINDS = 100, 20
 
 @dataclass(frozen=True)
 class Retry:
-    """Retry up to `retries` times after exceptions of the named classes; no names stand for every Exception."""
+    """Retry up to `retries` times after exceptions of the named classes; if `names` is empty, after any Exception."""
 
     retries: int = 0
     names: tuple[str, ...] = ()

@@ -21,8 +21,8 @@ from .package_handle import PackageHandle
 from .storage_watch import StorageWatch
 
 NEW_PACKAGE_S = 0.1
-"""How long the thread waits at most before it asks about a new package, in seconds. It asks at once if the master's
-last answer to a request that it could hold named no delay."""
+"""How long the thread waits at most before it asks about a new package, in seconds. It asks at once if the last answer
+to a request that the master could hold named no delay."""
 
 RESTLESS_S = 0.05
 """The shortest pause after an answer without news, in seconds. It applies while the master must not hold requests, and
@@ -173,7 +173,7 @@ class Awaiter:
         """Return how long the master may hold the request, in seconds.
 
         The master must not hold it while more results of a package are ready. If no executor has worked for a package
-        yet, the request ends when it is time to tell the user why.
+        yet, the request ends when it is time to tell the user why no task runs.
         """
         if any(each.package.more for each in asked):
             return 0.0
@@ -203,10 +203,11 @@ class Awaiter:
                 self.drop(each)
 
     def _pause(self, reply: AwaitTasksReply, asked: list[PackageHandle], news: bool, held_s: float | None) -> None:
-        """Decide when to ask again."""
+        """Set the time of the next request."""
         now = time.monotonic()
         with self._condition:
-            # If a request must not be held, even a master that can hold requests answers with a delay.
+            # If a request must not be held, even a master that can hold requests answers with a delay. Only the
+            # answers to other requests show whether it can.
             if held_s is not None:
                 self._retry_after_s = reply.retry_after_s
             running = [each for each in self._under_way if each.package.phase == "running"]

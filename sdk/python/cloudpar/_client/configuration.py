@@ -12,7 +12,7 @@ from cloudpar_protocol import nesting
 PROFILE_KEYS = "endpoint", "token"
 
 LOCAL = "local"
-"""An endpoint with this text stands for a pool on this machine, even if a later source names a master."""
+"""An endpoint with this text stands for a pool on this machine, even if a source of lower priority names a master."""
 
 
 @dataclass(frozen=True)

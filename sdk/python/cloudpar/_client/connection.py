@@ -74,7 +74,7 @@ class Connection:
     ) -> ReplyT:
         """Send a message, and repeat it while there is no answer. The repetitions are identical.
 
-        The master may receive and carry out a request several times, because it also repeats after a lost answer.
+        The master may receive and carry out a request several times, because its answer may be lost.
 
         Args:
             route: Which call.
@@ -100,7 +100,7 @@ class Connection:
                     raise Interrupted from error
                 raise
             except NotFound as error:
-                if route.name in NAMELESS:  # from another web server, for which `Waiting` takes a plain RequestError
+                if route.name in NAMELESS:  # another web server answers; a plain RequestError tells `Waiting` so
                     raise RequestError(str(error)) from None
                 raise
 

@@ -1,4 +1,4 @@
-"""Finding one of the account's packages by the first characters of its id."""
+"""Finds one of the account's packages by the first characters of its id."""
 
 from typing import Any, Protocol
 
@@ -21,7 +21,9 @@ class Caller(Protocol):
 
 
 def find(master: Caller, package_id: str) -> PackageSummary:
-    """Find the package with this id, or the only one whose id starts with this text, among the newest NEWEST.
+    """Find the package with this id, or the only one whose id starts with this text.
+
+    Only the account's NEWEST newest packages are searched.
 
     Raises:
         ValueError: The id is empty.

@@ -103,7 +103,7 @@ class ResultBuffer:
     def take_any(self, parts: Sequence[MapPart], deadline: float | None) -> tuple[int, Any, BaseException | None]:
         """Wait until a result is there, and remove the one that arrived first.
 
-        If there is none, but a task of `parts` will never have a result, that task is taken.
+        If there is none, but a task of `parts` will never have a result, return the failure of this task.
 
         Returns:
             The task's index in the map, followed by what `take` returns.

@@ -16,9 +16,9 @@ SHORTEST_S, LONGEST_S = 0.02, 5.0
 
 @dataclass
 class RetryPolicy:
-    """How one server answered recently, shared by all requests to it.
+    """How one server answered recently, and how long requests to it are repeated. All requests to the server share it.
 
-    `met` is True once it has answered; `away_since` is when it stopped answering (monotonic), or None.
+    `met` is True once the server has answered; `away_since` is when it stopped answering (monotonic), or None.
     """
 
     patience_s: float

@@ -81,7 +81,7 @@ class Waiting:
         now = time.monotonic()
         delay_s = self._attempts.failed(now, asked_s)
         if delay_s is None:
-            raise self._given_up(error, now - self._attempts.began) from None  # its text contains the error's
+            raise self._given_up(error, now - self._attempts.began) from None  # its text quotes `error`
         if self._peer.policy.failed(now):
             what = "cannot serve requests now" if isinstance(error, RequestError) else "does not answer"
             log.warning(

@@ -24,9 +24,9 @@ AFTER_S = 2.0
 `progress=True` the bar appears at once."""
 
 TELL_S = notices.AFTER_S
-"""After this many seconds without a bar and without an executor, the log says how many workers of the fleet run or
-start. It says so again whenever the wait is TELL_GROWTH times as long as at the last message. Workers of an empty fleet
-take one to three minutes to start."""
+"""If a package has neither a bar nor an executor for this many seconds, the log says how many workers of the fleet run
+or start. It says so again whenever the wait is TELL_GROWTH times as long as at the last message. Workers of an empty
+fleet take one to three minutes to start."""
 
 TELL_GROWTH = 3.0
 

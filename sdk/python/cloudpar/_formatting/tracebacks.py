@@ -43,10 +43,10 @@ class ShortTracebacks:
 
 
 def shorten(error: CloudparError) -> None:
-    """Remove from an error, and from its cause, tracebacks that only show frames of this package.
+    """Remove the traceback of an error if it shows no code of the user, but only this package and its libraries.
 
-    The traceback of the cause starts at the user's first frame. If it has none, and the error is a SerializationError,
-    the cause itself is removed, too.
+    The traceback of the error's cause is cut such that it starts at the user's first frame. If the cause has no such
+    frame, and the error is a SerializationError, the cause itself is removed.
     """
     if _users(error.__traceback__) is None:
         error.__traceback__ = None

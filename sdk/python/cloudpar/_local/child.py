@@ -163,7 +163,7 @@ class Child:
             self._watcher.join()
 
     def abandon(self) -> None:
-        """In a forked child: close our copy of the process's standard input, so that only the parent holds it open."""
+        """In a forked child: close its copy of the process's standard input, so that only the parent holds it open."""
         with suppress(OSError):
             self._close_stdin()
 

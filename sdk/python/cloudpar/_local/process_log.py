@@ -31,7 +31,7 @@ class ProcessLog:
         return "(it left no log)"
 
     def full_disk(self) -> str:
-        """Return the end of a sentence, which says that the disk is full; empty if there is room.
+        """Return the end of a sentence that says that the disk is full; empty if there is room.
 
         The log cannot say it, because it is on the same disk.
         """

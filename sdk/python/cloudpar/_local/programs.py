@@ -43,7 +43,7 @@ def master(
         config: Its configuration, which goes to its standard input.
         report: Receives its events.
         policy: Decides about restarts.
-        new_secret: Whether to go on although the database depends on another secret than the folder's.
+        new_secret: Whether the master starts even if its database depends on another secret than the folder has.
         log_path: The file that receives its standard error; None: the standard error of this process.
     """
     descriptor = listening.fileno()

@@ -33,7 +33,7 @@ class TemporaryFolder:
 def sweep() -> None:
     """Remove the temporary folders that processes of this user have left behind."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
-        with contextlib.suppress(OSError):  # not ours, or in use, or gone meanwhile
+        with contextlib.suppress(OSError):  # it belongs to another user, or is in use, or was just removed
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

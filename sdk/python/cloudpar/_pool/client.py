@@ -90,9 +90,9 @@ class Client:
     def feed(
         self, function: Any, values: Iterable[Any], call: CallStyle, options: MapOptions, *, keep: object = None
     ) -> PackageFeed:
-        """Make the object that starts the packages of a map. With `buffersize` there are several, one after the other.
+        """Make the object that starts the packages of a map; it keeps `keep` alive.
 
-        That object keeps `keep` alive.
+        With `buffersize` a map may have several packages, which start one after the other.
         """
         return PackageFeed(
             self.session, self._shipper, code_of=self._code, function=function, values=values, call=call,
@@ -100,7 +100,7 @@ class Client:
         )  # fmt: skip
 
     def results(self, feed: PackageFeed, *, ordered: bool) -> MapResults[Any]:
-        """Return the results of a map, after its feed has been refilled once."""
+        """Return the results of a map. Its feed must have been refilled once."""
         results: MapResults[Any] = (MapResults if ordered else UnorderedResults)(feed)
         self._maps.add(results)
         return results
@@ -160,7 +160,7 @@ class Client:
                 handle.receiver.set_cancelled(reply.cancelled)
 
     def drop_failed_maps(self) -> None:
-        """Cancel the unfinished tasks of each map whose last read result was an error that was raised."""
+        """Cancel the unfinished tasks of each map whose last call of `next` raised an error."""
         for results in list(self._maps):
             if results.raised:
                 results.close()
@@ -187,7 +187,7 @@ class Client:
     def close(self, *, acknowledge: bool) -> None:
         """End all threads and connections.
 
-        If `acknowledge`, tell the master before that no result of this pool's packages is needed any more.
+        If `acknowledge` is True, first tell the master that the results of this pool's packages are no longer needed.
         """
         self._batcher.close(CloudparError("the pool was shut down before this task was started"))
         if acknowledge:

@@ -82,7 +82,7 @@ class MapMethods(Executor):
             fn: Any callable.
             iterables: Without `buffersize`, they may give at most 10,000,000 tasks. A `range` is sent as two numbers.
             timeout: In seconds from this call. If a result has not arrived by then, `next` raises TimeoutError.
-            chunksize: How many tasks a worker takes at a time. None: the master decides from measured durations.
+            chunksize: How many tasks a worker takes at a time. None: the pool decides from measured durations.
             buffersize: The maximum number of tasks that are submitted but not yet read. The iterables are consumed
                 while the results are read, so they may be endless.
             task_timeout_s: The longest time that one task may run, in seconds, including its retries; at most the
@@ -102,7 +102,8 @@ class MapMethods(Executor):
             QuotaExhausted: The account has no compute time left.
             CloudparError: The master refuses the package for another reason, or does not answer.
             RuntimeError: The pool is shut down.
-            Exception: An iterable raised it. With `buffersize`, `next` raises such errors for all but the first piece.
+            OSError: The disk is too full for the values.
+            Exception: An iterable raised it. With `buffersize`, `next` raises the errors of all pieces but the first.
 
         Example:
             >>> from cloudpar import Pool

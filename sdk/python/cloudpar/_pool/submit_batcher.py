@@ -92,9 +92,9 @@ class SubmitBatcher:
             submission.future.cancel()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until no submitted task is left that is in no package yet, or the batcher is closed.
+        """Wait until each submitted task is in a package, has failed, or was cancelled; or until the batcher is closed.
 
-        `timeout_s` limits this wait, in seconds; None: there is no limit.
+        `timeout_s` limits the wait, in seconds; None: there is no limit.
         """
         with self._condition:
             self._condition.wait_for(

@@ -31,7 +31,7 @@ class Writer:
         self._file = file
 
     def append(self, value: object) -> None:
-        """Write one object. An error of the encoder passes through; `refusal` makes one for users of it."""
+        """Write one object. This raises the errors of the encoder, which `refusal` turns into errors for users."""
         self._file.write(_encoder.encode(value))
 
 

@@ -28,7 +28,7 @@ IN_MEMORY_BYTES = 64 << 20
 """Up to this size, in bytes, serialized task data waits in memory for its upload. Larger data waits on disk."""
 
 DRAFT_BYTES = 1 << 20
-"""With a pool's own master, task data above this size, in bytes, is written directly to a file in its folder."""
+"""If the pool has its own master, task data above this size, in bytes, is written to a file in the payload folder."""
 
 NOTICE_S = 10.0
 INT64 = range(-(2**63), 2**63)
@@ -124,7 +124,7 @@ class Packer:
 
         Raises:
             SerializationError: The data cannot be serialized; the text names the part that cannot.
-            TooLarge: The tasks, or the data of all tasks together, exceed the limit of a package.
+            TooLarge: There are more tasks, or more bytes of data, than a package may have.
             OSError: The disk is full.
         """
         if len(self._starts) == PACKAGE_TASKS:

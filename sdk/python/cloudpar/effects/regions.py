@@ -99,7 +99,7 @@ def _arrives_otherwise(array: Any) -> bool:
 
 
 def _split(cluster: list[tuple[int, Any]]) -> list[dict[int, Any]]:
-    """Split arrays whose address ranges overlap into groups that share bytes: two columns of a matrix do not."""
+    """Split arrays whose address ranges overlap into groups that share bytes. Two columns of a matrix share none."""
     if len(cluster) > _PAIRWISE:
         # Comparing every pair takes quadratic time. One group for all is also correct, and only sends more memory.
         return [dict(cluster)]
