@@ -51,7 +51,7 @@ def seconds(name: str, value: object, *, takes: str = "give a number of seconds"
 
     Raises:
         TypeError: The value is not a number.
-        ValueError: The number is not finite, or above MOST_SECONDS.
+        ValueError: The number is not finite, or its absolute value is above MOST_SECONDS.
     """
     if isinstance(value, bool) or not isinstance(value, int | Real):
         raise TypeError(f"{name}={brief(value)}: {takes}")

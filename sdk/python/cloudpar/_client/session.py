@@ -258,6 +258,8 @@ class Session:
     def settled_us(self, handle: PackageHandle, until: float) -> int:
         """Wait until a package's charge is final, or until a time of the monotonic clock; return the charge then.
 
+        If the master does not answer, the wait may be as long as the pool's patience.
+
         Returns:
             The charge in microseconds; 0 if the master no longer has the package.
 

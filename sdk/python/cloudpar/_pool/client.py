@@ -63,6 +63,7 @@ class Client:
             TooLarge: What the function captures exceeds the limit of task code.
             TypeError: The function is not callable, or is an async function.
             CloudparError: The pool has failed, or is closed.
+            RuntimeError: The thread that starts packages cannot be started.
         """
         self.session.check()
         began = time.perf_counter()

@@ -42,7 +42,7 @@ def of_builtin(method: Any, trail: Trail) -> Iterator[Step]:
 
 
 def of_partial(partial: functools.partial[Any], trail: Trail) -> Iterator[Step]:
-    """Continue with the arguments, under the names of their parameters, and the function."""
+    """Continue with a partial's arguments, under the names of their parameters, its function, and its attributes."""
     code = getattr(partial.func, "__code__", None)
     bound = isinstance(partial.func, types.MethodType)
     names = code.co_varnames[bound : code.co_argcount] if code is not None else ()
@@ -64,7 +64,8 @@ PARTS: dict[type, tuple[str, ...]] = {
     functools.cached_property: ("func",),
     slice: ("start", "stop", "step"),
 }
-"""The attributes with which the search continues, under the same name, for types that have no other state."""
+"""The attributes with which the search continues, for types that have no other state. What it finds there keeps the
+name of the object."""
 
 
 def of_parts(thing: Any, trail: Trail) -> Iterator[Step]:
