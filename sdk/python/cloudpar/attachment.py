@@ -1,4 +1,4 @@
-"""`Attachment`: the results of a package that another pool or process started."""
+"""`Attachment`: the results of a package that is found by its id, such as one that another process started."""
 
 import time
 from collections.abc import Iterator
@@ -36,14 +36,16 @@ class Outcome(NamedTuple, Generic[T_co]):
 
 
 class Attachment(Generic[T_co]):
-    """The results of a package, which is found by its id. Iterate over them in task order, as often as you like.
+    """The results of a package that is found by its id. Iterate over them in task order, as often as you like.
 
     Where a task failed, the iterator raises the task's exception. The next call of `next` continues with the following
     task, as with the results of a map.
 
-    The results stay at the master until `acknowledge`, so that other processes can read them too. The pool that made
-    this attachment does not own the package. The pool's shutdown waits for the package only while the program reads
-    its results. Ctrl-C does not cancel the package; only `cancel` does.
+    Reading does not acknowledge the package, so that other processes can read its results too. The results stay at the
+    master until a client acknowledges the package, or until the master's retention time is over.
+
+    The shutdown of the pool that made this attachment waits for the package only while the program reads its results.
+    Ctrl-C does not cancel a package that another pool started; `cancel` does.
     """
 
     def __init__(self, session: Session, package_id: str, *, keep: object = None) -> None:
@@ -63,14 +65,15 @@ class Attachment(Generic[T_co]):
         """Return all values in task order.
 
         Args:
-            timeout: In seconds; None waits without a limit.
+            timeout: How long to wait, in seconds; None waits without a limit.
 
         Raises:
             TimeoutError: Not all values arrived in time.
             Exception: The exception of the first failed task. `outcomes` also gives the results of the other tasks.
             NotFound: This account has no package of this id.
             Gone: The package was acknowledged or deleted.
-            CloudparError: The package failed, so a task has no result.
+            CloudparError: A task has no result, because the package failed, the master stopped answering, or the pool
+                was shut down.
         """
         __tracebackhide__ = True
         timeout = seconds_or_none("timeout", timeout)
@@ -95,11 +98,12 @@ class Attachment(Generic[T_co]):
         Args:
             timeout: How long to wait for the end of the package, in seconds. None waits without a limit, 0 does not
                 wait. Tasks that have no result after this time are left out. The first call always waits until this
-                process has received every result that the master has at that moment.
+                process has received every result that the master had when this attachment was made.
 
         Raises:
             NotFound: This account has no package of this id.
             Gone: The package was acknowledged or deleted.
+            CloudparError: The number of tasks is not known, because the master never answered for this package.
 
         Example:
             >>> from cloudpar import Pool
@@ -145,12 +149,19 @@ class Attachment(Generic[T_co]):
         return self._session.reading(self._handle)
 
     def cancel(self) -> None:
-        """Cancel the package: stop its running tasks and drop the queued ones."""
+        """Cancel the package: stop its running tasks and drop the queued ones.
+
+        Raises:
+            CloudparError: The master refuses or does not answer.
+        """
         self._handle.cancelled()
         self._session.cancel(self.package_id)
 
     def acknowledge(self) -> None:
-        """Tell the master to delete the results, which frees their storage.
+        """Tell the master to delete the package with its results, which frees their storage.
+
+        Read all results that you want before: this object receives no more. If tasks are unfinished, the master cancels
+        them.
 
         Returns at once. The request is sent within about a second, at the latest when the pool shuts down. If it is
         never sent, because this process was killed or the master was away, the master deletes the results some days

@@ -1,7 +1,7 @@
-"""The pool's own exceptions. They form one tree of classes, which `cloudpar_protocol.errors` draws.
+"""The pool's own exceptions. All but `RemoteTraceback` are subclasses of `CloudparError`.
 
-An exception that task code raises is not in this tree: the client raises the same exception, and its cause is a
-`RemoteTraceback`.
+If task code raises an exception, the client raises the same exception, and its cause is a `RemoteTraceback`. If the
+exception cannot be pickled or unpickled, or the task code is a reference, the client raises a `TaskRaised` instead.
 """
 
 from cloudpar_protocol.errors import (
@@ -71,11 +71,14 @@ __all__ = [
 
 
 class ConfigurationError(CloudparError):
-    """Endpoint, token and profile do not fit together. The text says which is missing and where it was looked up."""
+    """An endpoint, a token, the profile file or a setting is missing, is not valid, or contradicts another one."""
 
 
 class LocalClusterFailed(CloudparError):
-    """The master or the agent that the pool started keeps crashing; the text ends with its last lines of output."""
+    """The pool's own master or agent ended several times within seconds, so the pool does not start it again.
+
+    The text ends with the last lines that this process wrote.
+    """
 
 
 class FolderUnwritable(CloudparError, OSError):
@@ -87,13 +90,14 @@ class FolderUnwritable(CloudparError, OSError):
 
 
 class SideEffectError(CloudparError, RuntimeError):
-    """A body of `parallel_for` changed something that cannot be copied back. Nothing in this process has changed.
+    """A body of `parallel_for` wrote something that cannot be copied back, so none of its writes was copied back.
 
-    Either the object cannot be changed from outside, or two tasks changed the same element.
+    Some objects do not support copying back, such as a set or a list whose length has changed. Some values cannot be
+    pickled. Or two tasks wrote the same element, or this process changed an object while tasks wrote to it.
 
     Attributes:
-        variable: What was changed, as the body's source names it (`result[3]`, `obj.total`).
-        index: The index of the task that changed it.
+        variable: What was written, as the body's source names it (`result[3]`, `obj.total`).
+        index: The index with which the body was called; the larger one if two tasks wrote the same element.
     """
 
     def __init__(self, message: str, *, variable: str = "", index: int | None = None) -> None:
@@ -103,7 +107,10 @@ class SideEffectError(CloudparError, RuntimeError):
 
 
 class RemoteTraceback(Exception):
-    """The text of a traceback in an executor. It is the `__cause__` of the exception that is raised here."""
+    """The text of a traceback in an executor.
+
+    It is the `__cause__` of the exception that the client raises for the task.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -18,14 +18,14 @@ from .errors import CloudparError, TaskCancelled
 T = TypeVar("T")
 
 CANCEL_S = 10.0
-"""How long `cancel` tries to reach the master, in seconds. The time is short, since an event loop that calls `cancel`
-does nothing else meanwhile."""
+"""How long `cancel` waits for the start of the task's package, and then for the master's answer, in seconds each. The
+time is short, since an event loop that calls `cancel` does nothing else meanwhile."""
 
 log = logging.getLogger("cloudpar")
 
 _places_known = threading.Condition()
 """Wakes threads that wait for a task's place in a package. A future's own condition cannot do this: `Future.result` of
-the standard library takes every notification of that condition for the end of the task."""
+the standard library treats every notification of that condition as the end of the task."""
 
 
 def _announce(_: object = None) -> None:
@@ -36,7 +36,7 @@ def _announce(_: object = None) -> None:
 class TaskFuture(Future[T]):
     """The future of one task. Unlike with other executors, `cancel` also stops a task that is already running.
 
-    `running()` is True as soon as the master has the task, even if no worker has started it yet.
+    `running()` is True from the moment when the pool sends the task to the master, even if no worker has started it.
     """
 
     def __init__(self) -> None:
@@ -78,8 +78,9 @@ class TaskFuture(Future[T]):
         """Cancel the task, whether it is queued or running.
 
         Returns:
-            True if the master confirms that the task will have no value. False if the task already has a value, or if
-            the master cannot be reached within 10 s.
+            True if the task will have no value: the pool had not sent it yet, or the master has confirmed the
+            cancellation. False if the task has already ended in another way, if its package has not started within
+            10 s, or if the master refuses or does not answer within 10 s.
         """
         if super().cancel():
             return True
@@ -102,7 +103,7 @@ class TaskFuture(Future[T]):
     def result(self, timeout: float | None = None) -> T:
         """Return the task's value; see `concurrent.futures.Future.result`.
 
-        Ctrl-C during the wait cancels all submitted tasks of the pool.
+        Ctrl-C during the wait cancels all unfinished tasks that were submitted to the pool.
         """
         __tracebackhide__ = True
         try:
@@ -112,7 +113,10 @@ class TaskFuture(Future[T]):
             raise
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Return the exception that the task ended with, or None; see `concurrent.futures.Future.exception`."""
+        """Return the exception that the task ended with, or None; see `concurrent.futures.Future.exception`.
+
+        Ctrl-C during the wait has the same effect as in `result`.
+        """
         try:
             return super().exception(seconds_or_none("timeout", timeout))
         except KeyboardInterrupt:
@@ -146,7 +150,7 @@ class FutureReceiver:
         _announce()
 
     def fail(self, error: Exception) -> None:
-        """Fail the futures because of an error during the start. If the package has started all the same, cancel it."""
+        """Fail the futures because of an error during the start. If the package has started nevertheless, cancel it."""
         if self._handle is not None:
             self._session.read(self._handle)
         self.started(None)
@@ -154,7 +158,7 @@ class FutureReceiver:
             resolve(future, None, copied(error) if isinstance(error, CloudparError) else error)
 
     def stop(self, index: int) -> bool:
-        """Cancel one task at the master; returns whether the task will have no value."""
+        """Cancel one task at the master; returns whether the master confirms that the task will have no value."""
         if not self._started.wait(CANCEL_S) or self._handle is None:
             return False
         try:
@@ -171,7 +175,7 @@ class FutureReceiver:
                 future.set_cancelled()
 
     def receive(self, results: Sequence[TaskResult]) -> None:
-        """Resolve the futures of these results. Their callbacks run in this thread."""
+        """Resolve the futures of these results. Their callbacks run in the calling thread."""
         for result in results:
             future = self._futures[result.index]
             if future.done():
@@ -184,7 +188,7 @@ class FutureReceiver:
             resolve(future, *self._handle.outcome(result))
 
     def end(self, failure: CloudparError | None) -> None:
-        """Fail the futures that have no result."""
+        """Fail the futures that have no result, or cancel them if the package was cancelled; free the package."""
         for index, future in enumerate(self._futures):
             if future.done() or self._handle is None:
                 continue
@@ -198,13 +202,13 @@ class FutureReceiver:
 
 
 def resolve(future: TaskFuture[Any], value: object, error: BaseException | None) -> None:
-    """Give a future its value or its error, unless another thread cancels it at this moment."""
+    """Give a future its value or its error, unless another thread has just cancelled it."""
     future._batch = None  # noqa: SLF001 - otherwise one future keeps its whole batch alive
     try:
         if error is None:
             future.set_result(value)
         else:
             future.set_exception(error)
-    except Exception:  # InvalidStateError: another thread cancelled it in this moment
+    except Exception:  # InvalidStateError: another thread has just cancelled it
         if not future.cancelled():
             raise

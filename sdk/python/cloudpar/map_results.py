@@ -18,8 +18,10 @@ class MapResults(Iterator[T_co]):
     """An iterator over the results of a map, in task order. It can be read while tasks are still running.
 
     It gives exactly one result for each task. Where a task failed, `next` raises the task's exception (or returns it,
-    with `return_exceptions`), and the next call continues with the following task. If this object is garbage-collected
-    when it is half read, the rest of its tasks is cancelled; tasks of a map that was never read run to the end.
+    with `return_exceptions`), and the next call continues with the following task.
+
+    If this object is garbage-collected after a part of its results was read, the unfinished tasks are cancelled. If no
+    result was read, all tasks that were sent to the master run to the end.
     """
 
     def __init__(self, feed: PackageFeed) -> None:
@@ -91,7 +93,13 @@ class MapResults(Iterator[T_co]):
         return self._feed.under_way()
 
     def cancel(self) -> None:
-        """Stop the running tasks and drop the queued ones. Where a task has no result, reading raises TaskCancelled."""
+        """Stop the running tasks and drop the queued ones. Where a task has no result, reading raises TaskCancelled.
+
+        Values that `buffersize` has held back are never sent.
+
+        Raises:
+            CloudparError: The master refuses or does not answer.
+        """
         self._feed.more = False
         for handle in self.under_way():
             if not handle.ended.is_set():
@@ -99,20 +107,23 @@ class MapResults(Iterator[T_co]):
                 self._session.cancel(handle.id)
 
     def close(self) -> None:
-        """Stop reading: tasks that have not finished are cancelled in the background."""
+        """Stop reading: this iterator ends, and tasks that have not finished are cancelled in the background."""
         self._feed.more = False
         for handle in self.under_way():
             self._session.read(handle)
         self._feed.parts.clear()
 
     def detach(self) -> str:
-        """Let the package run on when this process ends. This object cannot be read any more.
+        """Let the package run on when this process ends. Afterwards this iterator gives no more results.
+
+        If the pool started its own master, the package ends with the pool all the same.
 
         Returns:
             The package id, for `Pool.attach` in another process.
 
         Raises:
-            ValueError: There is no task, or (with `buffersize`) some values have not been sent yet.
+            ValueError: There is no task. Or, with `buffersize`, the tasks are in several packages, or some values have
+                not been sent yet.
         """
         if self.package_id is None or self._feed.more or len(self._feed.package_ids) > 1:
             raise ValueError(
@@ -126,7 +137,7 @@ class MapResults(Iterator[T_co]):
     def __del__(self) -> None:
         if getattr(self, "_touched", False):
             self.close()
-        else:  # the program has called map for its effects and reads no results: let the tasks run to the end
+        else:  # the program called map only for what the tasks do, and reads no results: let them run to the end
             for handle in self.under_way() if hasattr(self, "_feed") else ():
                 self._session.drop(handle)
 
@@ -138,7 +149,7 @@ class UnorderedResults(MapResults[T_co]):
         return self._feed.buffer.take_any(self._feed.parts, self._feed.deadline)
 
     def indexed(self) -> Iterator[tuple[int, Any]]:
-        """Yield the remaining results, each with its task's index; the first error ends the iteration."""
+        """Yield the remaining results, each with its task's index. The exception of a failed task ends the iterator."""
         while self._feed.parts:
             try:
                 index, value, error = self._take()

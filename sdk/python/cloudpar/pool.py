@@ -30,10 +30,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SUBMITTED_AHEAD = 1000
-"""How many tasks a library such as Dask keeps submitted at a time. It is larger than the number of executors: tasks
-that are submitted together travel in one request, and the master queues those that no executor can run yet. Dask
-submits the next task only when fewer than this many are under way; with the number of executors as the limit it would
-wait for one request per task."""
+"""How many tasks a library such as Dask keeps submitted at a time. Dask submits the next task only when fewer than this
+many are under way. Tasks that are submitted together travel in one request, and the master queues those that no
+executor can run yet. If the limit were the number of executors, Dask would wait for one request per task."""
 
 log = logging.getLogger("cloudpar")
 
@@ -41,12 +40,14 @@ log = logging.getLogger("cloudpar")
 class Pool(FamiliarNames, MapMethods):
     """Runs functions on the executors of a master; a complete `concurrent.futures.Executor`.
 
-    The address of the master comes from the arguments, then from the environment (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN),
-    then from the profile file (~/.config/cloudpar/profile.toml, or the file that CLOUDPAR_PROFILE names). If none of
-    these gives one, or the endpoint is "local", the pool starts its own master and worker on this machine, with
-    temporary data, and stops them when it shuts down.
+    The endpoint and the token come from the arguments, and the environment (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN) supplies
+    what the arguments do not give. If both give neither, they come from the profile file
+    (~/.config/cloudpar/profile.toml, or the file that CLOUDPAR_PROFILE names). If there is no profile file either, or
+    the endpoint is "local", the pool starts its own master and worker on this machine, with temporary data, and stops
+    them when it shuts down.
 
-    Inside a task of such a pool, `Pool()` connects to the same pool: while the task waits, other tasks use its core.
+    Inside a task of such a pool, `Pool()` without `endpoint`, `workers` and `memory_mb` connects to the same pool.
+    While the task waits for its own tasks, other tasks use its core.
 
     Functions, lambdas, closures and classes that a script or notebook defines travel by value. Modules of your own
     project travel as files to workers on other machines; on this machine they are imported from their place. Installed
@@ -62,7 +63,8 @@ class Pool(FamiliarNames, MapMethods):
         threads_per_task: How many threads NumPy's BLAS, OpenMP, Numexpr, Polars, PyTorch and other numeric libraries
             may start in one task. None: the worker's setting, which is 1 unless its operator or a variable such as
             OMP_NUM_THREADS in its environment says otherwise.
-        patience_s: How long to wait for a master that has stopped answering, in seconds.
+        patience_s: How long to wait for a master that has stopped answering, in seconds; then requests and unfinished
+            packages fail. math.inf waits without a limit.
         task_timeout_s: The longest time that a task may run, in seconds; at most the operator's limit.
         retries: How often to retry a task that raises, immediately. If the last try fails, its exception is the result.
             `parallel_for` does not retry, since a body that failed may already have written something.
@@ -75,10 +77,12 @@ class Pool(FamiliarNames, MapMethods):
     Raises:
         TypeError: An argument has a wrong type; the text names it and the types that it takes.
         ValueError: An argument is out of its range, or two of them contradict each other.
-        ConfigurationError: Only one of endpoint and token is known, or one of them is malformed.
+        ConfigurationError: Only one of endpoint and token was found, one of them is not valid, or the profile file
+            cannot be read.
         MasterUnreachable: No master answers at the endpoint within 10 s.
         InvalidToken: The master does not know the token.
         Forbidden: The token is the worker token or the admin token; a pool needs an account's token.
+        OSError: The pool cannot start its own master and worker, or cannot create their temporary folder.
 
     Example:
         >>> from cloudpar import Pool
@@ -147,8 +151,10 @@ class Pool(FamiliarNames, MapMethods):
 
         Raises:
             SerializationError: The function or an argument cannot be pickled; the text names the part that cannot.
+            TooLarge: The function, with what it captures, takes more than 1 GiB.
             TypeError: `fn` is not callable, or is an async function.
-            RuntimeError: The pool is shut down.
+            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
+            CloudparError: The pool has lost its master.
 
         Example:
             >>> from cloudpar import Pool
@@ -174,8 +180,11 @@ class Pool(FamiliarNames, MapMethods):
             only for packages that are being read.
 
         Raises:
-            NotFound: No package starts with these characters, or more than one does.
+            NotFound: The id is shorter than a whole one, and no package starts with it, or more than one does.
             TypeError: The id is not a string.
+            ValueError: The id is empty.
+            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
+            CloudparError: The master refuses or does not answer.
         """
         __tracebackhide__ = True
         self._check()
@@ -189,10 +198,11 @@ class Pool(FamiliarNames, MapMethods):
         """Shut this pool down and let its packages run on.
 
         Returns:
-            The ids of the unfinished packages, for `attach` in another process.
+            The ids of the packages whose results were not all read, for `attach` in another process.
 
         Raises:
             ValueError: The pool started its own master, which stops with it.
+            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
         """
         self._check()
         if self._lifetime.cluster is not None:
@@ -227,10 +237,16 @@ class Pool(FamiliarNames, MapMethods):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Accept no more tasks, then stop what the pool has started; see `concurrent.futures.Executor.shutdown`.
 
+        In a forked child of the process that made the pool, this does nothing.
+
         Args:
             wait: Return when all tasks are done and all resources are free. If False, that happens in the background.
             cancel_futures: Cancel the tasks that no worker has taken. A task that a worker has taken finishes, even if
                 the worker has not started it yet.
+
+        Raises:
+            CloudparError: With `cancel_futures`, the master refuses or does not answer. The pool is then not stopped;
+                call `shutdown` again.
         """
         wait, cancel_futures = flag("wait", wait), flag("cancel_futures", cancel_futures)
         if os.getpid() != self._pid:

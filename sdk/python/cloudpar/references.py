@@ -45,8 +45,9 @@ def reference(text: str) -> Reference:
     So client and workers may run different versions of Python (the SDK for JavaScript starts its tasks this way), and
     neither side executes bytes that the other has sent. The conditions:
 
-    - Arguments and results are None, booleans, numbers of at most 64 bits, texts, bytes, dates, and lists and dicts of
-      these. A tuple or a set arrives as a list, a dataclass as a dict.
+    - Arguments and results are None, booleans, numbers of at most 64 bits, texts, bytes, datetimes with a time zone,
+      and lists and dicts of these. A tuple or a set arrives as a list, a dataclass as a dict, and a date, a Decimal or
+      a UUID as text.
     - An exception of the function arrives as `TaskRaised` with its text, the remote traceback as its cause.
     - The module must be importable at the workers: install its package there, or put its folder on their PYTHONPATH.
 

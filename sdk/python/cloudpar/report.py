@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Report:
-    """The measurements of one package. All times are sums over its tasks, in seconds, except `await_s`.
+    """The measurements of one package. All times are in seconds, and all but `await_s` are sums over the package.
 
     Attributes:
         package_id: The package's id.
         tasks: How many tasks it has.
         errors: How many of them ended in an error.
-        executors: The largest number of executors that worked on it at the same time.
+        executors: The largest number of executors that the master has reported to work on it at the same time.
         charged_s: The execution time that was deducted from the account's quota.
         serialize_s: Point 1, at the client: serializing task code and task data.
         retrieve_s: Point 2, at the workers: fetching the tasks.
         execute_s: Point 3, at the workers: running the tasks, including unpickling.
         publish_s: Point 4, at the workers: sending the results.
-        deserialize_s: Point 5, at the client: deserializing the results.
+        deserialize_s: Point 5, at the client: deserializing the results that were read.
         await_s: Point 6, at the client: wall time from the package's start to its last result.
 
     Example:

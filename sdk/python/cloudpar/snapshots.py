@@ -10,7 +10,7 @@ from typing import Any
 from ._serialization.task_code import Code, serialize
 
 LARGE_BYTES = 10 << 20
-"""Sending at least this many bytes a second time causes a warning."""
+"""If a call serializes at least this many bytes and an earlier call has serialized the same ones, a warning says so."""
 
 log = logging.getLogger("cloudpar")
 
@@ -34,16 +34,16 @@ class Snapshot:
 def snapshot(function: Any) -> Snapshot:
     """Serialize a function with everything that it captures now, once, for many calls of `Pool.submit` and `Pool.map`.
 
-    Otherwise each call serializes the function, with any large array or data frame that it captures, since these may
-    have changed. A snapshot does not see later changes. It is uploaded once, and unpickled once per executor.
+    Without a snapshot, each call serializes a function that captures a large array or data frame again, since these may
+    have changed. A snapshot contains what they were when it was made.
 
     Args:
         function: Any callable; `functools.partial` binds arguments to one.
 
     Raises:
-        SerializationError: It cannot be pickled; the text names the part that cannot.
-        TooLarge: What it captures takes more than 1 GiB.
-        TypeError: It is not callable, or is an async function.
+        SerializationError: The function cannot be pickled; the text names the part that cannot.
+        TooLarge: The function, with what it captures, takes more than 1 GiB.
+        TypeError: The function is not callable, or is an async function.
 
     Example:
         >>> from cloudpar import Pool, snapshot
