@@ -50,7 +50,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # `import cloudpar` stays fast: what a pool needs (HTTP, pickling) is imported at the first use of one of these names.
+    # `import cloudpar` stays fast: what a pool needs (HTTP, pickling) is imported when such a name is first used.
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

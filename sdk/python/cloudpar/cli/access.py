@@ -1,8 +1,9 @@
 """Which master a command connects to, and with which token.
 
 If `--data` is given, no other option may name a master or a token. Otherwise the options and the environment name the
-master; for users' commands the profile file may name it, too. If none of them does, a command takes the default data
-folder. From a data folder, every command takes the admin token: on your own machine you see every account.
+master; for users' commands the profile file may name it, too. If none of them does, or the endpoint is "local", a
+command takes the default data folder. From a data folder, every command takes the admin token: on your own machine you
+see every account.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,11 +24,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PATIENCE_S = 20.0
-"""How long a command waits for the master, in seconds: less than a pool, but longer than a Lambda's cold start."""
+"""How long a command repeats a request to a master that answered before and has stopped answering, in seconds. For the
+first answer, a command waits as long as a pool does (FIRST_CONTACT_S)."""
 
 
 class _DataOption(click.Option):
-    """The option `--data`. It gives endpoint and tokens, so options for these would be ignored and are refused."""
+    """The option `--data`. The data folder has the endpoint and the tokens, so options that give these are refused."""
 
     def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]) -> Any:
         given = [option for option in ("endpoint", "token", "admin_token") if option in opts]
@@ -71,7 +73,7 @@ def connect_user(endpoint: str | None, token: str | None, folder: Path | None) -
     """Connect to the configured master.
 
     Raises:
-        ConfigurationError: No master is configured.
+        ConfigurationError: No master is configured and the data folder has none, or the configuration is not valid.
     """
     if folder is None:
         found = configure(endpoint, token)
@@ -84,7 +86,8 @@ def connect_admin(endpoint: str | None, admin_token: str | None, folder: Path | 
     """Connect to the master with the admin token.
 
     Raises:
-        ConfigurationError: The admin token or the endpoint is not known.
+        ConfigurationError: Only one of endpoint and admin token is given; or neither is given, and no master has used
+            the data folder; or one of them is not valid.
     """
     if folder is not None or endpoint == LOCAL or not (endpoint or admin_token):
         return _connect_folder(folder)

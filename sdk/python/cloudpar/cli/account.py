@@ -60,7 +60,7 @@ def create(
     as_json: bool,
     **operator: Unpack[Operator],
 ) -> None:
-    """Create an account and print its token, which cannot be looked up later. No active account may have its name."""
+    """Create an account and print its token, which is shown only once. No other active account may have this name."""
     if (quota_us is None) == (hours is None):
         raise click.UsageError("how much compute time? Give --quota SPAN or --hours N, and only one of them")
     quota_us = round((hours or 0.0) * 3.6e9) if quota_us is None else quota_us
@@ -84,7 +84,10 @@ def create(
 
 
 def new_account(name: str, quota_us: int) -> tuple[CreateAccount, str]:
-    """Make the request for an account, and its token. Only the hash is sent, so no log can contain the token."""
+    """Make the request for an account, and its token.
+
+    The request contains only the token's hash, so that no log of the master can contain the token.
+    """
     token = secrets.token_urlsafe(32)
     token_hash = hashlib.sha256(token.encode()).hexdigest()
     key = secrets.token_urlsafe(16)
@@ -134,7 +137,7 @@ def list_accounts(*, as_json: bool, **operator: Unpack[Operator]) -> None:
 @as_operator
 @json_option
 def grant(*, name: str, quota_us: int, as_json: bool, **operator: Unpack[Operator]) -> None:
-    """Add compute time, such as 10h; a negative span takes some back, never below what is spent.
+    """Add compute time, such as 10h. A negative span takes time back, but none that is spent.
 
     NAME is the account's name, its id, or the first characters of its id.
     """

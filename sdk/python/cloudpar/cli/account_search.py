@@ -8,9 +8,9 @@ from .master import Master
 
 
 def find_account(master: Master, text: str) -> Account:
-    """Find an account. An exact id counts before a name, and a name before the start of an id.
+    """Find an account. A whole id takes precedence over a name, and a name over the start of an id.
 
-    Active accounts count before revoked ones, whose names may be in use again.
+    Of several accounts with this name, an active one takes precedence: the name of a revoked one may be in use again.
 
     Raises:
         NotFound: No account matches, or more than one does.

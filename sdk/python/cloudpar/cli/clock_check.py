@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from .finding import Finding
 
 SKEW_S = 30.0
-"""How much the clocks may differ, in seconds: links to payloads stay valid this much longer than needed."""
+"""How much the clocks may differ, in seconds, before the check reports it."""
 
 _ANSWER_S = 5.0
 

@@ -26,10 +26,10 @@ def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def check_writable(folder: Path) -> None:
-    """Check that a master can keep its data in a folder. The folder itself is made later.
+    """Check that a master can keep its data in a folder. The master creates the folder later.
 
     Raises:
-        CloudparError: The folder, or the one that it would be made in, is not writable.
+        CloudparError: The folder is not writable; if it does not exist, the nearest existing folder above it is not.
     """
     try:
         there = next(each for each in (folder, *folder.parents) if each.exists())
@@ -56,7 +56,7 @@ def read_connection(folder: Path) -> ConnectionFile:
     """Read the connection file of a data folder.
 
     Raises:
-        ConfigurationError: There is none, or it is malformed.
+        ConfigurationError: The file does not exist, cannot be read, or is malformed.
     """
     path = connection_path(folder)
     try:

@@ -14,7 +14,7 @@ from .presentation import console, print_json
 
 SEED = 2017
 REFRESH_S = 0.5
-"""The least time between two drawings of the bar, in seconds: more drawings would disturb the measurement."""
+"""The least time between two drawings of the bar, in seconds. More frequent drawings would disturb the measurement."""
 
 
 @click.command()
@@ -48,7 +48,7 @@ def demo(tasks: int, repeats: int, largest: int | None, plot_path: Path | None, 
 
 
 class Bar(Progress):
-    """Progress on standard error. It is drawn rarely, and by the measuring thread itself."""
+    """A progress bar on standard error. To not disturb the measurement, it has no thread and is drawn rarely."""
 
     def __init__(self, steps: int) -> None:
         super().__init__(

@@ -20,13 +20,13 @@ _STATES = {"ok": "green", "warning": "yellow", "missing": "yellow", "failed": "r
 
 
 def show(what: RenderableType) -> None:
-    """Print to standard error: standard output is for the command's result."""
+    """Print to standard error, because standard output is for the command's result."""
     width = None if sys.stderr.isatty() else PIPE_COLUMNS
     Console(stderr=True, width=width, highlight=False).print(what)
 
 
 def checks_table(checks: list[Check]) -> Table:
-    """What was checked, and how to fix what failed."""
+    """Make the table of checks: what each has found, and how to fix it."""
     table = Table("check", "state", "found", title="Before anything is made", title_justify="left")
     for each in checks:
         text = each.found if each.state == "ok" or not each.fix else f"{each.found}\n{each.fix}"
@@ -35,7 +35,7 @@ def checks_table(checks: list[Check]) -> Table:
 
 
 def made_table(made: list[Made], title: str) -> Table:
-    """The resources of a stack."""
+    """Make the table of the resources that a stack consists of."""
     table = Table("for", "what", title=title, title_justify="left")
     table.add_column("count", justify="right")
     for number, each in enumerate(made):
@@ -45,7 +45,7 @@ def made_table(made: list[Made], title: str) -> Table:
 
 
 def settings_table(settings: dict[str, str], changes: list[Change]) -> RenderableType:
-    """The settings, and how they change; all others have their defaults."""
+    """Make the table of settings and of how they change. All settings that it lacks have their defaults."""
     table = Table("setting", "now", "then", title="Settings", title_justify="left")
     changed = {each.name: each for each in changes}
     for name in sorted(settings.keys() | changed.keys()):
@@ -56,7 +56,7 @@ def settings_table(settings: dict[str, str], changes: list[Change]) -> Renderabl
 
 
 def doomed_table(doomed: list[Doomed]) -> Table:
-    """The resources that are deleted or replaced."""
+    """Make the table of the resources that an update removes or replaces."""
     table = Table("resource", "name in the template", "fate", title="Resources that do not stay", title_justify="left")
     for each in doomed:
         table.add_row(each.type.removeprefix("AWS::"), each.name, each.fate)
@@ -64,7 +64,7 @@ def doomed_table(doomed: list[Doomed]) -> Table:
 
 
 def idle_table(lines: list[Line]) -> Table:
-    """The cost at rest."""
+    """Make the table of what a deployment costs while no worker runs."""
     table = Table("at rest", "how it comes about", title="USD a month while no worker runs", title_justify="left")
     table.add_column("USD", justify="right")
     for line in lines:
@@ -75,7 +75,7 @@ def idle_table(lines: list[Line]) -> Table:
 
 
 def leftovers_table(leftovers: list[Leftover]) -> Table:
-    """What remains, and the command that deletes it for good."""
+    """Make the table of what remains after a stack, with the commands that delete it for good."""
     table = Table("stays", "name", title="What outlives the stack", title_justify="left")
     table.add_column("GB", justify="right")
     table.add_column("USD a month", justify="right")
@@ -88,7 +88,7 @@ def leftovers_table(leftovers: list[Leftover]) -> Table:
 
 
 def fleet_table(fleet: Fleet) -> Table:
-    """The instances, one per row."""
+    """Make the table of the fleet's instances."""
     table = Table("instance", "type", "zone", "state", "bought", title="Fleet", title_justify="left")
     table.add_column("USD an hour", justify="right")
     for each in fleet.instances:

@@ -28,7 +28,7 @@ ATTEMPTS = 2
 @click.option("--yes", is_flag=True, help="Ask nothing.")
 @json_option
 def destroy(*, environment: str, region: str | None, yes: bool, as_json: bool) -> None:
-    """Delete a deployment; first it shows what stays, and what that costs."""
+    """Delete a deployment. First show what stays and what that costs, and ask."""
     aws = Aws(region)
     there = stack.get(aws, stack.stack_name(environment))
     there.refuse_protected(aws.region)
@@ -72,7 +72,7 @@ def _present(aws: Aws, there: stack.Stack, left: list[Leftover]) -> None:
 
 
 def _delete(aws: Aws, there: stack.Stack, doomed: list[str]) -> None:
-    """Empty the stack's buckets and delete it. Try twice, in case a worker wrote into a bucket meanwhile.
+    """Empty the stack's buckets and delete the stack. Try twice, in case a worker wrote into a bucket meanwhile.
 
     Raises:
         DeploymentError: Something could not be deleted.
@@ -92,7 +92,7 @@ def _delete(aws: Aws, there: stack.Stack, doomed: list[str]) -> None:
 
 
 def follow(aws: Aws, there: stack.Stack, events: stack.Events, say: Callable[[str], None]) -> str | None:
-    """Show what happens until the stack is gone. Return why something could not be deleted; None if all is deleted."""
+    """Show the stack's events until its deletion ends. Return why the deletion failed; None if the stack is deleted."""
     while True:
         now = stack.find(aws, there.id)
         try:

@@ -35,7 +35,15 @@ _STYLES = {
 
 
 class _Mechanism(msgspec.Struct):
-    """One mechanism of confinement, as a worker reports it."""
+    """One mechanism that confines tasks, as a worker reports it.
+
+    Attributes:
+        name: The mechanism's name.
+        there: Whether this machine has it.
+        gap: What tasks can reach without it, and how to get it.
+        does: What it does here.
+        costs: Whether it takes something from tasks that they may need.
+    """
 
     name: str
     there: bool
@@ -50,7 +58,7 @@ class _Mechanism(msgspec.Struct):
 def doctor(*, as_json: bool, **user: Unpack[User]) -> int:
     """Look at this machine and at the master: Python, what confines tasks, reachability, clock, token, payloads.
 
-    With --stack, look at a deployment on AWS instead of a master that is configured.
+    With --stack, look at a deployment on AWS instead of the configured master.
     """
     findings = [*look_here(), *_look_there(user)]
     if as_json:

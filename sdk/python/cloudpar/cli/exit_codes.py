@@ -2,16 +2,17 @@
 
     0  done
     1  failure: any error without a code of its own
-    2  usage: unknown command or option, or a value that cannot be read
-    3  token: missing, unknown, revoked, or not good for this command
+    2  usage: unknown command or option, or an option, a file or a setting that is missing or cannot be read
+    3  token: unknown, revoked, or not good for this command
     4  unreachable: no master answers at the endpoint
-    5  not found: no such package or account, or it is gone
+    5  not found: no such package, account or stack, or it is gone
     6  quota: the account has no compute time left
-    7  port: another process listens there
-    8  deployment: AWS, the CDK or a tool on this machine does not allow it
-    130  interrupted
+    7  port: another process listens on the port
+    8  deployment: AWS refused, or the CDK or a tool on this machine failed
+    130  interrupted, or you answered a question with no
 
-The codes are stable: scripts may rely on them.
+`cloudpar worker` ends with 4 also if it could not publish its last results. If a signal ended its agent, the code is
+128 plus the number of the signal. The codes are stable: scripts may rely on them.
 """
 
 from cloudpar.deployment.failures import DeploymentError
@@ -40,7 +41,7 @@ INTERRUPTED = 130
 
 
 class PortInUse(CloudparError):
-    """Another process listens on the port that `up` was told to use."""
+    """Another process listens on the port that `cloudpar up` was to use."""
 
 
 _BY_ERROR: tuple[tuple[type[CloudparError], int], ...] = (

@@ -6,7 +6,8 @@ import msgspec
 class Finding(msgspec.Struct, frozen=True):
     """One line of `cloudpar doctor`.
 
-    "note" says what tasks have to do without, "missing" what could be better, and "bad" what does not work.
+    The verdict "note" means that something works and takes something from tasks. "missing" means that something is
+    absent or could not be tried, and that the rest works without it. "bad" means that something does not work.
     """
 
     what: str

@@ -24,9 +24,10 @@ NUMBERS = 10
 
 
 def ensure_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, *, activate: bool) -> Path:
-    """Make an account of this stack, unless a file here already has the token of one.
+    """Create an account of this stack, unless the profile file or a file beside it already has the token of one.
 
-    A profile file that names another pool stays as it is, unless `activate` is set: programs go on with their pool.
+    If the profile file names another pool, it stays as it is, so that programs continue to use that pool. With
+    `activate`, it is replaced.
 
     Returns:
         The file that holds the account's token: the profile file, or one beside it.
@@ -53,7 +54,14 @@ def _own_name() -> str:
 
 
 def first_map(path: Path, *, show: bool) -> float:
-    """Square a few numbers and return how long that took, in s; the pool shows how its workers start."""
+    """Square a few numbers on the new pool, and return how long that took, in seconds.
+
+    With `show`, the pool shows how its workers start.
+
+    Raises:
+        DeploymentError: The file at `path` cannot be read, or a result did not arrive within FIRST_MAP_S.
+        CloudparError: The pool cannot run the map, or its results are wrong.
+    """
     from cloudpar.pool import Pool
 
     user = profile.read(path)
@@ -79,7 +87,7 @@ def first_map(path: Path, *, show: bool) -> float:
 
 
 def summary(made: stack.Stack, path: Path, took_s: float | None, environment: str) -> str:
-    """The text about how to use the pool now."""
+    """Return the text that says how to use the pool."""
     mapped = "" if took_s is None else f"The first map took {took_s:.0f} s; the next finds its worker there.\n"
     active = profile_path()
     program = "  from cloudpar import Pool\n  with Pool() as pool:\n      print(sum(pool.map(abs, range(1000))))\n"

@@ -75,7 +75,8 @@ class Foreground:
 
         Raises:
             Interrupted: A signal asked this command to end.
-            CloudparError: The child ended before it was ready.
+            CloudparError: This child or an earlier one ended and is not restarted.
+            OSError: The system cannot start the child.
         """
         child.start()
         try:
@@ -87,7 +88,9 @@ class Foreground:
                 self.end(child)
 
     def end(self, child: Child) -> int:
-        """End a child in order: an agent finishes its running tasks first. A second signal ends it at once.
+        """Ask a child to end, and wait for its end.
+
+        An agent first finishes its running tasks, unless another signal arrives, which ends it at once.
 
         Returns:
             The exit status, negative for a signal.

@@ -8,7 +8,7 @@ import click
 
 
 def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options of commands that start a worker; they become part of the worker's greeting."""
+    """Add the options of commands that start a worker; they become part of the settings that the worker reads."""
     choice = click.option(
         "--isolation", type=click.Choice(["shared", "own"]), default=default, show_default=True,
         help="shared: tasks are of several people, and are confined. own: they are yours, and may do what you may.",

@@ -37,7 +37,7 @@ class User(Place):
 
 
 class Operator(Place):
-    """The options of an operator: with the admin token, or with the right to invoke the account function of a stack."""
+    """The options of an operator, who proves this role by the admin token or, for a stack, by AWS credentials."""
 
     admin_token: str | None
 
@@ -62,12 +62,22 @@ def _stack_options(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def of_user(user: User) -> Master:
-    """Connect to the master that a user's options name."""
+    """Connect to the master that a user's options name.
+
+    Raises:
+        UsageError: Both a stack and a data folder are named.
+        CloudparError: See `connect_user`; for a stack, see `administration.connect`.
+    """
     return _deployed(user) or connect_user(user["endpoint"], user["token"], user["folder"])
 
 
 def of_operator(operator: Operator) -> Master:
-    """Connect to the master that an operator's options name."""
+    """Connect to the master that an operator's options name.
+
+    Raises:
+        UsageError: Both a stack and a data folder are named.
+        CloudparError: See `connect_admin`; for a stack, see `administration.connect`.
+    """
     return _deployed(operator) or connect_admin(operator["endpoint"], operator["admin_token"], operator["folder"])
 
 

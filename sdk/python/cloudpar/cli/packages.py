@@ -86,7 +86,7 @@ def show(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
 @as_user
 @json_option
 def cancel(*, package_id: str, as_json: bool, **user: Unpack[User]) -> None:
-    """Cancel a package: what runs is stopped, and what has run is charged. One that has ended stays as it is."""
+    """Cancel a package: running tasks are stopped, and their time is charged. If it has ended, it stays as it is."""
     master = of_user(user)
     found = find(master, package_id)
     reply = master.call(routes.CANCEL_TASKS, CancelTasks(package_id=found.package_id))

@@ -14,7 +14,8 @@ from cloudpar_protocol.account_messages import Account
 from . import spans
 
 PIPE_COLUMNS = 200
-"""The width of tables for another program, such as grep: nothing is cut. COLUMNS sets another width."""
+"""The width of tables, in characters, if standard output is no terminal, such as a pipe to grep. It is so large that no
+text is cut. The environment variable COLUMNS sets another width."""
 
 _STATE_STYLES = {
     "active": "green", "running": "cyan", "completed": "green",
@@ -23,7 +24,7 @@ _STATE_STYLES = {
 
 
 def words(text: str) -> str:
-    r"""Make a name that another user has chosen safe for a terminal: invisible characters could change its state.
+    r"""Make a name that another user has chosen safe to print: control characters could change the terminal's state.
 
     >>> words("[red]\x1b[31m name")
     '\\[red]?[31m name'
@@ -59,7 +60,7 @@ def account_table(accounts: list[Account]) -> Table:
 
 
 def account_cells(account: Account) -> tuple[str, ...]:
-    """The cells of an account's row, behind its id: name, state, granted, spent, reserved and remaining quota."""
+    """The cells of an account's row after its id: name, state, granted, spent, reserved and remaining quota."""
     granted_us, spent_us, reserved_us = account.granted_us, account.spent_us, account.reserved_us
     quota_us = granted_us, spent_us, reserved_us, max(0, granted_us - spent_us - reserved_us)
     return words(account.name), state(account.state), *map(spans.show, quota_us)

@@ -9,8 +9,8 @@ def ask(question: str, *, yes: bool) -> None:
     """Return if the user answers yes or gave --yes. The answer may come from a pipe.
 
     Raises:
-        Abort: The answer is no.
-        UsageError: Standard input has ended, so no answer can come.
+        Abort: The answer is no, or the user pressed Ctrl-C or, at a terminal, Ctrl-D.
+        UsageError: There is no standard input, or it has ended, so no answer can come.
     """
     if yes:
         return

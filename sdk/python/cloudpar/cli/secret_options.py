@@ -1,4 +1,4 @@
-"""Options for tokens, which they hide: every user and every task of a machine may read the arguments of processes."""
+"""Options that hide the tokens that they read, because all users and tasks of a machine can read process arguments."""
 
 import ctypes
 import sys
@@ -15,7 +15,7 @@ _ARGUMENTS = slice(45, 47)
 
 
 def secret_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """An option whose value is overwritten in this process's arguments as soon as it is read."""
+    """An option whose value is overwritten in this process's arguments as soon as it is read, on Linux only."""
     return click.option(name, callback=_cover, **attributes)
 
 
@@ -30,7 +30,10 @@ def _cover(_context: click.Context, _option: click.Parameter, secret: str | None
 
 
 def overheard(secret: str) -> str | None:
-    """Find a parent process, or a parent of one, whose arguments contain the secret, such as "sudo (pid 123)"."""
+    """Name the nearest ancestor process whose arguments contain the secret, such as "sudo (pid 123)".
+
+    Returns None if no ancestor's arguments contain it.
+    """
     for process in psutil.Process().parents():
         with suppress(psutil.Error):
             if any(secret in argument for argument in process.cmdline()):

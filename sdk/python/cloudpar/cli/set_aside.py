@@ -9,7 +9,8 @@ from cloudpar_protocol.fleet_messages import ConnectedWorker
 from .presentation import words
 
 ID_CHARS = 8
-"""How many characters of an id are shown. Among a thousand packages, two ids start alike in one of 10,000 lists."""
+"""How many characters of an id are shown. Of 10,000 lists of a thousand packages, about one has two ids that start with
+the same 8 characters."""
 
 NAMED = 3
 """How many packages a line names; it counts the others."""
@@ -19,7 +20,7 @@ UNKNOWN = "its log says why"
 
 
 def of_packages(packages: Iterable[PackageSummary]) -> Iterator[str]:
-    """Yield one line per reason, with its hosts and packages."""
+    """Yield one line for each host and reason, with the packages that it concerns."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for package in packages:
         for each in package.set_aside:
@@ -29,7 +30,7 @@ def of_packages(packages: Iterable[PackageSummary]) -> Iterator[str]:
 
 
 def of_workers(workers: Iterable[ConnectedWorker]) -> Iterator[str]:
-    """Yield one line per worker and reason, with the packages."""
+    """Yield one line for each worker and reason, with the packages that it concerns."""
     for worker in workers:
         found: dict[str, list[str]] = defaultdict(list)
         for each in reversed(worker.set_aside):
@@ -40,7 +41,7 @@ def of_workers(workers: Iterable[ConnectedWorker]) -> Iterator[str]:
 
 
 def named(package_ids: Sequence[str]) -> str:
-    """Some package ids as text.
+    """The first ids of a list as text, shortened; the rest is counted.
 
     >>> named(["0123456789abcdef"])
     'package 01234567'

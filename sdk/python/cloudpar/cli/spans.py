@@ -7,7 +7,7 @@ import click
 
 _UNITS_US = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000}
 LARGEST_US = 2**62
-"""The longest duration in microseconds, 146,000 years: a message can hold the sum of two."""
+"""The longest duration in microseconds (146,000 years). A message can hold the sum of two such durations."""
 
 LARGEST_HOURS = LARGEST_US // _UNITS_US["h"]
 
@@ -35,7 +35,7 @@ def parse(text: str) -> int:
 
 
 def show(microseconds: int) -> str:
-    """A duration as text, in its two largest units.
+    """A duration as text: in its two largest units, or with three digits if it is below a minute.
 
     Example:
         >>> show(5_400_000_000), show(90_000_000), show(1_234_567), show(12_345), show(0)

@@ -1,4 +1,4 @@
-"""Whether a deployment on AWS works, as far as its operator's machine can see."""
+"""Checks whether a deployment on AWS works, as far as its operator's machine can see."""
 
 import http.client
 from collections.abc import Iterator

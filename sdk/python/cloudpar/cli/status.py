@@ -16,7 +16,7 @@ from .presentation import console, print_json
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """How many chunks are waiting, how many workers have, and how many were lost several times."""
+    """How many chunks wait, how many are with workers, and how many are in the dead-letter queue."""
 
     waiting: int
     running: int
@@ -27,7 +27,8 @@ class Status(msgspec.Struct, frozen=True):
     """What --json prints. Money is in USD an hour, at list prices and current spot prices.
 
     Attributes:
-        fix: What to do about a stack that is no pool; for such a stack, queue and costs are None.
+        fix: What to do about a stack that is not usable (see `Stack.advice`); None for any other stack. If it is set,
+            endpoint, queue and costs are None.
     """
 
     stack: str
@@ -60,6 +61,7 @@ def take(aws: Aws, name: str) -> Status:
 
     Raises:
         NotFound: There is no stack of this name.
+        DeploymentError: AWS refuses, or does not answer.
     """
     there = stack.get(aws, name)
     group = there.outputs.get("FleetGroup")

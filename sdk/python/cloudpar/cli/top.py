@@ -27,7 +27,8 @@ NOTES = 5
 """How many reasons for set-aside workers are shown; `cloudpar workers` shows all."""
 
 RATE_S = 10.0
-"""The period over which the rate of tasks is measured, in seconds: results arrive in batches."""
+"""The period over which the rate of tasks is measured, in seconds. Results arrive in batches, so over a shorter period
+the rate would jump."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -36,7 +37,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     Attributes:
         at: The time, in seconds since 1970.
         endpoint: The master's URL.
-        executors: How many executors have recently published results of running packages; each counts once.
+        executors: How many executors have recently published results of running packages.
         packages: The packages, newest first.
         accounts: With the admin token, all accounts; otherwise the token's own account.
     """

@@ -48,7 +48,7 @@ def up(
     *, workers: int | None, port: int, folder: Path | None, settings: tuple[str, ...], new_secret: bool,
     as_json: bool, **limits: object,
 ) -> None:  # fmt: skip
-    """Run a master and a worker on this machine; Ctrl-C ends them in good order."""
+    """Run a master and a worker on this machine; Ctrl-C lets running tasks finish and ends both."""
     figures = dict(map(_figure, settings))
     executors = programs.default_workers() if workers is None else workers
     where = (folder or default_folder()).absolute()
@@ -88,6 +88,7 @@ def listen(port: int) -> socket.socket:
 
     Raises:
         PortInUse: Another process uses the port.
+        CloudparError: The system does not let this process listen on the port.
     """
     try:
         return programs.listen(port)

@@ -18,9 +18,9 @@ from .presentation import print_json
 def announce(connection: ConnectionFile, folder: Path, executors: int, *, as_json: bool) -> None:
     """Print how to use the master.
 
-    Without a terminal the output may be a log, such as systemd's journal: then it names the file with the tokens
-    instead. With `--json` a program reads the output, so it contains the tokens, unless it goes to a file or the
-    journal.
+    At a terminal, the text contains the tokens. Otherwise the output may be a log, such as systemd's journal, so the
+    text names the file that contains the tokens. With `--json` a program reads the output, so it contains the tokens,
+    unless it goes to a file or to the journal.
     """
     if as_json:
         told = {"endpoint": connection.endpoint, "connection_file": str(connection_path(folder))}
@@ -36,7 +36,7 @@ def announce(connection: ConnectionFile, folder: Path, executors: int, *, as_jso
 
 
 def with_tokens(connection: ConnectionFile) -> str:
-    """The text for a terminal, with commands to paste."""
+    """The text for a terminal: commands to paste, which contain the tokens."""
     return (
         f"To use it:\n\n"
         f"  export CLOUDPAR_ENDPOINT={connection.endpoint}\n"

@@ -1,4 +1,4 @@
-"""`cloudpar worker`: runs an agent for a master on another machine."""
+"""`cloudpar worker`: runs an agent for a master that another program has started, usually on another machine."""
 
 from contextlib import suppress
 from queue import Empty
@@ -45,7 +45,7 @@ def worker(
     context: click.Context, /, *, endpoint: str | None, token: str | None, executors: int | None, wait: bool,
     **limits: object,
 ) -> None:  # fmt: skip
-    """Run tasks for a master until Ctrl-C or SIGTERM, which lets running tasks finish; a second one stops at once.
+    """Run tasks for a master until Ctrl-C or SIGTERM, which lets running tasks finish; a second signal stops them.
 
     An agent that dies is started again.
     """
@@ -84,6 +84,7 @@ def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
     Raises:
         Interrupted: A signal asked this command to end.
         RequestError: The master refuses the token.
+        ConfigurationError: The endpoint is no URL, or the token has characters that no token has.
     """
     attempts = 0
     while True:
@@ -101,10 +102,14 @@ def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
 
 
 def _run(agent: Child, foreground: Foreground, endpoint: str) -> int:
-    """Run an agent until it ends for good or a signal drains it; return its exit status as shells count it.
+    """Run an agent until it is not restarted, or until a signal drains it.
+
+    Returns:
+        The agent's exit status; 128 plus the number of the signal if a signal ended it.
 
     Raises:
-        CloudparError: The agent ends again and again.
+        CloudparError: The agent has ended several times in a short time.
+        OSError: The system cannot start the agent.
     """
     agent.start()
     try:

@@ -1,5 +1,5 @@
 """A deployment on AWS as its operator sees it: checks before it, the stack, the fleet, prices, administration.
 
-Everything here needs an operator's AWS credentials and botocore (the extra `aws`), which is imported when it is first
-used. A user of a deployment needs neither of them, only an endpoint and a token.
+All calls of AWS go through `Aws`, which needs an operator's AWS credentials and botocore (the extra `aws`). Only `Aws`
+imports botocore. A user of a deployment needs neither of them, only an endpoint and a token.
 """

@@ -19,7 +19,7 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 
 
 class Administration:
-    """Sends an operator's requests to a stack's account function. IAM decides who may invoke it."""
+    """Sends an operator's requests to the account function of a stack, a Lambda function that IAM protects."""
 
     def __init__(self, aws: Aws, stack: stacks.Stack) -> None:
         self._aws = aws
@@ -52,7 +52,7 @@ class Administration:
 
     @cached_property
     def _who(self) -> str:
-        """Our own ARN, for the log of administrators' requests."""
+        """The ARN of these credentials, for the log of operators' requests; empty if AWS does not say it."""
         try:
             return str(self._aws.call("sts", "get_caller_identity")["Arn"])
         except DeploymentError:
@@ -67,7 +67,9 @@ def connect(name: str, region: str | None) -> Administration:
     """Connect to the account function of a stack.
 
     Raises:
-        NotFound: There is no such stack.
+        NotFound: There is no such stack, or it lacks an output, because it was not deployed whole.
+        ConfigurationError: No region is configured.
+        DeploymentError: botocore is not installed, or AWS refuses.
     """
     aws = Aws(region)
     return Administration(aws, stacks.get(aws, name))

@@ -11,7 +11,7 @@ BATCH = 1000
 
 
 def doomed(body: dict[str, Any], physical_ids: dict[str, str]) -> list[str]:
-    """The buckets that are deleted with a stack."""
+    """The names in AWS of the buckets that are deleted with a stack."""
     kept = template.retained(body)
     names = [name for name in template.named(body, "AWS::S3::Bucket") if name not in kept]
     return [physical_ids[name] for name in names if physical_ids.get(name)]
@@ -21,7 +21,7 @@ def empty(aws: Aws, bucket: str) -> int:
     """Delete all objects of a bucket, and return their number; 0 if there is no such bucket.
 
     Raises:
-        DeploymentError: Some objects could not be deleted.
+        DeploymentError: Some objects could not be deleted, or AWS refuses.
     """
     keys = (each["Key"] for each in aws.pages("s3", "list_objects_v2", "Contents", Bucket=bucket))
     count = 0

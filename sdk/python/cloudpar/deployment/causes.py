@@ -1,4 +1,4 @@
-"""Why a deployment failed: the reason, in AWS's words, of the resource that failed first."""
+"""Why a deployment failed: the reasons, in AWS's words, of the resources that failed by themselves."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +12,10 @@ MOST = 3
 
 
 def failed_resources(aws: Aws, stack: str, after: str | None) -> str | None:
-    """Which resources have failed since an event, and why; None if none has, or AWS does not say.
+    """Say which resources have failed since an event, and why; None if none has, or AWS does not say.
 
-    When a resource fails, CloudFormation cancels the others. These cancellations, and the line about the whole stack,
-    are no causes.
+    When a resource fails, CloudFormation cancels the others. This function leaves out these cancellations and the event
+    about the whole stack, since they are consequences.
     """
     try:
         causes = filter(_is_cause, events_since(aws, stack, after))

@@ -17,7 +17,10 @@ _FRAME = re.compile(r"^\s+at |node internals|node:internal")
 
 
 class Cdk:
-    """The CDK CLI, run on this project's app. Its output goes to `show`, line by line, as it appears."""
+    """Runs the CDK CLI on a project's app, and passes each line of its output to `show` as it appears.
+
+    A method raises CdkFailed if its command fails, and DeploymentError if the command cannot be run.
+    """
 
     def __init__(self, project: Project, region: str, settings: Sequence[str], show: Callable[[str], None]) -> None:
         self._project = project
@@ -39,7 +42,11 @@ class Cdk:
             self._run("building the functions", ["functions/bundle.sh", str(BUNDLE), PLATFORM])
 
     def synthesize(self, stack: str, folder: Path) -> dict[str, Any]:
-        """Write the cloud assembly to a folder, and return the stack's template."""
+        """Write the cloud assembly to a folder, and return the stack's template.
+
+        Raises:
+            DeploymentError: The command failed, or the assembly has no readable template of this stack.
+        """
         self._run("cdk synth", [*self._cdk, "synth", stack, "--quiet", "--output", str(folder), *self._settings])
         path = folder / f"{stack}.template.json"
         try:
@@ -51,7 +58,7 @@ class Cdk:
         return template
 
     def bootstrap(self, account: str, region: str) -> None:
-        """Create the CDK's own stack in an account and region: a bucket, a registry and roles, free while empty."""
+        """Create or update the CDK's own stack: a bucket, a registry and roles, which cost nothing while empty."""
         command = [*self._cdk, "bootstrap", f"aws://{account}/{region}", "--app", ""]
         self._run("cdk bootstrap", command)
 

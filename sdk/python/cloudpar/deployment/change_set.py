@@ -9,12 +9,12 @@ from .aws import Aws
 from .failures import AwsMissing, DeploymentError
 
 HOLDS_DATA = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SecretsManager::Secret"}
-"""The types of resources whose content cannot be made again. Without its queued messages, a package waits for chunks
-that never run."""
+"""The types of resources whose content cannot be restored. A queue is one of them: if its messages were lost, packages
+would wait for chunks that never run."""
 
 
 class Doomed(msgspec.Struct, frozen=True):
-    """A resource that a deployment removes or replaces.
+    """A resource that a deployment removes, replaces or may replace.
 
     Attributes:
         name: The name in the template.
@@ -28,7 +28,10 @@ class Doomed(msgspec.Struct, frozen=True):
 
 
 def doomed(aws: Aws, stack: str, name: str) -> list[Doomed] | None:
-    """The resources that a change set removes or replaces; None if nothing changes, so that there is no change set."""
+    """The resources that a change set removes, replaces or may replace; None if there is no change set of this name.
+
+    The CDK creates no change set if nothing changes.
+    """
     try:
         pages = list(aws.pages("cloudformation", "describe_change_set", "Changes", StackName=stack, ChangeSetName=name))
     except AwsMissing:
@@ -52,10 +55,10 @@ def discard(aws: Aws, stack: str, name: str) -> None:
 
 
 def check_data(found: list[Doomed], stack: str) -> None:
-    """Refuse a deployment that would lose data.
+    """Refuse a deployment that would take data from a stack.
 
     Raises:
-        DeploymentError: A table, a bucket, a queue or a secret would be removed or replaced.
+        DeploymentError: A table, a bucket, a queue or a secret would be removed from the stack, or could be replaced.
     """
     lost = [f"{each.name} ({each.type}: {each.fate})" for each in found if each.type in HOLDS_DATA]
     if lost:

@@ -24,12 +24,12 @@ ON_DEMAND_QUOTA = ("ec2", "L-1216C47A")
 
 CONCURRENCY_QUOTA = ("lambda", "L-B99A9384")
 CONCURRENCY = 100
-"""If the account may have fewer concurrent Lambda calls than this, AWS throttles workers that publish at the same time.
-The pool then is slower, but correct."""
+"""If the account may have fewer concurrent Lambda calls than this, AWS may throttle workers that publish at the same
+time. The pool is then slower, but correct."""
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """All checks, their account, and the settings that the region requires."""
+    """The results of all checks, the AWS account and region that they are about, and the settings that it requires."""
 
     account: str
     region: str
@@ -37,7 +37,7 @@ class Findings(msgspec.Struct, frozen=True):
     settings: list[str] = []
 
     def missing(self, name: str) -> bool:
-        """Whether something has to be created first."""
+        """Whether the check of this name has found that something has to be created first."""
         return any(each.name == name and each.state == "missing" for each in self.checks)
 
     def require(self) -> None:
@@ -52,10 +52,10 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def check(aws: Aws, project: Project, plan: Plan) -> Findings:
-    """Run all checks. With credentials that AWS does not accept, only that is reported.
+    """Run all checks.
 
     Raises:
-        DeploymentError: AWS does not accept the credentials.
+        DeploymentError: AWS does not accept the credentials, so nothing could be checked.
     """
     caller = aws.call("sts", "get_caller_identity")
     account = str(caller["Account"])
@@ -71,7 +71,7 @@ def check(aws: Aws, project: Project, plan: Plan) -> Findings:
 
 
 def _unless_refused(name: str, check: Callable[[], Check]) -> Check:
-    """Run a check. If AWS refuses the call, the result is a warning, and the deployment can go on."""
+    """Run a check. If AWS refuses its call, the result is a warning, so that the deployment can go on."""
     try:
         return check()
     except AwsRefused as error:
@@ -96,7 +96,10 @@ def _bootstrap(aws: Aws) -> Check:
 
 
 def _zones(aws: Aws, plan: Plan) -> Check:
-    """Check the zones now: CloudFormation would fail while it creates the network. Opt-in zones do not count."""
+    """Check that the region has enough availability zones; opt-in zones do not count.
+
+    If it has too few, CloudFormation would fail later, while it creates the network.
+    """
     name = "zones"
     wanted = {"zone-type": "availability-zone", "opt-in-status": "opt-in-not-required", "state": "available"}
     filters = [{"Name": key, "Values": [value]} for key, value in wanted.items()]
@@ -109,7 +112,10 @@ def _zones(aws: Aws, plan: Plan) -> Check:
 
 
 def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:
-    """Check the instance types. Some regions lack newer families, and AWS may refuse a group that names one of them."""
+    """Check the instance types; also return the setting that leaves out the families that the region lacks, if any.
+
+    Some regions lack newer families, and AWS may refuse an Auto Scaling group that names one of them.
+    """
     name, types = "instance types", [f"{family}.{plan.instance_size}" for family in plan.drawn]
     try:
         offered = set(_offered(aws, types))

@@ -10,7 +10,7 @@ class DeploymentError(CloudparError):
 
 
 class CdkFailed(DeploymentError):
-    """A tool that deploys has failed; `command` is its name."""
+    """A command of a deployment has failed; `command` names it, such as "cdk deploy"."""
 
     def __init__(self, message: str, command: str) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class CdkFailed(DeploymentError):
 
 
 class AwsRefused(DeploymentError):
-    """AWS refused a call or did not answer; `code` is AWS's error code."""
+    """AWS refused a call or did not answer; `code` is AWS's error code, or the name of botocore's exception."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ def refusal(code: str, text: str, service: str, operation: str, region: str) -> 
 
 
 def told(error: Any) -> tuple[str, str]:
-    """Return AWS's error code and text from a botocore exception."""
+    """Return AWS's error code and text from a botocore exception; if it has none, its own name and text."""
     answer = getattr(error, "response", None)
     found = answer.get("Error", {}) if isinstance(answer, dict) else {}
     return found.get("Code") or type(error).__name__, found.get("Message") or str(error)

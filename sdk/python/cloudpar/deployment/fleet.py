@@ -30,8 +30,8 @@ class Fleet(msgspec.Struct, frozen=True):
         maximum: The most instances that it may have.
         running: How many are in service.
         starting: How many are wanted and not in service yet.
-        instances: All instances that exist.
-        reason: Why the newest launch failed, in AWS's words; None if it did not.
+        instances: All instances of the group, in any state.
+        reason: Why the newest launch failed or is delayed, in AWS's words; None if neither, or if none is starting.
     """
 
     desired: int

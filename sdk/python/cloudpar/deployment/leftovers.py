@@ -23,7 +23,7 @@ class Leftover(msgspec.Struct, frozen=True):
         type: The type, as CloudFormation names it.
         name: The name, as AWS names it.
         size_bytes: The size, or None if AWS does not report it.
-        usd: The cost per month at this size; None if the size is unknown.
+        usd: The cost per month; None if it depends on the size and the size is unknown.
         delete: The command that deletes it for good.
     """
 
@@ -35,7 +35,7 @@ class Leftover(msgspec.Struct, frozen=True):
 
 
 def retained(aws: Aws, body: dict[str, Any], physical_ids: dict[str, str]) -> list[Leftover]:
-    """The resources of a stack that are not deleted with it."""
+    """The tables, buckets and secrets of a stack that are not deleted with it."""
     kinds = {
         "AWS::DynamoDB::Table": _table,
         "AWS::S3::Bucket": _bucket,
@@ -46,7 +46,7 @@ def retained(aws: Aws, body: dict[str, Any], physical_ids: dict[str, str]) -> li
 
 
 def tokens(aws: Aws, stack: str) -> list[Leftover]:
-    """The secrets with users' tokens that `account create --secret` has made."""
+    """The secrets with users' tokens that `account create --secret` has made; none if AWS refuses to list them."""
     try:
         return [_secret(aws, name) for name in token_secret.of_stack(aws, stack)]
     except AwsRefused:
@@ -54,7 +54,10 @@ def tokens(aws: Aws, stack: str) -> list[Leftover]:
 
 
 def key(aws: Aws, environment: str) -> Leftover | None:
-    """The key that encrypts accounts' keys, which the functions have made; remaining tables need it."""
+    """The parameter with the key that encrypts the accounts' keys; None if it does not exist, or AWS does not show it.
+
+    A Lambda function creates it, so it is no resource of the stack. Tables that remain need it.
+    """
     name = f"/cloudpar/{environment}/accounts-key"
     try:
         aws.call("ssm", "get_parameter", Name=name)
@@ -65,7 +68,10 @@ def key(aws: Aws, environment: str) -> Leftover | None:
 
 
 def images(aws: Aws, account: str) -> Leftover | None:
-    """The workers' images in the CDK's registry, which other apps of the account may share; None if there are none."""
+    """All images in the CDK's registry, which other apps of the account may share; None if there are none.
+
+    Also None if AWS does not show them.
+    """
     name = REPOSITORY.format(account=account, region=aws.region)
     try:
         found = list(aws.pages("ecr", "describe_images", "imageDetails", repositoryName=name))

@@ -38,7 +38,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def instance_vcpus(self) -> int:
-        """The vCPUs of one instance."""
+        """The vCPUs of one instance; for a size that VCPUS lacks, those of its largest size."""
         return VCPUS.get(self.instance_size, max(VCPUS.values()))
 
 

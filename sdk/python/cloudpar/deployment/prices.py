@@ -32,7 +32,8 @@ READ_UNIT_USD = 0.125 / 1e6
 TABLE_GB_USD = 0.25
 RECOVERY_GB_USD = 0.20
 LOG_GB_USD = 0.50
-"""The price of sending a GB of logs to AWS. Keeping them: 0.03 per GB and month, of about a tenth of their size."""
+"""The price of sending a GB of logs to AWS. The price of keeping them is left out: it is 0.03 per GB and month, and AWS
+compresses them to about a tenth."""
 
 BUCKET_GB_USD = 0.023
 IMAGE_GB_USD = 0.10
@@ -102,7 +103,7 @@ class Line(NamedTuple):
 
 
 def idle(shape: Shape) -> list[Line]:
-    """What a deployment costs per month while no worker runs."""
+    """Calculate what a deployment costs per month while no worker runs, line by line."""
     ticks = shape.timers * MINUTES
     polls = shape.queue_sources * POLLERS * MINUTES * 60 / POLL_S
     lines = [

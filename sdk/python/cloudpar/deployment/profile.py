@@ -72,9 +72,9 @@ def _beside(endpoint: str) -> list[Path]:
 
 
 def take_back(spare: Path) -> Path:
-    """Put a file that lies beside the profile file in its place. The old profile file is kept, as `write` keeps it.
+    """Replace the profile file by a file that lies beside it. The old profile file is kept, as `write` keeps it.
 
-    A file that `write_beside` made is copied, since programs may name it by CLOUDPAR_PROFILE.
+    A file that `write_beside` made is copied, since programs may name it by CLOUDPAR_PROFILE. Any other is moved.
     """
     path = profile_path()
     said = read(spare)

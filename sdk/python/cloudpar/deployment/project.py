@@ -26,16 +26,16 @@ class Project:
         self._environment = environment
 
     def tool(self, name: str) -> str | None:
-        """The path of an executable: from the CDK app's packages, or on the PATH."""
+        """The path of an executable on the PATH; None if there is none."""
         return shutil.which(name, path=self._environment.get("PATH"))
 
     def answer(self, command: Sequence[str]) -> str | None:
-        """The first line that a command prints, if it succeeds."""
+        """The first line that a command prints; None if it fails or takes longer than ANSWER_S."""
         text = self.output(command)
         return None if text is None else text.strip().partition("\n")[0].rstrip()
 
     def output(self, command: Sequence[str]) -> str | None:
-        """The output of a command, if it succeeds."""
+        """The standard output of a command; None if it fails or takes longer than ANSWER_S."""
         try:
             ended = subprocess.run(
                 command, cwd=self.root, env=dict(self._environment), capture_output=True, text=True, check=False,
@@ -53,7 +53,7 @@ class Project:
         return ["npx", "--yes", f"aws-cdk@{CDK}"]
 
     def uv(self) -> str | None:
-        """The path of uv, which bundles the functions."""
+        """The path of uv, which bundles the functions; None if there is none."""
         own = self.root / ".venv/bin/uv"
         return str(own) if own.exists() else self.tool("uv")
 
@@ -63,10 +63,10 @@ class Project:
 
 
 def find_project(named: Path | None) -> Project:
-    """Find the checkout: the named folder, or the working folder or one above it, or the place of this package.
+    """Find the checkout: the named folder; if none is named, the working folder, one above it, or one above this file.
 
     Raises:
-        ConfigurationError: There is none.
+        ConfigurationError: None of these folders is a checkout.
     """
     here = Path(__file__).resolve()
     candidates = [named] if named is not None else [Path.cwd(), *Path.cwd().parents, *here.parents]

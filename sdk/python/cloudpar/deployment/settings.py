@@ -45,9 +45,13 @@ class Request(msgspec.Struct, frozen=True):
     """The settings that the operator asks for.
 
     Attributes:
-        file: The settings of a file, which must be complete; None: no file, so the stack's own settings stay.
-        given: Settings besides the file.
+        file: The settings of the operator's file. Each setting that the stack has must be in it, in `given` or in
+            `unset`. None: there is no file, and the stack keeps its settings.
+        given: The settings of --set. They take precedence over those of the file or of the stack.
         unset: Settings that return to their defaults.
+
+    Raises:
+        ConfigurationError: A setting is in `unset` and also in the file or in `given`.
     """
 
     file: Settings | None
@@ -81,7 +85,8 @@ def read_file(path: Path) -> Settings:
     """Read a TOML file of settings, such as `maxInstances = 8`. The elements of a list are joined by commas.
 
     Raises:
-        ConfigurationError: The file cannot be read, or has a value of another type.
+        ConfigurationError: The file cannot be read, is not TOML, names the environment, or has a value that is not a
+            text, a whole number, a boolean or a list of texts.
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -119,7 +124,10 @@ def kept(template: Mapping[str, Any]) -> Settings | None:
 
 
 def recognized(template: Mapping[str, Any]) -> Settings:
-    """Infer settings from the resources of a template that keeps none: those whose loss would do the most harm."""
+    """Infer settings from the resources of a template that keeps none.
+
+    Only those whose loss would do the most harm are inferred: tables, the address of alarms, and the dashboard.
+    """
     found: Settings = {}
     for setting, output in TABLES.items():
         table = in_use(template, output)
@@ -134,7 +142,7 @@ def recognized(template: Mapping[str, Any]) -> Settings:
 
 
 def in_use(template: Mapping[str, Any], output: str) -> object:
-    """What an output of a template refers to: a text, or a reference to a resource of the stack."""
+    """The value of a template's output: a text, or a reference to a resource of the stack; None if there is no such."""
     return template.get("Outputs", {}).get(output, {}).get("Value")
 
 
@@ -147,7 +155,8 @@ def wanted(template: Mapping[str, Any] | None, request: Request, stack: str) -> 
         stack: The stack's name, for errors.
 
     Raises:
-        DeploymentError: Some settings would return to their defaults without being named.
+        DeploymentError: A setting would return to its default although `request.unset` does not name it; or the stack
+            keeps no settings and the request has no file.
     """
     now = known(template)
     if template is not None and kept(template) is None and request.file is None:
@@ -178,14 +187,14 @@ def known(template: Mapping[str, Any] | None) -> Settings:
 
 
 def changes(before: Settings, after: Settings) -> list[Change]:
-    """The settings that differ, by name."""
+    """The settings that differ, sorted by name; those of this machine only (LOCAL) do not count."""
     names = sorted((before.keys() | after.keys()) - LOCAL)
     each = (Change(name, before.get(name), after.get(name)) for name in names)
     return [change for change in each if change.before != change.after]
 
 
 def check_tables(before: Mapping[str, Any], after: Mapping[str, Any], named: Iterable[str], stack: str) -> None:
-    """Refuse a deployment that would use other tables than before, unless their settings were named.
+    """Refuse a deployment that would use other tables than before, unless the operator changes their settings.
 
     Args:
         before: The deployed template.

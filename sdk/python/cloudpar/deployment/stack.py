@@ -53,7 +53,10 @@ class Stack(msgspec.Struct, frozen=True):
         return not self.failed and self.state != "REVIEW_IN_PROGRESS"
 
     def advice(self, region: str) -> str | None:
-        """What to do about a stack that does not serve and will not by itself; None if it does or will."""
+        """Say what to do about a stack that is not usable and does not become usable by itself; None for any other.
+
+        Such a stack was only prepared, or could not be created, or could not be deleted.
+        """
         which = f"--env {self.name.removeprefix(PREFIX)} --region {region}"
         if self.state == "REVIEW_IN_PROGRESS":
             return f"nothing of it was made yet: run `cloudpar deploy {which}`"
@@ -106,7 +109,8 @@ def get(aws: Aws, name: str) -> Stack:
     """Return the stack of this name.
 
     Raises:
-        NotFound: There is none.
+        NotFound: There is none in this region.
+        DeploymentError: AWS refuses, or does not answer.
     """
     found = find(aws, name)
     if found is None:
@@ -142,7 +146,7 @@ def physical_ids(aws: Aws, name: str) -> dict[str, str]:
 
 
 class Events:
-    """The events of a stack since the last call, oldest first."""
+    """Reads the events of a stack, each only once. Those from before this object was made are left out."""
 
     def __init__(self, aws: Aws, stack_id: str) -> None:
         self._aws = aws
@@ -150,7 +154,11 @@ class Events:
         self._last = newest_event(aws, stack_id)
 
     def new(self) -> Iterator[str]:
-        """Yield a line for each new event."""
+        """Yield a line for each event since the last call, oldest first.
+
+        Raises:
+            AwsMissing: There is no such stack.
+        """
         for event in events_since(self._aws, self._stack_id, self._last):
             self._last = event["EventId"]
             reason = event.get("ResourceStatusReason")
@@ -164,7 +172,7 @@ def newest_event(aws: Aws, stack: str) -> str | None:
 
 
 def events_since(aws: Aws, stack: str, after: str | None) -> list[Mapping[str, Any]]:
-    """The events of a stack after one of its events, oldest first; all of them for None."""
+    """The events of a stack after the event with the id `after`, oldest first; all events if `after` is None."""
     fresh = list(takewhile(lambda event: event["EventId"] != after, _events(aws, stack)))
     return fresh[::-1]
 

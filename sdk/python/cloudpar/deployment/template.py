@@ -46,7 +46,7 @@ def made(template: Mapping[str, Any]) -> list[Made]:
 
 
 def retained(template: Mapping[str, Any]) -> dict[str, str]:
-    """The types of the resources that remain after their stack, by their names in the template."""
+    """The types of the tables, buckets and secrets that remain after their stack, by their names in the template."""
     return {
         name: each["Type"]
         for name, each in sorted(_resources(template).items())
@@ -82,7 +82,7 @@ def shape(template: Mapping[str, Any]) -> Shape:
 
 
 def volume_gib(template: Mapping[str, Any]) -> int:
-    """The size of an instance's volume, in GiB."""
+    """The size of an instance's volume, in GiB; 0 if the template does not set it."""
     for launch in _of(template, "AWS::EC2::LaunchTemplate"):
         for device in launch.get("LaunchTemplateData", {}).get("BlockDeviceMappings", ()):
             return int(device["Ebs"]["VolumeSize"])

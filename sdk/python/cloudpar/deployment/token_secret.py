@@ -12,7 +12,7 @@ STACK_TAG = "cloudpar:stack"
 
 @contextmanager
 def kept(aws: Aws, stack: str, name: str, token: str) -> Iterator[str]:
-    """Keep a token in a new secret; gives its ARN. If the block fails, the secret is deleted.
+    """Keep a token in a new secret, and give its ARN to the `with` block. If the block fails, delete the secret.
 
     Raises:
         DeploymentError: There is a secret of this name, or AWS refuses.

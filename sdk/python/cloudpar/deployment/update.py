@@ -38,7 +38,8 @@ class Update(msgspec.Struct, frozen=True):
         """Find out the current state and plan the deployment.
 
         Raises:
-            DeploymentError: A setting would be lost without being named, or a protected stack has to be deleted first.
+            DeploymentError: A setting would return to its default although `request.unset` does not name it; or the
+                stack keeps no settings and the request has no file; or a protected stack has to be deleted first.
         """
         name = stack.stack_name(environment)
         there = stack.find(aws, name)
@@ -46,7 +47,7 @@ class Update(msgspec.Struct, frozen=True):
             there.refuse_protected(aws.region)  # the CDK deletes such a stack first
         said = stack.template(aws, name) if there is not None else {}
         body = said if there is not None and there.made else None
-        # A first deployment that failed uses nothing, but its settings still count.
+        # A stack whose creation failed has no resources to continue with, but the operator's settings still count.
         before = said if body is not None or settings.kept(said) is not None else None
         wanted = settings.wanted(before, request, name)
         return cls(name, there, body, wanted, settings.changes(settings.known(before), wanted))
@@ -73,10 +74,11 @@ class Update(msgspec.Struct, frozen=True):
             settings.check_tables(self.template, body, [each.name for each in self.changes], self.name)
 
     def execute(self, aws: Aws, cdk: Cdk, assembly: Path, show: Callable[[list[Doomed]], None]) -> None:
-        """Create or update the stack; `show` gets the resources that an update removes or replaces.
+        """Create or update the stack; `show` gets the resources that an update removes, replaces or may replace.
 
         Raises:
-            DeploymentError: It failed (the text names the resource and AWS's reason), or data would be lost.
+            DeploymentError: The deployment failed; the text names the resource and AWS's reason, if AWS says them. Or
+                the update would take data from the stack.
         """
         last = None
         if self.template is not None:
