@@ -1,4 +1,4 @@
-"""What the project measures. The clusters and the stand-in for AWS are those of the tests."""
+"""The project's measurements. They use the clusters and the stand-in for AWS of the tests."""
 
 import sys
 from pathlib import Path

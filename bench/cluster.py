@@ -34,7 +34,10 @@ def complain(error: Exception) -> None:
 
 @contextmanager
 def warm(function: Callable[[int], object] = abs) -> Iterator[Warm]:
-    """Yield both pools, each with two executors. A server forks the peer's: forks of threaded processes may hang."""
+    """Yield a pool and a ProcessPoolExecutor, each with two executors.
+
+    A fork server forks the processes of the latter, because a fork of this process, which has threads, may hang.
+    """
     with ProcessPoolExecutor(EXECUTORS, get_context("forkserver")) as peer:
         list(peer.map(function, repeat(3, 4 * EXECUTORS)))
         cluster = LocalCluster(EXECUTORS, complain)

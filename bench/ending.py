@@ -1,4 +1,4 @@
-"""How long the processes of a killed client outlive it."""
+"""How long the processes that a client has started outlive this client after a SIGKILL."""
 
 import subprocess
 import sys

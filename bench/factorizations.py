@@ -34,13 +34,17 @@ class Usage:
         return sum(map(cpu_s, self._overhead)), sum(map(cpu_s, self._executors))
 
     def share(self) -> float:
-        """The percentage that the executors did not use."""
+        """The percentage of this time that master, agent and client have used, and not the executors."""
         overhead_s, executors_s = (now - then for now, then in zip(self._now(), self._before, strict=True))
         return 100 * overhead_s / (overhead_s + executors_s)
 
 
 def run() -> Iterator[Reading]:
-    """Measure on warm pools. The peer cannot report its executors' time, so its efficiency is computed from ours."""
+    """Measure on warm pools.
+
+    ProcessPoolExecutor does not report how long its tasks run, so its efficiency is computed from the time that the
+    same tasks run on the pool.
+    """
     numbers = problem(TASKS, calibrate(TASKS), SEED)
     with warm(factorize) as on:
         for _ in range(REPEATS):

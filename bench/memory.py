@@ -25,7 +25,7 @@ def peak_mb(pid: int) -> float:
 
 
 def start_s(pool: Pool, tasks: int) -> float:
-    """Return the seconds from the call of `map` to the master's acknowledgement. No worker runs the tasks."""
+    """Return the seconds that a call of `map` and the cancel of its package take. No worker runs the tasks."""
 
     def start() -> None:
         pool.map(abs, range(tasks)).cancel()

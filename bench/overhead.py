@@ -20,7 +20,7 @@ def no_op(_: int) -> None:
 
 
 def map_all(pool: Executor, chunksize: int | None) -> None:
-    """Map 10,000 tasks. The peer gets a chunksize: without it, it sends tasks one by one."""
+    """Map 10,000 tasks. ProcessPoolExecutor gets a chunksize, because without one it sends tasks one by one."""
     chunks = {} if chunksize is None else {"chunksize": chunksize}
     for _ in pool.map(no_op, range(10_000), **chunks):
         pass

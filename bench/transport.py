@@ -1,7 +1,8 @@
-"""`python -m bench.transport`: requests over kept connections on this machine, beside http.client's and urllib3's.
+"""`python -m bench.transport` compares the project's HTTP client with http.client and urllib3 on this machine.
 
-Each client makes the same requests in turn. The figures are medians of ratios: the client's time, divided by the time
-of the product's client right before. A ratio over 1 means that the product's client is faster.
+All keep their connections open, and make the same requests in turn. The figures are medians of ratios: the time of
+http.client or urllib3, divided by the time of the project's client in the same round. A ratio over 1 means that the
+project's client is faster.
 """
 
 import http.client
@@ -26,7 +27,7 @@ KB, MB = 1 << 10, 1 << 20
 
 
 class Case(NamedTuple):
-    """Requests of one kind: the bytes that go, the bytes that come, and how many requests one round makes."""
+    """Requests of one kind: the bytes sent and received by each, and how many requests one round makes."""
 
     name: str
     method: str
@@ -45,14 +46,14 @@ CASES: Final = (
 
 
 class Cost(NamedTuple):
-    """What one round of requests costs the client, in seconds: by the clock, and of its processor."""
+    """The wall time and the processor time that one round of requests costs the client, in seconds."""
 
     wall_s: float
     processor_s: float
 
 
 def serve(listening: socket.socket) -> None:
-    """Answer on each connection, in a process of its own: the path of a request is the size of the answer."""
+    """Answer requests on all connections, in a process of its own. The path of a request is the size of the answer."""
     while True:
         connection, _ = listening.accept()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -79,7 +80,7 @@ def answer(connection: socket.socket) -> None:
 
 
 def clients(port: int) -> dict[str, Callable[[Case, bytes], bytes]]:
-    """By name, what makes one request of each client, and returns the body of the answer."""
+    """Return a function for each client, by its name, which makes one request and returns the body of the answer."""
     ours = ConnectionPool(f"http://127.0.0.1:{port}")
     plain = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUTS.answer_s)
     plain.connect()
@@ -92,7 +93,7 @@ def clients(port: int) -> dict[str, Callable[[Case, bytes], bytes]]:
         return ours.request(case.method, f"/{case.received}", [body], TIMEOUTS, headers=length).body
 
     def by_http_client(case: Case, body: bytes) -> bytes:
-        # In pieces, since the time limit of a socket is for all that one call sends.
+        # In pieces, as the project's client sends it: the time limit of a socket applies to all that one call sends.
         headers = {"Content-Length": str(len(body))} if body else {}
         plain.request(case.method, f"/{case.received}", body=pieces(body), headers=headers)
         return plain.getresponse().read()
@@ -106,13 +107,13 @@ def clients(port: int) -> dict[str, Callable[[Case, bytes], bytes]]:
 
 
 def pieces(body: bytes) -> list[memoryview] | None:
-    """A body as the product sends it."""
+    """The pieces in which the project's client sends a body; None for an empty body."""
     view = memoryview(body)
     return [view[start : start + PIECE_BYTES] for start in range(0, len(view), PIECE_BYTES)] or None
 
 
 def measure(request: Callable[[Case, bytes], bytes], case: Case, body: bytes) -> Cost:
-    """One round of one client."""
+    """Make one round of requests with one client."""
     wall_s, processor_s = time.perf_counter(), time.process_time()
     for _ in range(case.requests):
         assert len(request(case, body)) == case.received
@@ -139,7 +140,7 @@ def main() -> None:
 
 
 def cell(name: str, case: Case, rounds: list[dict[str, Cost]]) -> str:
-    """The product's own time for one request, or another client's ratios."""
+    """The times of one request for the project's client, or the ratios of another client."""
     costs = [each[name] for each in rounds]
     if name == "ours":
         wall, processor = (1000 * median(cost[i] for cost in costs) / case.requests for i in (0, 1))

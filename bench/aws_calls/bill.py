@@ -25,7 +25,7 @@ CALLS_OF_ONE, CALLS_OF_MILLION, USD_OF_MILLION, REQUESTS_OF_CHUNK = 30, 5_000, 0
 
 
 class Bill:
-    """What one package cost."""
+    """What one package cost, from its counted requests and units."""
 
     def __init__(self, load: Load, counted: Counted) -> None:
         self.load = load

@@ -16,7 +16,7 @@ class Clock:
         self._numbers = count()
 
     def now(self) -> float:
-        """Return the time in seconds, as the masters want it."""
+        """Return the simulated time in seconds since 1970."""
         return BEGIN_S + self.now_us / 1e6
 
     def at(self, time_us: int, event: Callable[[], object]) -> None:

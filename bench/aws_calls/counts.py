@@ -20,7 +20,7 @@ class Counts:
 
     @contextmanager
     def during(self, purpose: str) -> Iterator["Counter[str]"]:
-        """Make this the purpose for a while. The yielded counter is filled at the end of the block."""
+        """Count under this purpose inside the `with` block; at its end the yielded counter gets what it has counted."""
         before, self._purpose = self._purpose, purpose
         earlier = self.of.copy()
         here: Counter[str] = Counter()

@@ -63,7 +63,7 @@ class _Ids:
 
 
 class Group:
-    """A client of Auto Scaling that has one group, which is awake."""
+    """Stands in for AWS's client of Auto Scaling. It has one group, with one instance in service."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -76,7 +76,7 @@ class Group:
 
 
 class Master:
-    """The deployed functions, with warm caches of their own."""
+    """The Lambda functions of a deployment: for clients, for workers, and the timer, each with its own caches."""
 
     def __init__(self, clock: Clock, counts: Counts, deploy: Callable[[], Backend]) -> None:
         self.counts = counts

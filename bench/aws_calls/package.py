@@ -42,7 +42,8 @@ class Counted(NamedTuple):
 def count_package(load: Load, progress: Callable[[int], None] = lambda _done: None) -> Counted:
     """Start a package, run it on idle agents, read and acknowledge the results, and wait until its tombstone is gone.
 
-    The client asks for results as often as the master tells it to: for one task only once, when that is done.
+    Between its requests for results, the client waits as long as the master tells it to. For a package of one task it
+    waits until the task is done, so that one request is enough.
     """
     clock, counts = Clock(), Counts()
     with on_aws(clock, counts) as master:

@@ -13,21 +13,21 @@ from aws.stores import CONTRACT, REGION
 
 READ_BYTES, WRITE_BYTES = 4096, 1024
 TRANSACTION_WRITES = 2
-"""How many times a transaction writes a row of a table."""
+"""How many writes DynamoDB charges for each row of a table that a transaction writes."""
 
 Row = Mapping[str, Any]
-"""Attributes as the library gives them, {"pk": {"S": "a"}}."""
+"""A row's attributes in the form of AWS's library, such as {"pk": {"S": "a"}}."""
 
 
 class StoredRow(NamedTuple):
-    """What matters of a row: its size, and for each index its entry there. Nothing is stored: 0 bytes."""
+    """The size of a stored row in bytes, and its entry in each index. A missing row has 0 bytes and no entries."""
 
     size: int
     entries: dict[str, tuple[str, ...]]
 
 
 def written(operation: str, asked: Mapping[str, Any]) -> list[tuple[str, Row]]:
-    """The rows that a call writes: their table, and their keys at least."""
+    """The rows that a call writes, each with its table; of an update or a deletion, only the row's key."""
     if operation in {"PutItem", "UpdateItem"}:
         actions = [asked]
     elif operation == "TransactWriteItems":
@@ -59,7 +59,7 @@ def stored(table: str, key: Row) -> StoredRow:
 
 
 def write_units(operation: str, asked: Mapping[str, Any], before: list[StoredRow]) -> int:
-    """What a call was charged for its writes, whether their conditions held or not."""
+    """The units that a call is charged for its writes, whether their conditions held or not."""
     times = TRANSACTION_WRITES if operation == "TransactWriteItems" else 1
     total = 0
     for (table, row), old in zip(written(operation, asked), before, strict=True):
@@ -70,14 +70,21 @@ def write_units(operation: str, asked: Mapping[str, Any], before: list[StoredRow
 
 
 def _index_writes(old: tuple[str, ...] | None, new: tuple[str, ...] | None) -> int:
-    """An entry whose keys change is removed and made again. Entries are small."""
+    """The units of a change of an index's entry, one for each write, since entries are small.
+
+    An entry whose keys change takes two writes: it is removed and made again.
+    """
     if old == new:
         return 0
     return 2 if old and new and old[:2] != new[:2] else 1
 
 
 def read_units(operation: str, asked: Mapping[str, Any], answer: Mapping[str, Any]) -> float:
-    """What a call was charged for its reads: rows of a query together, others each alone, found or not."""
+    """The units that a call is charged for its reads.
+
+    The rows of a query are charged by their total size. All other rows are charged one by one, even if they do not
+    exist.
+    """
     if operation == "GetItem":
         return _read(_size(answer.get("Item", {})), asked)
     if operation == "BatchGetItem":
@@ -100,7 +107,7 @@ def _find(table: str, key: Row) -> Row:
 
 
 def _size(row: Row) -> int:
-    """Names and values; a number takes about half a byte a digit."""
+    """The size of a row's names and values, in bytes; a number takes about half a byte for each digit."""
     return sum(len(name) + _value_bytes(*next(iter(value.items()))) for name, value in row.items())
 
 

@@ -26,7 +26,7 @@ PURPOSES = {
     routes.EXTEND_LEASES.name: "extend",
     routes.GIVE_BACK.name: "give back",
 }
-"""For what each request of an agent is counted."""
+"""The purpose under which each request of an agent is counted."""
 
 
 class Agent(SimulatedWorker):
@@ -69,7 +69,7 @@ class Agent(SimulatedWorker):
 
     def _read(self, number: int, executor: Executor, tasks: int) -> None:
         results = [ExecutorResult(executor.fed.popleft().index, "ok", self._task_us, data=RESULT) for _ in range(tasks)]
-        assert self._seals is not None  # compressed seals would change the counted bytes
+        assert self._seals is not None  # the seals must be real, because their size is among the counted bytes
         executor.running = False
         self.run(number)
         self.hear(on.Results(number, self._seals.sealed(results), self._now_us()))

@@ -188,7 +188,10 @@ def urgent() -> str:
 
 
 def _waited_s(engine: Engine) -> tuple[int, float]:
-    """Return how many tasks of a long job began before a call that came a second later, and how long that waited."""
+    """Submit a long job and, a second later, one call.
+
+    Returns how many tasks of the job began before the call began, and for how many seconds the call waited.
+    """
     assert engine.submit is not None
     engine.map(nap, [0.0] * 4)
     long = [engine.submit(nap, 0.5) for _ in range(LONG_TASKS)]

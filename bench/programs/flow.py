@@ -76,7 +76,7 @@ def tree(engine: Engine) -> object:
 
 
 def leaf(number: int) -> int:
-    """Compute for 10 ms in this thread: nested in joblib, two of them run as threads of one process."""
+    """Compute for 10 ms of this thread's time, because nested joblib runs two such calls as threads of one process."""
     deadline = time.thread_time() + 0.01
     while time.thread_time() < deadline:
         pass
@@ -99,7 +99,7 @@ def nesting(engine: Engine) -> object:
 
 
 def streams(engine: Engine) -> object:
-    """Map over a generator, of which only a few values are in memory at a time."""
+    """Map over a generator. The pool and joblib keep only some of its values in memory at a time."""
     values = (number % 1_000 for number in range(5_000))
     if engine.pool is not None:
         return sum(engine.pool.map(abs, values, buffersize=500))
@@ -110,7 +110,7 @@ def streams(engine: Engine) -> object:
 
 
 def uneven(number: int) -> int:
-    """Sleep for 4 ms; 1 call in 50 takes 50 times longer."""
+    """Compute for 4 ms; 1 call in 50 takes 50 times longer."""
     deadline = time.process_time() + (0.2 if number % 50 == 49 else 0.004)
     while time.process_time() < deadline:
         pass

@@ -22,7 +22,7 @@ def monte_carlo(engine: Engine) -> object:
 
 
 def largest_singular_value(seed: int) -> float:
-    """Compute it for a matrix of 300 x 300; BLAS starts as many threads as it may."""
+    """Compute the largest singular value of a matrix of 300 x 300; BLAS starts as many threads as it may."""
     matrix = np.random.default_rng(seed).standard_normal((300, 300))
     return float(np.linalg.svd(matrix)[1][0])
 
@@ -71,7 +71,7 @@ def draw(_: int) -> float:
 
 
 def seeds(engine: Engine) -> object:
-    """All tasks draw different numbers."""
+    """Count the different numbers that 200 tasks draw."""
     return len(set(engine.map(draw, range(200))))
 
 

@@ -34,7 +34,7 @@ class Outcome:
 
     Attributes:
         pairs: For each of the other engines, one pair of seconds (the pool's, that engine's) for each round.
-        failures: Why an engine has no times, or that its result differs.
+        failures: For each engine whose result differs from the pool's, a text with both results.
     """
 
     program: Program
@@ -42,11 +42,17 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
 
     def median_s(self, engine: str) -> float | None:
-        """Return an engine's median. The pool's is that beside the first of the other engines."""
+        """Return an engine's median time, or None if it has not run.
+
+        The pool runs in turn with each other engine. Its median is that of its runs with the first of them.
+        """
         if engine == CLOUDPAR:
             return median(ours for ours, _ in next(iter(self.pairs.values()))) if self.pairs else None
         return median(theirs for _, theirs in self.pairs[engine]) if engine in self.pairs else None
 
     def ratio(self, peer: str) -> float | None:
-        """Return the pool's time over the peer's: the median of all rounds' ratios, as the machine's speed drifts."""
+        """Return the pool's time divided by the peer's, or None if the peer has not run.
+
+        It is the median of the ratios of all rounds, so that drifts of the machine's speed hardly change it.
+        """
         return median(ours / theirs for ours, theirs in self.pairs[peer]) if peer in self.pairs else None

@@ -71,8 +71,7 @@ class Pool(FamiliarNames, MapMethods):
         retry_on: Retry only after these exceptions and their subclasses.
         output: What to do with the text that tasks print: "print" shows it with the task's index in front, a function
             is called with (index, stdout, stderr), and None drops it.
-        progress: Whether to show progress while waiting for results. None shows it after 2 s, and only in a terminal or
-            a notebook.
+        progress: Whether to show the progress of maps. None shows it after 2 s, and only in a terminal or a notebook.
 
     Raises:
         TypeError: An argument has a wrong type; the text names it and the types that it takes.

@@ -58,7 +58,7 @@ def deploy(
     *, environment: str, region: str | None, settings: tuple[str, ...], unset: tuple[str, ...], file: Path | None,
     folder: Path | None, name: str | None, hours: float, wants_map: bool, activate: bool, yes: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Create or update a pool in your AWS account. Shows checks and prices and asks first; ends with a first map."""
+    """Create or update a pool in your AWS account. First show what it needs and what it costs, and ask."""
     request = Request(read_file(file) if file else None, parse(settings), frozenset(unset))
     project, aws = find_project(folder), Aws(region)
     update = Update.plan(aws, environment, request)

@@ -11,8 +11,11 @@
     8  deployment: AWS refused, or the CDK or a tool on this machine failed
     130  interrupted, or you answered a question with no
 
-`cloudpar worker` ends with 4 also if it could not publish its last results. If a signal ended its agent, the code is
-128 plus the number of the signal. The codes are stable: scripts may rely on them.
+After Ctrl-C, `cloudpar up` and `cloudpar top` end with 0, and so does `cloudpar worker` when it has drained. `cloudpar
+worker` ends with 4 also if it could not publish its last results, and with 128 plus the number of a signal if this
+signal ended its agent while it drained.
+
+The codes are stable: scripts may rely on them.
 """
 
 from cloudpar.deployment.failures import DeploymentError

@@ -16,7 +16,7 @@ NAMED = 3
 """How many packages a line names; it counts the others."""
 
 UNKNOWN = "its log says why"
-"""Shown for workers without a reason: a package records the reasons of the first workers only."""
+"""Shown for a worker whose reason is not known, because a package records only the reasons of the first workers."""
 
 
 def of_packages(packages: Iterable[PackageSummary]) -> Iterator[str]:

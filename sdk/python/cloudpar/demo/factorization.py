@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 SEQUENTIAL_S = 10.0
-"""How long all tasks together take, in seconds, when run sequentially on one core of the calibrating machine."""
+"""About how long all tasks together take, in seconds, if they run one after the other on the calibrating machine."""
 
 CALIBRATION_PRIME = 400_009
 
@@ -48,9 +48,9 @@ def _prime(generator: random.Random, largest: int) -> int:
 def calibrate(tasks: int, clock: Callable[[], float] = time.process_time) -> int:
     """Find the size of primes for which `tasks` factorizations take about SEQUENTIAL_S on this machine.
 
-    It is rounded to two significant digits, so that repeated calibrations mostly agree.
+    The size is rounded to two significant digits, so that repeated calibrations mostly agree.
     """
-    # Measure processor time, and take the shortest of many times: other processes must not make the problem smaller.
+    # Measure processor time, and take the shortest of many times, so that the load of other processes does not count.
     division_s = min(_division_s(clock) for _ in range(25))
     divisions = SEQUENTIAL_S / tasks / division_s
     # Every other number up to the smaller prime is tried; that prime is on average 2/3 of largest if both are in

@@ -25,7 +25,7 @@ Advance = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Run:
-    """A run on the pool with this many executors: wall time from the call of map to the last result, on a warm pool."""
+    """One run of all tasks on a warm pool. `wall_s` is the time from the call of `map` to the last result."""
 
     executors: int
     wall_s: float
@@ -56,7 +56,7 @@ class Measurement:
 
 
 def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int, seed: int) -> Measurement:
-    """Run everything. During the measurement only the pool itself writes files."""
+    """Run the tasks in each way: sequentially, on a process pool, and on pools with each number of executors."""
     all_correct = True
 
     def timed(name: str, start: Callable[[], Iterable[tuple[int, int]]]) -> float:
@@ -93,7 +93,7 @@ def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int,
 
 @contextmanager
 def _warm_pool(executors: int) -> Iterator[Pool]:
-    """A pool on its own cluster, regardless of the environment, whose executors have all run a task."""
+    """Yield a pool on a cluster of its own, whatever the environment configures, after a warm-up of all executors."""
 
     def failed(error: LocalClusterFailed) -> None:
         os.write(2, f"cloudpar: {error}\n".encode())

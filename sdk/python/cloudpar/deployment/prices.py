@@ -45,7 +45,7 @@ TICK_S = 0.05
 
 TICK_READ_UNITS = 4 * 0.5
 TICK_LOG_BYTES = 800
-"""The log of a timer call: three lines of Lambda and one of ours."""
+"""The size of the log of a timer call, in bytes: three lines by Lambda and one by the function."""
 
 POLLERS = 5
 POLL_S = 20

@@ -1,4 +1,4 @@
-"""One deployment of a stack, which loses no setting and no table unless the operator has named it."""
+"""One deployment of a stack. It drops a setting or a table only if the operator has named it."""
 
 import secrets
 from collections.abc import Callable, Mapping
