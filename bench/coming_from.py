@@ -1,4 +1,4 @@
-"""Run the programs of other libraries on docs/coming-from.md, if their library is installed in this Python.
+"""Runs the programs of other libraries that docs/coming-from.md shows, if their library is installed in this Python.
 
     python -m bench.coming_from
 

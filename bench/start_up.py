@@ -34,7 +34,7 @@ def python(*arguments: str) -> str:
 
 
 def import_ms(module: str) -> float:
-    """Return how much longer an interpreter takes with the module imported: the best of several runs of both."""
+    """Return how much longer an interpreter takes if it imports the module, by the best of several runs each."""
     bare, full = [], []
     for _ in range(IMPORTS):
         bare.append(timed(lambda: python("-c", "pass")))
@@ -43,7 +43,7 @@ def import_ms(module: str) -> float:
 
 
 def cold_s(module: str, pool: str) -> float:
-    """Return the seconds of a first result, in a process of its own."""
+    """Return the seconds from the import to the first result of a new pool, in a process of its own."""
     return float(python("-c", COLD_POOL.format(module=module, pool=pool)))
 
 

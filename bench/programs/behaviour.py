@@ -71,7 +71,7 @@ def parse(text: str) -> int:
 
 
 def one_error() -> str:
-    """An error names the one bad row of 10,000, and hides no other error."""
+    """An error names the one bad row of 10,000, and the other rows have no error."""
     texts = ["12"] * 10_000
     texts[7_312] = "twelve"
     with Pool("local", workers=2, progress=False) as pool:

@@ -160,8 +160,8 @@ class Attachment(Generic[T_co]):
     def acknowledge(self) -> None:
         """Tell the master to delete the package with its results, which frees their storage.
 
-        Read all results that you want before: this object receives no more. If tasks are unfinished, the master cancels
-        them.
+        First read all results that you want, because this object receives no more. If tasks are unfinished, the master
+        cancels them.
 
         Returns at once. The request is sent within about a second, at the latest when the pool shuts down. If it is
         never sent, because this process was killed or the master was away, the master deletes the results some days

@@ -75,7 +75,7 @@ class ConfigurationError(CloudparError):
 
 
 class LocalClusterFailed(CloudparError):
-    """The pool's own master or agent ended several times within seconds, so the pool does not start it again.
+    """The pool's own master or agent ended several times within seconds, or cannot be started again.
 
     The text ends with the last lines that this process wrote.
     """

@@ -188,7 +188,7 @@ class FutureReceiver:
             resolve(future, *self._handle.outcome(result))
 
     def end(self, failure: CloudparError | None) -> None:
-        """Fail the futures that have no result, or cancel them if the package was cancelled; free the package."""
+        """Fail the futures without a result, or cancel them if the package was cancelled. Acknowledge the package."""
         for index, future in enumerate(self._futures):
             if future.done() or self._handle is None:
                 continue

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line's command, and exit with its code."""
+    """Run the command that this process's arguments name, and exit with its code."""
     from .application import run
 
     sys.exit(run(sys.argv[1:]))

@@ -28,7 +28,7 @@ from .presentation import account_table, console, print_json, words
 
 @click.group(cls=ListingGroup)
 def account() -> None:
-    """Create, list, grant and revoke accounts (without a command: list).
+    """Create, list and revoke accounts, and grant compute time (without a command: list).
 
     Needs the admin token, or with --stack AWS credentials.
     """

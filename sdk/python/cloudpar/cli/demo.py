@@ -48,7 +48,7 @@ def demo(tasks: int, repeats: int, largest: int | None, plot_path: Path | None, 
 
 
 class Bar(Progress):
-    """A progress bar on standard error. To not disturb the measurement, it has no thread and is drawn rarely."""
+    """A progress bar on standard error. The measuring thread draws it, at most once in REFRESH_S seconds."""
 
     def __init__(self, steps: int) -> None:
         super().__init__(

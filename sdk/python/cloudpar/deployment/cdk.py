@@ -63,7 +63,7 @@ class Cdk:
         self._run("cdk bootstrap", command)
 
     def deploy(self, stack: str, assembly: Path, *method: str) -> None:
-        """Create or update a stack from a synthesized assembly; `method` are options of the CDK that do it in steps."""
+        """Create or update a stack from a synthesized assembly. `method` holds further options of `cdk deploy`."""
         options = ["--app", str(assembly), "--require-approval", "never", "--progress", "events", "--ci"]
         self._run("cdk deploy", [*self._cdk, "deploy", stack, *options, *method])
 

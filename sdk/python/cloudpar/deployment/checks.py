@@ -29,7 +29,7 @@ time. The pool is then slower, but correct."""
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """The results of all checks, the AWS account and region that they are about, and the settings that it requires."""
+    """The results of all checks, the AWS account and region they are about, and the settings that the region needs."""
 
     account: str
     region: str

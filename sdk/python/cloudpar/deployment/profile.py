@@ -60,7 +60,7 @@ def _spare(path: Path) -> Path:
 
 
 def kept(endpoint: str) -> Path | None:
-    """The newest file beside the profile file that names the endpoint; None if there is none."""
+    """The newest of the files beside the profile file that name this endpoint; None if none does."""
     return max(_beside(endpoint), key=lambda each: each.stat().st_mtime, default=None)
 
 

@@ -46,7 +46,7 @@ class Project:
         return ended.stdout if ended.returncode == 0 else None
 
     def cdk(self) -> list[str]:
-        """The command line of the CDK CLI in the app's version: an installed one, or npx."""
+        """The command line of the CDK CLI of version CDK: an installed one, or npx, which downloads it."""
         for path in (self.root / "node_modules/.bin/cdk", self.tool("cdk")):
             if path is not None and (self.answer([str(path), "--version"]) or "").split(" ")[0] == CDK:
                 return [str(path)]

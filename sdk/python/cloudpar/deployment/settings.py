@@ -142,7 +142,7 @@ def recognized(template: Mapping[str, Any]) -> Settings:
 
 
 def in_use(template: Mapping[str, Any], output: str) -> object:
-    """The value of a template's output: a text, or a reference to a resource of the stack; None if there is no such."""
+    """The value of an output in a template: a text, or a reference to a resource of the stack; None without it."""
     return template.get("Outputs", {}).get(output, {}).get("Value")
 
 

@@ -49,7 +49,7 @@ class Stack(msgspec.Struct, frozen=True):
 
     @property
     def made(self) -> bool:
-        """Whether some of it exists, so that an update can continue."""
+        """Whether a part of the stack exists with which an update can continue."""
         return not self.failed and self.state != "REVIEW_IN_PROGRESS"
 
     def advice(self, region: str) -> str | None:
