@@ -1,4 +1,4 @@
-"""The operator's function. IAM decides who may invoke it; it is behind no API and checks no token."""
+"""The Lambda function for operators. IAM decides who may invoke it; it is behind no API and checks no token."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,11 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Answer {"route": "hello", "body": {the message}} with {"status": 200, "body": {the reply, or the error}}."""
+    """Carry out a call of an operator.
+
+    The event is {"route": NAME, "who": the caller's ARN, "body": the message}; `who` and `body` may be missing. The
+    answer is {"status": the HTTP status, "body": the reply, or the error}.
+    """
     entry = _log.entry("request", context)
     try:
         name, who, body = _read(event)

@@ -1,4 +1,4 @@
-"""The function behind the users' routes."""
+"""The Lambda function that serves the users' routes."""
 
 from cloudpar_protocol import routes
 

@@ -1,4 +1,4 @@
-"""The function behind the dead-letter queue, which receives chunks that were delivered too often."""
+"""The Lambda function that reads the dead-letter queue, where SQS puts chunks that it delivered too often."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,9 +15,10 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
-    """Fold each lost chunk into its package.
+    """Tell the package of each lost chunk that it was lost.
 
-    Lambda deletes the messages, except those that the answer names: it delivers these again.
+    Lambda deletes the messages, except those that the answer names, because handling them has failed. It delivers these
+    again.
     """
     entry = _log.entry("lost", context)
     failures: list[dict[str, str]] = []

@@ -1,4 +1,4 @@
-"""Answers POST /v1/{name}, as an HTTP API of API Gateway passes it to a function (payload format 2.0)."""
+"""Answers POST /v1/{name}, as an HTTP API of API Gateway passes it to a Lambda function (payload format 2.0)."""
 
 import base64
 import binascii
@@ -19,9 +19,10 @@ Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
 
 
 def handler(*served: Route[Any, Any]) -> Handler:
-    """Make the handler of a function that serves these routes, with the master that its environment describes.
+    """Make the handler of a Lambda function that serves these routes, with the master that its environment describes.
 
-    Lambda gives a function a whole processor while it starts. Therefore this prepares what the first call needs.
+    Lambda gives a function a whole processor while it starts. Therefore this already makes a link: that loads the
+    client of S3, and the first call need not do it.
     """
     backend = from_environment()
     backend.blobs.get_link("warm-up")
@@ -29,7 +30,7 @@ def handler(*served: Route[Any, Any]) -> Handler:
 
 
 class Endpoint:
-    """The routes of one function."""
+    """Serves the routes of one Lambda function."""
 
     def __init__(self, dispatcher: Dispatcher, log: RequestLog, served: Collection[Route[Any, Any]]) -> None:
         self._dispatcher = dispatcher

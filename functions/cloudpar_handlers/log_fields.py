@@ -33,7 +33,7 @@ def note_call(entry: Entry, call: Call) -> None:
 
 
 def note_reply(entry: Entry, call: Call, reply: object) -> None:
-    """Note the outcome."""
+    """Note what a call has done, such as which package it started or how many results it published."""
     match call.request, reply:
         case StartTasks(n=tasks), StartTasksReply(package_id=package_id):
             entry.packages([package_id])
@@ -49,7 +49,10 @@ def note_reply(entry: Entry, call: Call, reply: object) -> None:
 
 
 def note_error(entry: Entry, error: Exception) -> Exception:
-    """Note why a call failed, and return the error for its caller. An unforeseen error counts as a failure."""
+    """Note why a call failed, and return the error for its caller.
+
+    An unforeseen error, which is neither a RequestError nor a passing fault of AWS, is logged with its traceback.
+    """
     reason = translate(error)
     if isinstance(reason, RequestError):
         entry.note(error=reason.code)

@@ -1,4 +1,4 @@
-"""What a function logs: one line for each request, and figures for what has happened."""
+"""What a Lambda function logs: one line for each invocation, and metrics that count what has happened."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ IDS = 10
 
 
 class RequestLog:
-    """One function's log and figures. Neither ever holds a payload or a token."""
+    """The log and the metrics of one Lambda function. Neither ever contains a payload or a token."""
 
     def __init__(self) -> None:
         service = os.environ.get("POWERTOOLS_SERVICE_NAME", SERVICE)
@@ -29,14 +29,14 @@ class RequestLog:
         return Entry(self, kind, str(getattr(context, "aws_request_id", "")))
 
     def write(self, kind: str, facts: Mapping[str, Any], error: Exception | None) -> None:
-        """Write the line, for an unforeseen error with its traceback."""
+        """Write the line. If `error` is an unforeseen error, add its traceback."""
         if error is not None:
             self._log.error(kind, extra=dict(facts), exc_info=error)
         else:
             self._log.info(kind, extra=dict(facts))
 
     def count(self, figures: Mapping[str, float]) -> None:
-        """Write figures in the embedded metric format. Without figures, write nothing."""
+        """Write metrics in CloudWatch's embedded metric format. If there are none, write nothing."""
         if not figures:
             return
         metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
@@ -57,27 +57,27 @@ class Entry:
         self._failure: Exception | None = None
 
     def note(self, **facts: Any) -> None:
-        """Add fields to the line; None and empty ones are left out."""
+        """Add fields to the line. A field whose value is None or empty is left out."""
         self._facts |= {name: fact for name, fact in facts.items() if fact not in (None, "", [])}
 
     def packages(self, package_ids: list[str]) -> None:
-        """Note which packages the request names."""
+        """Note which packages the invocation is about."""
         names = list(dict.fromkeys(package_ids))
         self.note(package_ids=names[:IDS], packages=len(names) if len(names) > IDS else None)
 
     def count(self, name: str, value: float = 1) -> None:
-        """Add to a figure. A value of 0 makes no figure."""
+        """Add to a metric. A value of 0 is ignored, so that a metric that stays 0 is not written."""
         if value:
             self._figures[name] = self._figures.get(name, 0) + value
 
     def fail(self, error: Exception) -> None:
-        """Note that the invocation failed by an unforeseen error."""
+        """Note an unforeseen error: its traceback is logged, and the metric InternalErrors counts it."""
         self._failure = error
         self.note(error=type(error).__name__)
         self.count("InternalErrors")
 
     def close(self) -> None:
-        """Write the line and the figures."""
+        """Write the line and the metrics."""
         self.note(duration_ms=round((time.perf_counter() - self._began_s) * 1000, 1))
         self._log.write(self._kind, self._facts, self._failure)
         self._log.count(self._figures)

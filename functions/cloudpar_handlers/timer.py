@@ -1,4 +1,4 @@
-"""The function that a rule invokes once a minute: it folds the packages that are due."""
+"""The Lambda function that a scheduled rule invokes once a minute. It folds the packages that are due."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,11 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
-    """Fold the packages that are due, in rounds, until none is left or the time is short."""
+    """Fold the packages that are due, in rounds, until none is left or little time is left.
+
+    Raises:
+        Exception: A round failed. No further round starts; the next invocation goes on.
+    """
     del event
     entry = _log.entry("tick", context)
     folded = 0

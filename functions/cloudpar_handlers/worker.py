@@ -1,4 +1,4 @@
-"""The function behind the workers' routes."""
+"""The Lambda function that serves the workers' routes."""
 
 from cloudpar_protocol import routes
 

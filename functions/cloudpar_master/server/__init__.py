@@ -1,1 +1,1 @@
-"""The embedded master: one process, one thread, ASGI. A request that has to wait costs no thread here."""
+"""The embedded master: an ASGI application in one process. One thread answers all requests, also held ones."""

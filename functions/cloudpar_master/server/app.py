@@ -1,4 +1,4 @@
-"""The routes: each parses a request, calls a service and renders the reply; nothing else."""
+"""The routes of the embedded master. Each parses a request, calls a service and renders the reply."""
 
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ from .storage_state import StorageState
 
 
 class Calls:
-    """POST /v1/{name}."""
+    """Serves POST /v1/{name}, the calls of the protocol."""
 
     def __init__(
         self, long_polling: LongPolling, audit: AuditFile, failures: FailureLog, storage: StorageState
@@ -40,7 +40,10 @@ class Calls:
         self._dispatcher = long_polling.dispatcher
 
     async def serve(self, request: Request) -> Response:
-        """Carry a call out, and hold it open if its request says so."""
+        """Carry out the call of a request.
+
+        A retrieval or an await with `hold_s` is held open until there is something to answer.
+        """
         body = await read_body(request)
         link_base.note(request)
         token, media = bearer(request.headers), sent_media(request.headers)
@@ -98,8 +101,8 @@ def make_app(
     long_polling: LongPolling, blobs: BlobRoutes, audit: AuditFile, failures: FailureLog, storage: StorageState
 ) -> Starlette:
     """Make the ASGI application of an embedded master."""
-    # After an error of any other type is answered by the handler of `Exception`, Starlette raises it again, and uvicorn
-    # logs it.
+    # When the handler of `Exception` has answered an error that has no other handler, Starlette raises the error again,
+    # and uvicorn logs it.
     handlers: dict[Any, Any] = (
         {ClientDisconnect: _ignore}
         | dict.fromkeys((RequestError, HTTPException, Exception), refusal)

@@ -32,7 +32,7 @@ from .storage_state import StorageState
 from .wakeups import ANYTHING, Wakeups
 
 PRACTICALLY_UNLIMITED_US = 100 * 365 * 86400 * 1_000_000
-"""The quota of the default account: a hundred years."""
+"""The quota of the default account, in microseconds: a hundred years."""
 
 
 class Assembly(NamedTuple):
@@ -55,9 +55,10 @@ class Assembly(NamedTuple):
     failures: FailureLog
 
     def tick(self) -> int:
-        """Do what is due by time: offer chunks whose lease has run out, and do the timer's work.
+        """Do what is due by time: wake held retrievals and peeks for the chunks that wait, and do the timer's work.
 
-        Returns how much the timer did.
+        A chunk whose lease has run out waits again, and no other call wakes a request for it. Returns how many packages
+        and lost chunks the timer handled.
         """
         self.wakeups.chunks_sent([ANYTHING] * self.queue.waiting())
         return self.timer.tick()
@@ -67,7 +68,10 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
     """Make the master of a data folder.
 
     Raises:
-        DataFolderError: The folder's secret is not the one that its database depends on, and `new_secret` is not set.
+        DataFolderError: The database depends on a secret that the folder does not have, and `new_secret` is False; or
+            a new secret cannot be written.
+        sqlite3.Error: The database cannot be opened or converted.
+        OSError: The secret cannot be read, or the folder of blobs cannot be made.
     """
     wakeups, clock, ids = Wakeups(), SystemClock(), RandomIds()
     database = Database(folder.database)
@@ -114,7 +118,7 @@ def _ensure_default_account(backend: Backend, token: str) -> None:
     token_hash = hash_token(token)
     if backend.accounts.by_token(token_hash) is None:
         account_id = hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16]
-        # If connection.json is lost, a master makes another token, and so another account beside the earlier one.
+        # If connection.json is lost, the master makes a new token, and so a second account beside the earlier one.
         taken = any(each.name == "default" and each.state == "active" for each in backend.accounts.list())
         backend.accounts.create(
             AccountRecord(

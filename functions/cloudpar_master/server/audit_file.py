@@ -10,9 +10,9 @@ from cloudpar_master.services.dispatcher import Call
 
 
 class AuditFile:
-    """A file of what administrators did, one line of JSON each, which only its owner may read.
+    """The file that records what operators do: one line of JSON for each action. Only the file's owner may read it.
 
-    A line is on disk before its call is answered.
+    The line of an action is on the disk before the master answers the call.
     """
 
     def __init__(self, path: Path, backend: Backend) -> None:
@@ -20,7 +20,16 @@ class AuditFile:
         self._path = path
 
     def note(self, call: Call, outcome: str, reply: Struct | None = None) -> None:
-        """Note how an action of an administrator ended. A call that is no such action leaves no line."""
+        """Write the line about an operator's action. For any other call, write nothing.
+
+        Args:
+            call: The call.
+            outcome: "done", or the error's code.
+            reply: The reply, if the call was carried out.
+
+        Raises:
+            OSError: The line cannot be written.
+        """
         facts = audit.facts(self._backend, call, audit.ADMIN, outcome, reply)
         if facts is None:
             return

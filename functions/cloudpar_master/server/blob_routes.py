@@ -15,7 +15,7 @@ BINARY = "application/octet-stream"
 
 
 class BlobRoutes:
-    """Uploads and downloads, whole or in byte ranges."""
+    """Serves uploads of whole blobs, and downloads of whole blobs or of byte ranges."""
 
     def __init__(self, store: FileBlobStore) -> None:
         self._store = store
@@ -46,11 +46,11 @@ def _read(file: IO[bytes], wanted: str | None) -> Response:
 
 
 def parse_range(header: str, size: int) -> tuple[int, int]:
-    """Return the bytes [start, end) of one 'bytes=a-b' range.
+    """Return start and end of the byte range [start, end) that a Range header names, in a blob of `size` bytes.
 
     Raises:
-        BadRequest: The header is not such a range.
-        HTTPException: The range is outside of the blob.
+        BadRequest: The header does not name exactly one range, such as 'bytes=2-5'.
+        HTTPException: The blob has no byte of this range (status 416).
 
     >>> parse_range("bytes=2-5", 10), parse_range("bytes=8-", 10), parse_range("bytes=-3", 10)
     ((2, 6), (8, 10), (7, 10))

@@ -1,4 +1,4 @@
-"""Reads and makes bodies for Starlette."""
+"""Reads the bodies of Starlette's requests, and renders replies and errors as Starlette's responses."""
 
 from msgspec import Struct
 from starlette.exceptions import HTTPException
@@ -9,14 +9,15 @@ from cloudpar_master.services import bodies
 from cloudpar_protocol.errors import BadRequest, NotFound
 
 CLIENT_GONE = 499
-"""Status of an answer that the client no longer waits for."""
+"""The HTTP status of an answer for which the client no longer waits."""
 
 
 async def read_body(request: Request) -> bytes:
     """Read the whole body of a call.
 
     Raises:
-        TooLarge: It is over the limit; the rest is not read.
+        TooLarge: The body is over the limit; the rest is not read.
+        ClientDisconnect: The client has hung up.
     """
     parts: list[bytes] = []
     size = 0
@@ -34,7 +35,10 @@ def answer(request: Request, reply: Struct) -> Response:
 
 
 async def refusal(request: Request, error: Exception) -> Response:
-    """Render an error as a response. A coroutine, since Starlette would call a function in a thread."""
+    """Render an error as a response.
+
+    This is a coroutine, because Starlette would call a plain function in another thread.
+    """
     status, headers = None, dict[str, str]()
     if isinstance(error, HTTPException):
         status, headers = error.status_code, dict(error.headers or {})

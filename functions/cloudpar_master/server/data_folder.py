@@ -1,4 +1,7 @@
-"""The folder that holds everything of an embedded master, and the file by which others find the master."""
+"""The folder that holds everything of an embedded master.
+
+Its file connection.json has the master's endpoint and tokens, for the command line and for the next start.
+"""
 
 import fcntl
 import os
@@ -18,7 +21,7 @@ class DataFolderError(Exception):
 
 
 class Connection(Struct, frozen=True, kw_only=True):
-    """The content of connection.json: how to reach this master in each of the three roles."""
+    """The content of connection.json: the master's endpoint, and a token for each of the three roles."""
 
     endpoint: str
     token: str
@@ -27,16 +30,17 @@ class Connection(Struct, frozen=True, kw_only=True):
 
 
 class DataFolder:
-    """A data folder, locked for one process until that process ends.
+    """A data folder, locked for this process until `close` or until the process ends.
 
     Attributes:
         database: The file with heads, inboxes, results, accounts and the queue.
         blobs: The folder with payloads.
-        audit: The file that says what administrators did.
+        audit: The file that records what operators do.
         secret_path: The file with the secret that signs links and encrypts accounts' keys.
 
     Raises:
-        DataFolderError: It cannot be written, other users may write to it, or another master has it.
+        DataFolderError: The folder cannot be made or written, belongs to another user, has files although other users
+            may write to it, or is locked by another master.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,26 +65,32 @@ class DataFolder:
             raise DataFolderError(text) from None
 
     def close(self) -> None:
-        """Unlock the folder for others. The end of the process does so, too."""
+        """Unlock the folder for other processes. The end of this process unlocks it, too."""
         self._lock.close()
 
     def kept_secret(self) -> bytes | None:
-        """Return the secret, if there is one."""
+        """Return the stored secret; None if there is none, or if it is damaged (of another size)."""
         kept = self.secret_path.read_bytes() if self.secret_path.exists() else b""
         # A power cut may have left the file empty. With an empty secret any caller could sign links.
         return kept if len(kept) == SECRET_BYTES else None
 
     def make_secret(self) -> bytes:
-        """Make a new secret, which replaces any other."""
+        """Store a new random secret in place of an earlier one, and return it.
+
+        Raises:
+            DataFolderError: The file cannot be written.
+        """
         fresh = secrets.token_bytes(SECRET_BYTES)
         _write_privately(self.secret_path, fresh)
         return fresh
 
     def connect(self, given: Connection) -> Connection:
-        """Write connection.json again for this endpoint. Tokens that are not given are kept, or made.
+        """Write connection.json with this endpoint, and return its content.
+
+        If a token is empty, the file keeps its earlier one, or gets a new one if it has none.
 
         Raises:
-            DataFolderError: The file exists and cannot be read, or it cannot be written.
+            DataFolderError: The file exists and cannot be read, is malformed, or cannot be written.
         """
         kept = self._kept()
         connection = replace(
@@ -106,12 +116,13 @@ class DataFolder:
 
 
 def _check_owner(path: Path) -> None:
-    """Refuse a folder to which others may write: they could give this master tokens that they know.
+    """Refuse a folder to which other users may write: they could give this master tokens that they know.
 
-    An empty one is closed to others instead.
+    If the folder is empty and belongs to this user, take the right to write from the others instead.
 
     Raises:
-        DataFolderError: It belongs to another user, or its mode lets others write.
+        DataFolderError: The folder belongs to another user, or has files although its mode lets others write.
+        OSError: The folder cannot be read, or its mode cannot be changed.
     """
     found, user = path.stat(), os.geteuid()
     if found.st_uid != user:
@@ -131,7 +142,11 @@ def _check_owner(path: Path) -> None:
 
 
 def _write_privately(path: Path, content: bytes) -> None:
-    """Replace a file in one step, readable by its owner only."""
+    """Write a file that only its owner may read. It replaces an earlier file in one step.
+
+    Raises:
+        DataFolderError: The file cannot be written.
+    """
     fresh = path.with_suffix(".new")
     try:
         fresh.unlink(missing_ok=True)  # a crash may have left it

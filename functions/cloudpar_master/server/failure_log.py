@@ -11,10 +11,10 @@ from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
 from .storage_state import StorageState
 
 REPEAT_S = 60.0
-"""A full disk is logged at most once in this many seconds, although the master refuses several requests a second."""
+"""The log says at most once in this many seconds that the master cannot write, however many requests it refuses."""
 
 RETRY_S = 5.0
-"""Seconds that a caller waits before its next attempt if the master refused it because of a full disk."""
+"""If the master refuses a request because it cannot write, the caller tries again after this many seconds."""
 
 _FREE_SPACE = "free space on its disk"
 _FIXES = {
@@ -25,20 +25,22 @@ _FIXES = {
     errno.EMFILE: "raise the limit of its open files (ulimit -n)",
     errno.ENFILE: "close files on its machine, or raise fs.file-max",
 }
-"""What an operator can do about each error because of which the master refuses requests."""
+"""What an operator can do about each error of the system because of which the master cannot write."""
 
 _SQLITE_ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.ENOSPC,
     sqlite3.SQLITE_READONLY: errno.EROFS,
 }
-"""The most frequent error of the system behind each kind of SQLite error. SQLite does not say which one it was."""
+"""For each kind of SQLite error, the error of the system that causes it most often: SQLite does not name the cause."""
 
 log = logging.getLogger("cloudpar_master")
 
 
 def unwritable(error: BaseException) -> Unwritable | None:
-    """Return what the system said if an error means that nothing can be written, such as on a full disk.
+    """Return a report with the system's message if an error means that nothing can be written; None for other errors.
+
+    Of a group of errors, the first one that means this counts.
 
     >>> unwritable(OSError(errno.ENOSPC, "No space left on device")).why
     'No space left on device'
@@ -74,7 +76,8 @@ class FailureLog:
             what: What failed, as the first words of a sentence.
 
         Returns:
-            The error for the caller, if the caller may try again once there is space.
+            The error with which the server answers the caller, if nothing can be written: the caller then tries again.
+            None for any other failure.
         """
         found = unwritable(error)
         if found is None:

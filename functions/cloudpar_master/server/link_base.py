@@ -1,4 +1,4 @@
-"""Where the links in an answer lead: to the address by which its request came, which may be a proxy's."""
+"""Chooses how the links in an answer start, so that the caller can follow them, also through a proxy."""
 
 import re
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?")
 
 _base: ContextVar[str] = ContextVar("base")
-"""The base for the request that is being served. Each request has a task, and so a context, of its own."""
+"""The start of the links for the request under way. Each request has its own asyncio task, and so its own context."""
 
 
 def note(request: Request) -> None:
-    """Remember the base of the links in this request's answer.
+    """Remember how the links in this request's answer start.
 
     A caller that resolves relative links gets such links, so that they lead through any proxy. A caller that can open
     the master's files gets links to these files. An older caller gets links to the `Host` that it named, which lead
-    through a forwarded port.
+    through a forwarded port. If that `Host` is malformed, the caller gets links to the master's own endpoint.
     """
     host = request.headers.get("host", "")
     wanted = request.headers.get(HEADER)
@@ -32,5 +32,5 @@ def note(request: Request) -> None:
 
 
 def current(endpoint: str) -> Callable[[], str]:
-    """Return a function that returns the base of links for the current request, and `endpoint` outside of one."""
+    """Return a function that returns how links start: as `note` has set it for the current request, else `endpoint`."""
     return lambda: _base.get(endpoint)

@@ -19,8 +19,8 @@ from .storage_state import StorageState
 from .wakeups import ANYTHING, Wakeups
 
 SESSIONS = 10_000
-"""How many sessions with new packages are remembered. If a session is forgotten, its new package answers no await that
-is sent later."""
+"""How many sessions are remembered that have started a package which no await of theirs has named yet. The oldest one
+is forgotten first: its next await is then held although there is a new package."""
 
 Receive = Callable[[], Awaitable[Any]]
 
@@ -41,7 +41,11 @@ class LongPolling:
         self._wakeups.wake_all()
 
     async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
-        """Hold a retrieval until there is a chunk. A worker that has hung up gets no lease: its chunk would wait."""
+        """Hold a retrieval until there is a chunk for it; hold a peek until a chunk of another package waits.
+
+        Both end after `hold_s` at the latest. A worker that has hung up gets no lease: its chunk would lie idle until
+        the lease ends. Another held retrieval is woken in its place.
+        """
         request: RetrieveTasks = call.request
         fit = Fit(tuple(request.pythons), tuple(request.set_aside))
         deadline = _now() + min(request.hold_s, HOLD_S)
@@ -64,13 +68,20 @@ class LongPolling:
         return RetrieveTasksReply()
 
     def started(self, call: Call, package_id: str) -> None:
-        """Note a new package: the next await of its session that does not name it is answered at once."""
+        """Note a new package.
+
+        One await of its session that does not name it is answered at once: the held one, or else the next one.
+        """
         session = _session(call)
         self._unseen[session] = self._unseen.get(session, set()) | {package_id}
         self._wakeups.session_started(session)
 
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
-        """Hold an await until one of its packages has news."""
+        """Hold an await until one of its packages has news, or until `hold_s`.
+
+        It also ends when its session has started a package that it does not name. The same holds when the master, or a
+        worker that shares its folder, can no longer write, or can write again.
+        """
         request: AwaitTasks = call.request
         unwritable = self._storage.unwritable is not None
         deadline = _now() + min(request.hold_s, storage_state.HOLD_S if unwritable else HOLD_S)
@@ -88,7 +99,10 @@ class LongPolling:
             await self._wakeups.wait_for_news(names, session, left_s)
 
     def _unnamed(self, session: str, names: list[str]) -> bool:
-        """Whether packages were started that this await does not name. Each of these packages ends one await."""
+        """Whether the session has started packages that this await does not name.
+
+        The master then forgets these packages, so that each of them ends one await at most.
+        """
         unseen = self._unseen.get(session)
         if unseen is None:
             return False
@@ -98,7 +112,10 @@ class LongPolling:
 
 
 def _session(call: Call) -> str:
-    """Return the name of a caller's session. Clients choose these names, so two accounts may have the same one."""
+    """Return a name for a caller's session: the client's own name for it, preceded by the account id.
+
+    Clients choose the names of their sessions, so two accounts may choose the same one.
+    """
     return f"{call.user.account_id if call.user else ''} {call.request.session}"
 
 
@@ -118,7 +135,10 @@ def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:
 
 
 async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], receive: Receive) -> Struct | None:
-    """Hold a request until it is answered; None if the client hung up. `hold` gets a function that says so."""
+    """Hold a request, and return its reply; None if the client hangs up first.
+
+    `hold` is called with a function that returns whether the client has hung up.
+    """
     hung_up = asyncio.ensure_future(_hang_up(receive))
     work = asyncio.ensure_future(hold(hung_up.done))
     try:

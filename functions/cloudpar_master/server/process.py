@@ -14,15 +14,18 @@ from .assembly import Assembly
 
 TICK_S = 1.0
 TICKS = 6
-"""How many ticks there are at least in the time of a lease. After the lease of a dead worker has ended, its chunk then
-waits for at most half the time between two beats."""
+"""How many ticks there are, at least, in the time of a lease. A worker beats three times in it, so after the lease of a
+dead worker has ended, its chunk waits for at most half the time between two beats."""
 SWEEP_S = 3600.0
 BUSY = 50
-"""If a tick folded at least this many packages, the next tick follows at once."""
+"""If a tick handled at least this many packages and lost chunks, the next tick follows at once."""
 
 
 class MasterServer(uvicorn.Server):
-    """Uvicorn with our own handling of signals, a call when it is ready, and an end that answers held requests."""
+    """A uvicorn server that calls `ready` when it listens, and answers held requests when it ends.
+
+    A signal ends it with exit code 0.
+    """
 
     def __init__(self, assembly: Assembly, ready: Callable[[], None]) -> None:
         super().__init__(
@@ -46,13 +49,16 @@ class MasterServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals here instead of in uvicorn: a master that a signal ends exits with 0."""
+        """Let SIGTERM and SIGINT call `end`.
+
+        Uvicorn would raise the signal again after the end, and the master's exit code would not be 0.
+        """
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.end)
         yield
 
     def end(self) -> None:
-        """Answer held requests, take no new ones, and return from `serve`."""
+        """Answer held requests, accept no new ones, and let `serve` return."""
         self.should_exit = True
         self._long_polling.end()
 
@@ -65,7 +71,10 @@ class MasterServer(uvicorn.Server):
 
 
 def run(assembly: Assembly, listening: socket.socket, ready: Callable[[], None], stdin: int | None) -> None:
-    """Serve until a signal comes, or the parent ends (seen on `stdin`)."""
+    """Serve until a signal comes.
+
+    If `stdin` is not None, it is a descriptor that the parent holds open, and the master also ends with its parent.
+    """
     uvloop.run(_serve(assembly, listening, ready, stdin))
 
 

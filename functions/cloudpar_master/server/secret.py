@@ -1,4 +1,4 @@
-"""The secret of a data folder: whether the folder's database depends on it, and what it is used for."""
+"""Finds or makes the secret of a data folder, and checks that it is the one that encrypted the folder's stored keys."""
 
 import hmac
 
@@ -9,15 +9,16 @@ from .data_folder import DataFolder, DataFolderError
 
 
 def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> bytes:
-    """Return the secret that signs links and encrypts keys. A missing one is made if nothing depends on it.
+    """Return the secret that signs links and encrypts accounts' keys. If the folder has none, make one.
 
     Args:
         folder: Where the secret is kept.
         database: Where its mark is kept.
-        new: Go on although the database depends on another secret: with the folder's one, or with a new one.
+        new: Whether to go on although the database depends on another secret, or on one that was lost.
 
     Raises:
-        DataFolderError: The secret was lost, or the database depends on another one.
+        DataFolderError: The database depends on another secret, or on one that was lost, and `new` is False; or a new
+            secret cannot be written.
     """
     kept, mark = folder.kept_secret(), SecretMark(database)
     if not new and not mark.fits(None if kept is None else _mark(kept)):

@@ -7,7 +7,10 @@ from cloudpar_master.core.policy import Policy
 
 
 class StartupConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The line of JSON that a parent writes to a master's standard input. An empty token is kept as it was, or made."""
+    """The line of JSON that a parent writes to a master's standard input.
+
+    If a token is empty, the data folder keeps its earlier one, or gets a new one if it has none.
+    """
 
     user_token: str = ""
     worker_token: str = ""
@@ -19,7 +22,8 @@ def parse(line: bytes) -> StartupConfig:
     """Read the line.
 
     Raises:
-        ValueError: The line is wrong. The text names the field, or the `--set` option of `cloudpar up`.
+        ValueError: The line is not a JSON object, or a field is unknown or wrong. For a setting, the text names the
+            option `--set` of `cloudpar up`.
 
     >>> parse(b'{"settings": {"lease_s": 2.0}}').settings.lease_s
     2.0

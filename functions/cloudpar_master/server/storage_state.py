@@ -1,4 +1,7 @@
-"""Keeps what cannot be written now. Clients learn of it, because their results cannot arrive until it is fixed."""
+"""Remembers a report that something cannot be written.
+
+The master passes the report on to clients, because their results cannot arrive until the problem is fixed.
+"""
 
 import time
 from collections.abc import Callable
@@ -6,8 +9,9 @@ from collections.abc import Callable
 from cloudpar_protocol.payloads import Unwritable
 
 KEPT_S = 10.0
-"""A report is forgotten after this many seconds. While the problem lasts, a new report comes sooner: from a worker at
-least every 2 s, and from the master when a caller repeats a refused request, after at most 6.25 s."""
+"""A report is forgotten after this many seconds. While the problem lasts, a new report comes sooner: a worker sends one
+every 2 s (with the default lease time), and the master makes one whenever it refuses a request again, after at most
+6.25 s."""
 
 HOLD_S = 5.0
 """While something cannot be written, awaits are held for at most this many seconds, so that clients soon hear when it
@@ -15,10 +19,10 @@ can be written again."""
 
 
 class StorageState:
-    """The newest report that the master cannot write, or that a worker that shares its folder cannot.
+    """Holds the newest report that the master, or a worker that shares its folder, cannot write.
 
     Args:
-        wake: Called when a report comes after a time without one, so that held awaits answer.
+        wake: Called when a report comes while none is held. It answers the held awaits.
     """
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
@@ -28,13 +32,13 @@ class StorageState:
 
     @property
     def unwritable(self) -> Unwritable | None:
-        """What cannot be written now, or None."""
+        """The newest report; None if none came within the last KEPT_S seconds."""
         if self._report is not None and time.monotonic() - self._reported_s >= KEPT_S:
             self._report = None
         return self._report
 
     def note(self, report: Unwritable) -> None:
-        """Keep a report, and wake the held awaits if it is the first."""
+        """Keep a report. If no other one is held, also wake the held awaits."""
         first = self.unwritable is None
         self._report, self._reported_s = report, time.monotonic()
         if first:

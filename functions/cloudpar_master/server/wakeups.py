@@ -7,7 +7,7 @@ from cloudpar_master.ports import Fit, Needs
 from cloudpar_master.ports.task_queue import ANY
 
 ANYTHING: Needs = ("", "")
-"""Stands for the needs of chunks that are not known: any held retrieval may look for such chunks."""
+"""Stands for the needs of a chunk if they are not known. Such a chunk wakes any held retrieval, and all peeks."""
 
 
 class _Retrieval(NamedTuple):
@@ -25,7 +25,7 @@ class _Peek(NamedTuple):
 
 
 class Wakeups:
-    """Wakes held requests. The adapters call it, on the server's own thread."""
+    """Wakes held requests. All calls come from the server's own thread: asyncio's futures are not safe for others."""
 
     def __init__(self) -> None:
         self._retrievals: deque[_Retrieval] = deque()
@@ -38,10 +38,10 @@ class Wakeups:
             _wake(waiter)
 
     def chunks_sent(self, needs: Iterable[Needs]) -> None:
-        """Wake a retrieval for each new chunk: the one that can take it and has waited longest.
+        """Wake one held retrieval for each new chunk: of those that can take the chunk, the one held longest.
 
-        Then wake the peeks that such chunks are for. A chunk does not wake the peeks of workers that run its package
-        already, and most chunks are of such packages.
+        Then wake each peek that waits for one of these chunks. A peek does not wait for chunks of the packages that it
+        names in `besides`, and most chunks are of such packages.
         """
         heard: set[Needs] = set()
         for need in needs:
@@ -71,9 +71,10 @@ class Wakeups:
             self.head_saved(name)
 
     async def wait_for_chunks(self, timeout_s: float, fit: Fit = ANY) -> None:
-        """Wait until the queue may have something that fits.
+        """Wait until the queue may have a chunk that fits, for at most `timeout_s`.
 
-        A wait that is cancelled after its wakeup wakes another one. Otherwise the chunk would wait for the next tick.
+        If this wait is cancelled after it was woken, it wakes another retrieval. Otherwise the chunk would wait for the
+        next tick.
         """
         retrieval = _Retrieval(asyncio.get_running_loop().create_future(), fit)
         self._retrievals.append(retrieval)
@@ -88,7 +89,10 @@ class Wakeups:
                 self._retrievals.remove(retrieval)
 
     async def wait_for_others(self, timeout_s: float, fit: Fit, besides: Iterable[str]) -> None:
-        """Wait until chunks that fit were sent, of packages not in `besides`, even if another worker takes them."""
+        """Wait until a chunk that fits is sent, of a package that is not in `besides`, for at most `timeout_s`.
+
+        When this returns, another worker may already have taken the chunk.
+        """
         peek = _Peek(asyncio.get_running_loop().create_future(), fit, frozenset(besides))
         self._peeks.append(peek)
         try:
@@ -97,7 +101,7 @@ class Wakeups:
             self._peeks.remove(peek)
 
     async def wait_for_news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
-        """Wait until one of the packages, or the session, may have something."""
+        """Wait until one of the packages may have news, or the session a new package, for at most `timeout_s`."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         names = [*package_ids, _session(session)]
         for name in names:
