@@ -13,7 +13,13 @@ _NONCE_BYTES = 12
 
 
 class AesGcmSafe(KeySafe):
-    """AES-256-GCM with the account's id as associated data: a key copied to another account does not decrypt."""
+    """Encrypts accounts' keys by AES-256-GCM.
+
+    The account's id is the associated data, so that a key that was copied to another account cannot be decrypted.
+
+    Args:
+        secret: Returns the 32 bytes of the key that encrypts. It is called once, at the first use.
+    """
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
         self._secret = secret

@@ -77,10 +77,11 @@ class LongPolling:
         self._wakeups.session_started(session)
 
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
-        """Hold an await until one of its packages has news, or until `hold_s`.
+        """Hold an await until one of its packages has news, for at most `hold_s`.
 
-        It also ends when its session has started a package that it does not name. The same holds when the master, or a
-        worker that shares its folder, can no longer write, or can write again.
+        It also ends when its session has started a package that it does not name, and when a report comes that the
+        master, or a worker that shares its folder, cannot write. While there is such a report, an await is held for at
+        most `storage_state.HOLD_S`.
         """
         request: AwaitTasks = call.request
         unwritable = self._storage.unwritable is not None

@@ -14,8 +14,8 @@ from .assembly import Assembly
 
 TICK_S = 1.0
 TICKS = 6
-"""How many ticks there are, at least, in the time of a lease. A worker beats three times in it, so after the lease of a
-dead worker has ended, its chunk waits for at most half the time between two beats."""
+"""How many ticks there are, at least, in the time of a lease. Workers beat at each third of this time. So after the end
+of a dead worker's lease, its chunk waits for at most half the time between two beats."""
 SWEEP_S = 3600.0
 BUSY = 50
 """If a tick handled at least this many packages and lost chunks, the next tick follows at once."""

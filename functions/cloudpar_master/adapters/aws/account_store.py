@@ -30,8 +30,8 @@ PLENTY_US = 3600 * 1_000_000
 
 KNOWN_TOKENS = 1_000
 SLICE_DAYS, GRANT_DAYS = 60, 400
-"""Days for which slices and settlements, and days for which grants, are remembered: longer than any caller repeats one.
-If a row were removed earlier, a repeated call would count twice."""
+"""How many days the rows of slices and settlements are kept, and how many days those of grants. If a row were removed
+while callers still repeat its call, a repeated call would count twice."""
 
 DAY_S = 86_400
 
@@ -39,8 +39,8 @@ DAY_S = 86_400
 class DynamoAccountStore(AccountStore):
     """Accounts in one table.
 
-    Each slice of a package is one transaction of two or three rows, and so is its settlement. A reservation reads
-    nothing first: if a condition does not hold, DynamoDB answers with the row, which says why.
+    A reservation is one transaction that writes three rows; a settlement is one that writes two. A reservation reads
+    nothing first: if a condition does not hold, DynamoDB answers with the row, which shows the reason.
     """
 
     def __init__(self, table: Table, clock: Clock) -> None:
@@ -67,7 +67,7 @@ class DynamoAccountStore(AccountStore):
         raise errors.busy(f"the name {account.name!r}")
 
     def _revoked_holder(self, name: str) -> str | None:
-        """Return the revoked account that has this name; None if no account has it.
+        """Return the id of the revoked account that has this name; None if no account has it.
 
         Raises:
             IdempotencyConflict: An active account has the name.
@@ -85,7 +85,7 @@ class DynamoAccountStore(AccountStore):
         return None if stored is None else read_account(stored)
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
-        """See the port. The owner of a token never changes; the account itself is read again every few seconds."""
+        """See the port. The owner of a token never changes; a remembered account is read again after MEMORY_S."""
         account_id = self._owner(token_hash)
         if account_id is None:
             return None
@@ -122,7 +122,7 @@ class DynamoAccountStore(AccountStore):
         return b64decode(stored["encrypted_key"]) if "encrypted_key" in stored else None
 
     def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
-        """See the port. The key is in the account's own row, which is read for its quota as well."""
+        """See the port. The key is an attribute of the account's own row."""
         values, condition = {"fresh": b64encode(encrypted).decode()}, f"{THERE} AND attribute_not_exists(encrypted_key)"
         if instead_of is not None:
             values["before"], condition = b64encode(instead_of).decode(), "encrypted_key = :before"
@@ -177,7 +177,11 @@ class DynamoAccountStore(AccountStore):
         return 0 if stored is None else int(stored["held_us"])
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
-        """See the port. The slices' rows stay until they expire: they answer late calls, and expiry is free."""
+        """See the port. The rows of the slices stay until they expire after SLICE_DAYS, because expiry is free.
+
+        If `held_us` covers the charge, the first attempt trusts it and reads nothing. If this attempt fails, the rows
+        are read.
+        """
         if 0 < held_us >= used_us:
             changes = [
                 self._settling(package_id, held_us, used_us),
@@ -242,12 +246,15 @@ class DynamoAccountStore(AccountStore):
         return self.get(account_id) if self._table.write(change) is None else None
 
     def _day(self, days: int) -> int:
-        """Return the end of the day this many days from now: AWS may remove a row after it."""
+        """Return the end of the day that is this many days from now. After that time AWS may remove a row."""
         return int(self._clock.now() // DAY_S + days + 1) * DAY_S
 
 
 def _creating(account: AccountRecord, before: str | None) -> list[Change]:
-    """Create an account with its token and its name, all or nothing. `before` is a revoked account with this name."""
+    """Make the changes that create an account, its token and its name.
+
+    `before` is the id of a revoked account that has had this name; None if there is none.
+    """
     name = row(name_key(account.name), account_id=account.account_id)
     return [
         put(account_row(account), MISSING),
@@ -258,10 +265,11 @@ def _creating(account: AccountRecord, before: str | None) -> list[Change]:
 
 
 def _charging(account_id: str, held_us: int, charged_us: int, free_us: int, *, short: bool) -> Change:
-    """Charge an account, and give the rest of the slices back.
+    """Make the change that charges an account and gives the rest of the slices back.
 
-    If too little is free for the whole charge (`short`), the charge is all that is free. Then exactly this much must
-    still be free: with more the charge would be too small, with less it would overdraw the account.
+    If the slices and the account's free time are less than the time used (`short`), the charge is the sum of both. Then
+    exactly `free_us` must still be free: if more were free, the charge would be too small; if less were free, it would
+    overdraw the account.
     """
     return update(
         account_key(account_id),

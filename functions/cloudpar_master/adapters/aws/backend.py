@@ -38,8 +38,9 @@ POLICY = Policy(
     running_packages=500,
     grace_s=180.0,
 )
-"""Each chunk costs calls on AWS, so chunks are long; a fleet takes minutes to start, so packages wait for it.
-CLOUDPAR_POLICY can override each figure. Each warm instance counts requests for itself (services.request_rate)."""
+"""The policy on AWS. Each chunk costs calls, so chunks are long. A fleet takes minutes to start, so packages wait
+longer for workers. CLOUDPAR_POLICY can override each figure. `requests_per_s` and `request_burst` apply to each warm
+instance of a Lambda function separately (services.request_rate)."""
 
 MARGIN_S = 7 * DAY_S
 """Seconds for which rows are kept beyond the longest life of their package: time for clocks that differ, for late
@@ -47,7 +48,7 @@ retries, and for repairs."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ, *, worker_token: bool = True) -> Backend:
-    """Make the master that the functions' environment describes.
+    """Make the master that the environment of the Lambda functions describes.
 
     Args:
         environment: CLOUDPAR_PACKAGE_TABLE, CLOUDPAR_ACCOUNT_TABLE, CLOUDPAR_QUEUE_URL,
@@ -58,7 +59,8 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
 
     Raises:
         KeyError: The environment lacks a name.
-        ValueError: CLOUDPAR_POLICY is not a valid policy.
+        msgspec.DecodeError: CLOUDPAR_POLICY is not a JSON object, or not a valid policy.
+        ClientError, BotoCoreError: The workers' token cannot be read.
     """
     clients, clock, ids = Clients(), SystemClock(), RandomIds()
     policy = read_policy(environment.get("CLOUDPAR_POLICY", ""))
@@ -86,7 +88,10 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
 
 
 def read_policy(text: str) -> Policy:
-    """Return POLICY with the figures that a JSON object overrides.
+    """Return POLICY with the figures that a JSON object overrides; an empty text overrides none.
+
+    Raises:
+        msgspec.DecodeError: The text is not a JSON object, or a figure is unknown or wrong.
 
     >>> read_policy('{"lease_s": 30}').lease_s
     30.0

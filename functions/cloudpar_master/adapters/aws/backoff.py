@@ -1,4 +1,4 @@
-"""Delays before a call that AWS did not carry out is tried again."""
+"""Delays between the attempts of a call that AWS did not carry out."""
 
 import random
 import time
@@ -9,14 +9,15 @@ T = TypeVar("T")
 
 ATTEMPTS = 12
 FIRST_S, LONGEST_S = 0.02, 0.5
-"""Bounds of the waits, in seconds. All of them together take about 4 s at most, well within a request's time."""
+"""The wait before attempt n, counted from 0, takes at most FIRST_S * 2**n and at most LONGEST_S seconds. All waits of
+ATTEMPTS together take about 4 s at most, well within the time of a request."""
 
 
 def attempts(most: int = ATTEMPTS, *, longest_s: float = LONGEST_S) -> Iterator[int]:
     """Count attempts, and wait before each except the first.
 
-    On average each wait is longer than the one before. The waits are random, so that processes that failed at the same
-    time do not try again at the same time.
+    The upper bound of the waits doubles each time, up to `longest_s`. The waits are random, so that processes that
+    failed at the same time do not try again at the same time.
     """
     for number in range(most):
         if number:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
 FRESH_S = 20 * 86400.0
-"""The bucket removes task code after 60 days. Code older than this, in seconds, is written again when a client asks
-for it: otherwise it could be removed while a package needs it."""
+"""The bucket removes task code after 60 days. If a client wants to use code that was written longer ago than this, in
+seconds, the code is written again: otherwise it could be removed while a package needs it."""
 
 HEADERS = {
     "ContentLength": "Content-Length",
@@ -42,7 +42,10 @@ class S3BlobStore(BlobStore):
         self._clock = clock
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
-        """See the port. If the key exists, S3 answers 412. The uploader owns the key, so it counts this as success."""
+        """See the port. If the key exists, S3 answers 412.
+
+        The uploader counts this answer as success, because a key always names the same payload.
+        """
         signed = {"ContentLength": size, "ChecksumCRC32": _base64(crc32), "IfNoneMatch": "*"}
         return Link("PUT", self._presign("put_object", key, signed), _headers(signed))
 
@@ -50,7 +53,7 @@ class S3BlobStore(BlobStore):
         """See the port. The bucket's rules abort an upload that is not completed within a day.
 
         S3 checks each part as it checks a whole upload. At the end it checks the total size, so that no part is
-        missing, and that the key does not exist yet.
+        missing. It also checks that the key does not exist yet.
         """
         if upload_id is None:
             answer = self._client().create_multipart_upload(Bucket=self._bucket, Key=key, ChecksumAlgorithm="CRC32")
@@ -78,8 +81,8 @@ class S3BlobStore(BlobStore):
     def exists(self, key: str) -> bool:
         """See the port. An old blob is copied onto itself, since the bucket's rules count from the last write.
 
-        For a missing blob, a role that may read blobs but not list them gets "forbidden", so this counts as missing.
-        That does no harm if the blob exists: S3 then refuses the second upload.
+        For a missing blob, S3 answers "forbidden" to a role that may read blobs but not list them. So this answer
+        counts as missing. If the blob exists nevertheless, S3 refuses its second upload, which does no harm.
         """
         try:
             head = self._client().head_object(Bucket=self._bucket, Key=key)

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from .parameter_key import ParameterClient
 
 ATTEMPTS = 4
-"""How often botocore tries one call after throttling, 5xx or a broken connection. Its delays take 7 s at most."""
+"""How often botocore makes one call, at most, if AWS throttles it, answers 5xx or does not answer. The delays between
+these attempts take 7 s at most in all."""
 
 CONNECT_S, ANSWER_S = 2.0, 6.0
 
 
 class Clients:
-    """AWS's clients, each made at its first use, so that the start of a function takes no time for the others.
+    """AWS's clients, each made at its first use: a Lambda function spends no time on those that it does not use.
 
     They come from botocore, without boto3: the clients are the same, and there is less to import.
     """
@@ -44,7 +45,7 @@ class Clients:
 
     @cached_property
     def s3(self) -> "S3Client":
-        """Return the client for payloads. The host of a link names the region: any other host would redirect."""
+        """Return the client for payloads. The host of its links names the region, so S3 redirects no request."""
         client: S3Client = self._make(
             "s3",
             signature_version="s3v4",

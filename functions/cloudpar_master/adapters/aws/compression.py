@@ -1,4 +1,4 @@
-"""Compresses messages, since DynamoDB charges for each write, read and removal by the kilobyte."""
+"""Compresses what is stored, since DynamoDB charges for each write, read and removal by the kilobyte."""
 
 import zlib
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 SMALL_BYTES = 700
-"""Smaller messages are not compressed: AWS charges every item as one kilobyte at least."""
+"""Messages of fewer bytes are not compressed: AWS charges every item as one kilobyte at least."""
 
 LEVEL = 3
 _ZLIB = b"\x78"
@@ -16,12 +16,12 @@ _to_bytes = msgspec.msgpack.Encoder().encode
 
 
 def pack(message: Any) -> bytes:
-    """Serialize, and compress if it is worth it."""
+    """Serialize a message, and compress it if that makes it smaller and it has at least SMALL_BYTES."""
     return compress(_to_bytes(message))
 
 
 def compress(body: bytes) -> bytes:
-    """Compress a serialized message if it is worth it."""
+    """Compress a serialized message if that makes it smaller and it has at least SMALL_BYTES."""
     if len(body) < SMALL_BYTES:
         return body
     compressed = zlib.compress(body, LEVEL)
@@ -29,10 +29,10 @@ def compress(body: bytes) -> bytes:
 
 
 def unpack(body: bytes) -> bytes:
-    """Return the serialized message.
+    """Return the serialized message; `body` may be compressed or not.
 
     Raises:
-        ValueError: The message is damaged.
+        ValueError: The compressed data is damaged.
     """
     if body[:1] != _ZLIB:
         return body

@@ -1,4 +1,4 @@
-"""What AWS's errors mean: try again, or give up."""
+"""Finds out which errors of AWS pass, so that the same call may succeed later."""
 
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004 - botocore's own
 
@@ -16,7 +16,7 @@ batch, or to a reason why a transaction was cancelled."""
 
 
 class Conflict(Exception):
-    """Another process writes the same row right now."""
+    """Another process is writing the same row."""
 
 
 def code(error: ClientError) -> str:
@@ -25,7 +25,7 @@ def code(error: ClientError) -> str:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the same call may succeed later. botocore has tried it several times already."""
+    """Whether the same call may succeed later. botocore raises such an error only after several attempts."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return code(error) in BUSY or status >= 500
@@ -38,5 +38,5 @@ def busy(what: str) -> Unavailable:
 
 
 def translate(error: Exception) -> Exception:
-    """Return an error that says to try again, if that may help; return any other error as it is."""
+    """Return Unavailable for an error of AWS after which the call may succeed later; any other error as it is."""
     return busy("the master's storage") if is_passing(error) else error

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 BATCH = 10
-"""How many messages SQS takes or brings in one call."""
+"""How many messages SQS takes or brings in one call at most."""
 
 ENTRY_ATTEMPTS = 4
-"""How often a batch call is made, at most, while SQS refuses some of its entries for the moment."""
+"""How often a batch call is made at most, if SQS refuses some of its entries for the moment."""
 
 LONGEST_VISIBILITY_S = 12 * 3600
-"""SQS refuses a call that asks for a longer visibility, in seconds."""
+"""The longest visibility timeout that SQS accepts, in seconds."""
 
 NEVER: Final = 0.0
 """Stands for a time before this process has seen the queue. It is so long ago that `seen_within` then returns None."""
@@ -45,10 +45,10 @@ class FifoQueue:
         return self._has_messages if 0 <= self._clock.now() - self._seen_at < seconds else None
 
     def send(self, messages: Sequence[tuple[str, str]]) -> list[bool]:
-        """Send (group, body) pairs. Returns False for those that have to be sent again."""
-        # The group is also the deduplication id: without it, a chunk that two masters send, or one master twice, would
-        # be leased twice. Each message has a group of its own: while a worker has a message of a group, SQS hands out
-        # no other one of that group.
+        """Send (group, body) pairs. Returns, for each pair, False if it has to be sent again."""
+        # The group is also the deduplication id: without it, a chunk that two masters send, or one master sends twice,
+        # would be leased twice. Each message has a group of its own: while a worker has a message of a group, SQS hands
+        # out no other one of that group.
         entries = [
             {"MessageBody": body, "MessageGroupId": group, "MessageDeduplicationId": group} for group, body in messages
         ]
@@ -60,7 +60,8 @@ class FifoQueue:
         """Receive messages as AWS describes them, ten at a time.
 
         Raises:
-            StaleAttempt: AWS does not repeat this attempt.
+            StaleAttempt: AWS does not repeat the attempt of this id.
+            ClientError, BotoCoreError: The first call failed. If a later one fails, the messages so far are returned.
         """
         messages: list[Any] = []
         for part, first in enumerate(range(0, limit, BATCH)):
@@ -113,7 +114,10 @@ def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> 
     An entry that fails by its sender's fault is not tried again: its receipt has expired, or its message is gone.
 
     Returns:
-        The numbers of the entries that were never done.
+        The numbers of the entries that AWS has not carried out.
+
+    Raises:
+        ClientError, BotoCoreError: AWS refuses a whole call, and would refuse it again.
     """
     left: set[int] = set()
     numbered = [{"Id": str(number), **entry} for number, entry in enumerate(entries)]
@@ -152,5 +156,8 @@ def _is_stale_attempt(error: Exception) -> bool:
 
 
 def _whole(seconds: float) -> int:
-    """Round up to whole seconds, as SQS needs. Rounded down, a message would surface while its worker has the lease."""
+    """Round up to whole seconds, as SQS needs, up to LONGEST_VISIBILITY_S.
+
+    If the time were rounded down, a message would surface while its worker has the lease.
+    """
     return min(math.ceil(seconds), LONGEST_VISIBILITY_S)

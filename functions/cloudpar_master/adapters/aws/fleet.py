@@ -58,7 +58,7 @@ class AutoScalingFleet(Fleet):
             self._woken_at = now
 
     def status(self) -> FleetStatus | None:
-        """See the port. Says how many instances the group has, and why it gets no more."""
+        """See the port. Reports how many instances run and start, and why the newest launch failed, if it did."""
         now = self._clock.now()
         if not 0 <= now - self._seen_at < LOOK_S:
             self._seen, self._seen_at = self._look(), now

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Objects:
-    """Objects in the bucket, for what is too large for a row of a table. The client is made at its first use."""
+    """Objects in the S3 bucket, for what is too large for a row of a table. The client is made at its first use."""
 
     def __init__(self, client: "Callable[[], S3Client]", bucket: str) -> None:
         self._client = client
         self._bucket = bucket
 
     def put(self, key: str, body: bytes) -> None:
-        """Store an object; it replaces an earlier one."""
+        """Store an object, in place of an earlier one of this key."""
         self._client().put_object(Bucket=self._bucket, Key=key, Body=body)
 
     def delete(self, key: str) -> None:

@@ -15,10 +15,10 @@ from .rows import Row
 
 HEAD, SPEC, EVENT = "head", "spec", "i#"
 LAST_EVENT = "i$"
-"""Only the head and its inbox have sort keys between HEAD and this one, so one query reads both."""
+"""Only the head and its inbox have sort keys between HEAD and this one, so that one query reads both."""
 
 SHARDS = 4
-"""Partitions of the registry of due packages: DynamoDB takes 1,000 writes a second for each."""
+"""How many partitions the registry of due packages has: DynamoDB takes 1,000 writes a second for each."""
 
 UNCUT = "0"
 """The one partition of the index of packages with uncut tasks."""
@@ -33,12 +33,12 @@ _specs = msgspec.msgpack.Decoder(Spec)
 
 
 def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row:
-    """Make the row of a head, with what the sparse indexes need.
+    """Make the row of a head, with the attributes that DynamoDB's sparse indexes need.
 
-    `due` names a shard of the registry; `due_at` is rounded up to whole steps, so that a busy package changes its
-    place there once a step at most. The row has `uncut` only while tasks are in no chunk. It has `unsettled`
-    until the package is settled, and the package's figures until it has ended. These change rarely, so the index
-    of unsettled packages is written only three times for each package.
+    `due` names a shard of the registry. `due_at` is rounded up to whole steps, so that a busy package changes its
+    place there at most once in each step. The row has `uncut` only while some tasks are in no chunk. It has `unsettled`
+    until the package is settled, and the numbers of `Running` until the package has ended. Both change rarely, so
+    DynamoDB writes the index of unsettled packages only three times for each package.
     """
     started_at = round(head.started_at, 6)
     row: Row = {
@@ -62,7 +62,7 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
 
 
 def read_running(found: Iterable[Row]) -> Running:
-    """Count what runs, from rows of the index of unsettled packages. Only rows of running ones have figures."""
+    """Count what runs, from rows of the index of unsettled packages. Only rows of running packages have numbers."""
     running = [row for row in found if "tasks" in row]
     sums = (sum(int(row.get(name, 0)) for row in running) for name in RUNNING_FIGURES)
     return Running(len(running), *sums)
@@ -96,7 +96,7 @@ def event_key(package_id: str, key: str) -> tuple[str, str]:
 
 
 def event_row(package_id: str, key: str, event: Event, at: int) -> Row:
-    """Make the row of an event; the inbox is in the order of `at`."""
+    """Make the row of an event. The events of an inbox are in the order of `at`."""
     pk, sk = event_key(package_id, key)
     return {"pk": pk, "sk": sk, "event": pack(event), "at": at, "key": None if sk == EVENT + key else key}
 

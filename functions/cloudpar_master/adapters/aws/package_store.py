@@ -43,7 +43,8 @@ SKEW_S = 300.0
 """Seconds by which clocks may differ. That is far less than the day after which a package id may be used again."""
 
 CONFLICT_S = 0.01
-"""The longest wait, in seconds, for another process's write to the same head: about as long as a transaction lasts."""
+"""The longest wait, in seconds, after a conflict with another process's write to the same head: about as long as a
+transaction takes."""
 
 ROW_BYTES = 395_000
 """A larger event is refused: DynamoDB takes rows of at most 400 KB."""
@@ -113,7 +114,8 @@ class DynamoPackageStore(PackageStore):
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
         """See the port. Specs that are not in the cache are read with the heads.
 
-        A cached spec may be that of an earlier package with the same id: then the two have started at different times.
+        A cached spec may be that of an earlier package with the same id. The head then has another start time, and the
+        spec is read again.
         """
         known = {each: self._cache[each] for each in package_ids if each in self._cache}
         keys = [(each, HEAD) for each in package_ids]
@@ -131,7 +133,7 @@ class DynamoPackageStore(PackageStore):
         return [read_head(rows[key]) for key in keys if key in rows]
 
     def open(self, package_id: str, limit: int) -> Opened | None:
-        """See the port. If the inbox has over a megabyte, only the first megabyte by key counts."""
+        """See the port. If the inbox has over a megabyte, only the first megabyte in the order of keys is read."""
         between = {"pk": package_id, "head": HEAD, "last": LAST_EVENT}
         rows = self._table.query("pk = :pk AND sk BETWEEN :head AND :last", between)
         first = next(rows, None)
@@ -162,7 +164,7 @@ class DynamoPackageStore(PackageStore):
                 else:
                     refused = self._table.write(change, patient=False)
             except errors.Conflict:
-                # Another process is writing this head and will probably win, so a long wait is useless: look at once.
+                # Another process is writing this head and will probably win, so a long wait is useless: read the head.
                 refused = Refused(self._table.get(head.package_id, HEAD))
                 if refused.row is not None and refused.row["version"] == before:
                     continue
@@ -193,7 +195,10 @@ class DynamoPackageStore(PackageStore):
             self._table.write(put(row, MISSING))
 
     def _arrival(self) -> int:
-        """Return this machine's time in microseconds, never the same twice. It decides only the order of an inbox."""
+        """Return this machine's time in microseconds, never the same twice.
+
+        It decides the order of an inbox, and which events are older than their package.
+        """
         self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
         return self._arrivals
 
@@ -243,7 +248,7 @@ class DynamoPackageStore(PackageStore):
         return self._heads(found)
 
     def running(self, account_id: str) -> Running:
-        """See the port. The index also has packages that have ended and are not settled yet."""
+        """See the port. The index also has packages that have ended and are not settled yet; these do not count."""
         return read_running(self._unsettled(account_id))
 
     def unsettled(self, account_id: str) -> list[Head]:
@@ -253,7 +258,7 @@ class DynamoPackageStore(PackageStore):
         return self._table.query("unsettled = :id", {"id": account_id}, index="unsettled")
 
     def _heads(self, found: Iterable[Row]) -> list[Head]:
-        """Read the heads of the packages in these rows of an index, in the same order: the rows may be a little old."""
+        """Read the heads of the packages in these rows of an index, in this order. The rows may be out of date."""
         return self.heads([row["pk"] for row in found])
 
     def delete_pages(self, package_id: str) -> None:

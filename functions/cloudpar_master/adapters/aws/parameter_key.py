@@ -20,11 +20,12 @@ class ParameterClient(Protocol):
 
 
 class ParameterKey:
-    """The key that encrypts the accounts' keys: a SecureString parameter, made by the first function that needs it.
+    """The key that encrypts the accounts' keys: a SecureString parameter of AWS Systems Manager.
 
-    A standard parameter that AWS's own key encrypts costs nothing; a secret or a customer's key would cost money. The
-    key is in no template and in no table. A function that may not make it refuses requests until another function has
-    made it.
+    The first Lambda function that needs the key creates it. A standard parameter that AWS's own key encrypts costs
+    nothing; a secret in Secrets Manager or a customer managed key of KMS would cost money. The key is in no template
+    and in no table. A function without the permission to create the key refuses requests that need it, until another
+    function has created it.
     """
 
     def __init__(self, client: Callable[[], ParameterClient], name: str) -> None:
@@ -35,7 +36,8 @@ class ParameterKey:
         """Return the key.
 
         Raises:
-            Unavailable: The key does not exist yet, and this function may not make it.
+            Unavailable: The key does not exist yet, and this function has no permission to create it.
+            ClientError: AWS does not let this function read the key, or cannot answer now.
         """
         found = self._read()
         if found is None:

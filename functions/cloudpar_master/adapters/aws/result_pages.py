@@ -29,11 +29,11 @@ def key(version: int) -> str:
 
 
 def page_row(package_id: str, version: int, results: Sequence[TaskResult], writer: str) -> tuple[Row, bytes | None]:
-    """Make the row of a page, and the content of its object; None if it names none.
+    """Make the row of a page. If the page is too large for a row, also return the content of the object that it names.
 
     A process that loses the race for a version has also written an object. Without the writer in the object's name, it
-    would overwrite the winner's object. Objects are deleted with the package's uploaded results, when its
-    storage is freed.
+    would overwrite the winner's object. Objects are deleted together with the results that workers have uploaded, when
+    the package's storage is freed.
     """
     body = pack(results)
     row: Row = {"pk": package_id, "sk": key(version)}
@@ -43,7 +43,7 @@ def page_row(package_id: str, version: int, results: Sequence[TaskResult], write
 
 
 def read_pages(found: Iterable[Row], fetch: Callable[[str], bytes | None], limit_bytes: int) -> list[ResultPage]:
-    """Read the pages of rows, in order: at least one if there is one, and about `limit_bytes` together."""
+    """Read the pages of rows, in order, up to about `limit_bytes`. If there is a page, at least one is returned."""
     pages: list[ResultPage] = []
     room = limit_bytes
     for row in found:

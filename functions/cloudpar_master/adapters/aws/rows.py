@@ -8,7 +8,7 @@ Row = dict[str, Any]
 
 
 def encode(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row to an item; None is left out.
+    """Convert a row to an item. Names whose value is None are left out.
 
     >>> encode({"pk": "p", "version": 2, "due": None, "head": b"x"})
     {'pk': {'S': 'p'}, 'version': {'N': '2'}, 'head': {'B': b'x'}}

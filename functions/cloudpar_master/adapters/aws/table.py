@@ -32,20 +32,27 @@ class Change(NamedTuple):
 
 
 def put(row: Mapping[str, Any], condition: str = "", **values: Any) -> Change:
-    """Make a change that replaces a row if the condition holds for it. `:name` stands for a value."""
+    """Make a change that writes a whole row if the condition holds for the stored one.
+
+    In the condition, `:name` stands for the value of that name.
+    """
     return Change(row, condition, values)
 
 
 def update(key: tuple[str, str], expression: str, condition: str, **values: Any) -> Change:
-    """Make a change of a row's attributes if the condition holds for it. `#name` is for a reserved word."""
+    """Make a change of some attributes of a row if the condition holds for the stored one.
+
+    `:name` stands for the value of that name, and `#name` for an attribute whose name is one of DynamoDB's reserved
+    words.
+    """
     return Change({"pk": key[0], "sk": key[1]}, condition, values, expression)
 
 
 class Table:
-    """One table, whose rows have the keys pk and sk. A method repeats what AWS leaves undone, within bounds.
+    """One table, whose rows have the keys pk and sk.
 
-    Raises:
-        Unavailable: AWS still leaves something undone after the last attempt. The caller may try again.
+    `get_many`, `write`, `transact` and `delete` repeat what AWS leaves undone. They raise Unavailable if AWS still
+    leaves something undone after the last attempt; the caller may try again.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
@@ -78,9 +85,17 @@ class Table:
 
     def query(self, condition: str, values: Mapping[str, Any], *, index: str | None = None, keys_only: bool = False,
               limit: int | None = None, descending: bool = False) -> Iterator[Row]:  # fmt: skip
-        """Yield the rows of these keys, in order, and read them as the caller iterates.
+        """Yield the rows whose keys meet a condition, in order, and read them as the caller iterates.
 
         A table is read as last written; an index may lag.
+
+        Args:
+            condition: The condition, in DynamoDB's language. In it, `:name` stands for the value of that name.
+            values: The values by name.
+            index: The index to read; None: the table itself.
+            keys_only: Whether the rows of a table have only their keys.
+            limit: The most rows to yield; None: all.
+            descending: Whether the order is reversed.
         """
         options: dict[str, Any] = {
             "TableName": self._name,
@@ -110,7 +125,7 @@ class Table:
             options["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
 
     def write(self, change: Change, *, patient: bool = True) -> Refused | None:
-        """Make one conditional write. Returns None if it is done.
+        """Make one change if its condition holds. Returns None if it is done, otherwise the refusal.
 
         Raises:
             Conflict: A transaction is writing the row, and the caller is not `patient`.
@@ -133,7 +148,9 @@ class Table:
         raise errors.busy(self._name)
 
     def transact(self, changes: Sequence[Change], *, patient: bool = True) -> list[Refused | None] | None:
-        """Make all changes or none. Returns None if they are done, otherwise each refusal in the place of its change.
+        """Make all changes or none. Returns None if they are done.
+
+        Otherwise returns a list with an entry for each change: its refusal, or None if its own condition holds.
 
         Raises:
             Conflict: Another process is writing one of the rows, and the caller is not `patient`.

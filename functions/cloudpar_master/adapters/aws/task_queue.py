@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 ATTEMPT_CHARS = 110
-"""A longer attempt id is hashed: SQS takes 128 characters at most, and FifoQueue adds a number."""
+"""An attempt id with more characters is hashed: SQS takes 128 at most, and FifoQueue adds a number."""
 
 EXPRESS, DEAD, MAIN = "express#", "dead#", ""
-"""The prefix that tells from which queue a receipt is. Without it, the master would delete a message from the wrong
-queue, and the message would surface again. SQS's own receipts contain no #."""
+"""The prefix of a receipt tells from which queue its message is. Without it, the master would delete a message from the
+wrong queue, and the message would surface again. SQS's own receipts contain no #."""
 
 MAIN_FIRST: Final = 4
 """One attempt in this many looks into the main queue first. Otherwise the workers would get no chunks of a long
@@ -57,14 +57,14 @@ class SqsTaskQueue(TaskQueue):
         self._client = client
         self._main = FifoQueue(client, url, clock)
         self._express = FifoQueue(client, express_url, clock) if express_url else None
-        # In the order of sending: if a process dies between the queues, it has sent the first chunks of packages.
+        # `send` keeps this order: if a process dies between the queues, it has sent the first chunks of packages.
         self._queues = {} if self._express is None else {EXPRESS: self._express}
         self._queues |= {MAIN: self._main, DEAD: FifoQueue(client, dead_letter_url, clock)}
         self._dead_letter_url = dead_letter_url
         self._clock = clock
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """See the port. The answer is False for a message that AWS refused for the moment."""
+        """See the port. The answer is False for a message that AWS has not taken."""
         sent = [False] * len(messages)
         for queue in self._queues.values():
             numbers = [number for number, each in enumerate(messages) if self._queue_of(each) is queue]
@@ -90,12 +90,15 @@ class SqsTaskQueue(TaskQueue):
     ) -> list[Message]:
         """See the port. Brings messages of the first queue that has any; for a busy worker, of the express queue only.
 
-        A repeated attempt looks into all of its queues, since it cannot know which one had something the first time:
-        without that, the messages of the other one would stay invisible until their visibility timeout ends. While one
-        queue fails, the other one is served.
+        A repeated attempt looks into all queues that it may use, since it cannot know which of them had messages the
+        first time. If it skipped that one, these messages would stay invisible until their visibility timeout ends. If
+        one queue fails, the messages of the other one are brought.
+
+        Raises:
+            StaleAttempt, ClientError, BotoCoreError: One of the queues failed, and no messages came.
         """
         del fit
-        # SQS refuses such an id, and then the worker would get no chunks.
+        # SQS refuses an id that is too long or has other characters, and then the worker would get no chunks.
         if len(attempt_id) > ATTEMPT_CHARS or not attempt_id.isascii() or not attempt_id.isprintable():
             attempt_id = hashlib.sha256(attempt_id.encode()).hexdigest()
         messages: list[Message] = []
@@ -161,12 +164,16 @@ class SqsTaskQueue(TaskQueue):
         return self._main.waiting() or (self._express.waiting() if self._express is not None else 0)
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
-        """See the port. SQS does not say whose messages wait. A busy worker can have those of the express queue."""
+        """See the port. SQS does not say whose messages wait.
+
+        So a busy worker learns whether the express queue has messages, because it can have these; any other worker
+        learns whether one of the queues has some.
+        """
         del fit
         return self.express_waits() if besides else self.waiting() > 0
 
     def express_waits(self) -> bool:
-        """See the port. Looks once in LOOK_S at most, however many workers publish."""
+        """See the port. Calls SQS at most once in LOOK_S seconds, however many workers publish."""
         if self._express is None:
             return False
         seen = self._express.seen_within(LOOK_S)
@@ -180,12 +187,12 @@ class SqsTaskQueue(TaskQueue):
             return False
 
     def dead(self, limit: int) -> list[Message]:
-        """See the port. The stack never calls this: Lambda hands dead letters to the function `lost`."""
+        """See the port. On AWS no code calls this: Lambda hands dead letters to cloudpar_handlers.dead_letters."""
         reply = self._client.receive_message(
             QueueUrl=self._dead_letter_url,
             MaxNumberOfMessages=min(BATCH, limit),
-            # If a reply gets lost, botocore's next try brings the same messages. Without the id it would bring others,
-            # and the first ones would stay hidden.
+            # If a reply is lost, botocore's next try with this id brings the same messages. Without the id it would
+            # bring others, and the first ones would stay hidden.
             ReceiveRequestAttemptId=uuid4().hex,
         )
         return [

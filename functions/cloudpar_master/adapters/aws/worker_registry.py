@@ -15,7 +15,7 @@ FRESH_S = 20.0
 """A worker's row is written at most this often while the worker reports nothing new: a write costs money."""
 
 LOOK_S = 5.0
-"""Seconds for which rows that were read are used: all requests in this time share one call."""
+"""Seconds for which rows are used once they are read: all requests in this time share one call."""
 
 REMEMBERED = 1_000
 """How many workers this instance remembers. The rows of those that it forgets are written again."""
@@ -104,7 +104,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))
             self._seen = {worker.worker_id: worker for worker in rows}
             self._seen_at = now
-            # Each noted worker has had a row. If the row is missing, the worker has left by another instance.
+            # Each noted worker has had a row. If the row is missing, another instance has removed it: the worker ended.
             for name in self._noted.keys() - self._seen.keys():
                 del self._noted[name]
         known = self._seen | {name: worker for name, worker in self._noted.items() if self._is_news(worker)}

@@ -60,7 +60,7 @@ class SqliteAccountStore(AccountStore):
         with self._db.transaction():
             select = "SELECT granted_us FROM slices WHERE package_id = ? AND number = ?"
             before = self._db.execute(select, (package_id, number)).fetchone()
-            # A repeated call, whose answer was lost: reserving again would hold compute time that no package knows of.
+            # The answer of an earlier call was lost: reserving again would hold compute time that no package knows of.
             if before is not None:
                 return Reservation(before[0], exhausted=False)
             account = self.get(account_id)
@@ -77,7 +77,7 @@ class SqliteAccountStore(AccountStore):
         """See the port. The `held_us` of the caller is ignored: this adapter adds up the slices."""
         with self._db.transaction():
             before_us = self._settled(package_id)
-            # Charged once: if a master dies or loses a race before it has saved the answer, this call is repeated.
+            # Charge only once: if a master dies or loses a race before it has saved the answer, it repeats this call.
             if before_us is not None:
                 return before_us
             account = self.get(account_id)

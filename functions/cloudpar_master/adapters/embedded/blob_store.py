@@ -21,9 +21,9 @@ from .file_remover import FileRemover
 
 READ_BYTES = 1024 * 1024
 FILE = "file:"
-"""How a link to a file starts."""
+"""The first characters of a link to a file."""
 CODE = "code/"
-"""How the key of task code starts."""
+"""The first characters of the key of task code."""
 
 UPLOAD = ".upload-"
 BLOB = ".blob"
@@ -36,18 +36,19 @@ LARGEST_NAME_BYTES = 255 - len(BLOB)
 
 
 class FileBlobStore(BlobStore):
-    """Blobs as files, reached through links that this store signs and its server honours.
+    """Stores blobs as files. Clients and workers reach them by links that this store signs and that the server answers.
 
-    A key is a path of names. Each becomes the name of a folder or file, so that no key leads out of the store's folder.
+    A key is a path of names. Each name, quoted, becomes the name of a folder or a file, so that no key leads out of the
+    store's folder.
 
     Args:
         folder: Where the files are.
-        base: Called for each link. It returns the URL before the server's path `/blobs`, empty for a relative link, or
-            `FILES` for a link to the file itself.
+        base: Called for each link. It returns the part of the URL before the server's path `/blobs`, empty for a
+            relative link; or it returns `FILES` for a link to the file itself.
         secret: Signs links.
         clock: Tells when links expire.
         code_in_use: Returns the keys of the task code that packages need.
-        code_bytes: As KEPT_BYTES of code_blobs.py.
+        code_bytes: How many bytes of task code are kept, as KEPT_BYTES of code_blobs.py says.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class FileBlobStore(BlobStore):
         """Check that this store has signed a request.
 
         Raises:
-            Forbidden: It has not, or the link has expired.
+            Forbidden: It has not signed this method, key and query, or the link has expired.
         """
         signed = {name: value for name, value in query.items() if name != "signature"}
         wanted, given = self._sign(method, key, signed), query.get("signature", "")
@@ -122,10 +123,10 @@ class FileBlobStore(BlobStore):
             raise Forbidden("this link has expired: ask for a new one")
 
     async def write(self, key: str, query: dict[str, str], body: AsyncIterator[bytes]) -> None:
-        """Take an upload.
+        """Store an upload. If the same blob is stored already, change nothing.
 
         Raises:
-            BadRequest, TooLarge: The upload is not what the link was made for.
+            BadRequest, TooLarge: The upload has another size or another CRC-32 than the link was made for.
             IdempotencyConflict: Another blob is stored under the key.
             OSError: The blob cannot be written, for example because the disk is full.
         """
@@ -167,9 +168,10 @@ class FileBlobStore(BlobStore):
             raise NotFound("this blob was deleted, or never uploaded") from None
 
     def sweep(self, unused_s: float) -> Iterator[None]:
-        """Remove blobs that were not used for this long: uploads whose package never started. Yields after each file.
+        """Remove blobs that were not used for `unused_s`, such as uploads whose package never started.
 
-        Each step checks a file and removes it, so that no call of `exists` comes in between.
+        Before that, remove task code as `CodeBlobs.trim` does. Yields after each file. Each step checks one file and
+        removes it, so that no call of `exists` comes in between.
         """
         self._code.trim()
         before = self._clock.now() - unused_s
@@ -191,7 +193,8 @@ class FileBlobStore(BlobStore):
         return Link(method=method, url=f"{base}/blobs/{quote(key)}?{urlencode(query)}")
 
     def _sign(self, method: str, key: str, query: dict[str, str]) -> str:
-        # Quoted, so that different requests have different texts: otherwise a key could contain the `?` that ends it.
+        # The key is quoted, so that different requests have different texts: otherwise a key could contain a `?` and
+        # the start of a query.
         text = f"{method} {quote(key)}?{urlencode(sorted(query.items()))}"
         return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
 
@@ -200,9 +203,10 @@ class FileBlobStore(BlobStore):
 
 
 def _file_name(name: str) -> str:
-    """Make a file name that is never empty, never too long, and without a dot. It is different for each name.
+    """Make a file name that is never empty, never too long, and contains no dot. Different names get different ones.
 
-    A plus sign marks a hash or an empty name, since no quoted name contains one.
+    A file name with a plus sign stands for an empty name, or contains the hash of a long one: no quoted name contains a
+    plus sign.
     """
     quoted = quote(name, safe="").replace(".", "%2E")
     if len(quoted) > LARGEST_NAME_BYTES:

@@ -1,9 +1,9 @@
-"""How much task code a data folder keeps.
+"""Decides which task code a data folder keeps.
 
 Task code is addressed by its hash, so that the same function is uploaded once. A blob must stay as long as a
-package that may still hand out tasks refers to it. It must also stay until each client that has uploaded it, or that
-the master has told not to upload it again, has started its package. All other code is kept up to a size, for the next
-call of the same function.
+package that may still hand out tasks refers to it. It must also stay for each client that has uploaded it, or that the
+master has told not to upload it again, until this client has started its package. Such a promise to a client expires
+after PROMISED_S. All other code is kept up to a size, for the next call of the same function.
 """
 
 from collections import defaultdict, deque
@@ -15,13 +15,12 @@ from typing import Final
 from cloudpar_master.ports import Clock
 
 KEPT_BYTES: Final = 256 * 1024 * 1024
-"""How many bytes of code one data folder keeps. Above this size the master removes blobs that no package needs; those
-that were unused for longest go first."""
+"""How many bytes of code one data folder keeps. Above this size the master removes blobs that no package and no promise
+needs; it starts with those that were unused for longest."""
 PROMISED_S: Final = 3600.0
-"""How long a blob is kept for a client that has asked for it, but has not started a package."""
+"""How many seconds a promise holds if its client does not start a package with the blob."""
 PROMISES: Final = 1_000
-"""How many clients one blob remembers that have asked for it and have not started a package. Beyond that the oldest one
-is forgotten."""
+"""How many promises are remembered for one blob. Beyond that the oldest one is forgotten."""
 
 
 class CodeBlobs:
@@ -30,8 +29,8 @@ class CodeBlobs:
     Args:
         folder: Where they are. A file's modification time is the time of its last use.
         clock: Tells when promises expire.
-        needed: Finds the blobs of packages that may still hand out tasks.
-        kept_bytes: As KEPT_BYTES.
+        needed: Returns the blobs of packages that may still hand out tasks.
+        kept_bytes: How many bytes of code are kept, as KEPT_BYTES says.
     """
 
     def __init__(
@@ -46,17 +45,17 @@ class CodeBlobs:
         self._promises: defaultdict[Path, deque[float]] = defaultdict(lambda: deque(maxlen=PROMISES))
         for path, used_at, size in self._files():
             self._bytes += size
-            # Promises are not stored. An earlier master that made one has updated the file's time.
+            # Promises are not stored, but each one updates the file's time. So assume one that was made at this time.
             self._promises[path].append(used_at + PROMISED_S)
 
     def promise(self, path: Path) -> None:
         """Note that a client is going to start a package with this code."""
-        # One promise for each client: if two clients have asked, the package of the first one may end before the second
-        # one starts its own.
+        # Each client gets its own promise: of two clients with the same code, the first one's package may end before
+        # the second one starts its own.
         self._promises[path].append(self._clock.now() + PROMISED_S)
 
     def announce(self, path: Path) -> None:
-        """Note that a client is going to write the file itself, and then to start a package with it."""
+        """Note that a client, by a link to the file, is going to write it and then to start a package with it."""
         self.promise(path)
         self._uncounted.add(path)
 
@@ -73,12 +72,12 @@ class CodeBlobs:
             del self._promises[path]
 
     def added(self, size: int) -> None:
-        """Add the size of an uploaded blob to the total."""
+        """Add the size of an uploaded blob to the total, and remove code that is now too much."""
         self._bytes += size
         self.trim()
 
     def trim(self) -> None:
-        """While there is too much code, remove the blobs that no package needs and that were unused for longest."""
+        """While there is too much code, remove blobs that no package and no promise needs, the longest unused first."""
         if self._bytes <= self._kept_bytes:
             return
         files = sorted(self._files(), key=lambda file: file[1])

@@ -1,7 +1,7 @@
-"""Columns and indexes that were added to the tables since a database was made.
+"""Adds to an existing database the columns and indexes that later releases have added to the tables.
 
-A new column needs neither a new format nor a step in migrations.py if its default is right for existing rows. Earlier
-releases ignore the column if their statements for this table name the columns that they write.
+A new column needs neither a new format nor a step in migrations.py if its default is right for existing rows. An
+earlier release can still use the database if its statements name the columns that they write.
 """
 
 import sqlite3
@@ -11,15 +11,15 @@ from contextlib import closing
 def add_missing(connection: sqlite3.Connection, schema: str) -> None:
     """Add the columns that a database lacks, and drop the indexes that the schema defines differently.
 
-    The caller runs the schema afterwards, which makes these indexes again. If the process dies in between, the next
-    start adds the rest.
+    The caller runs the schema afterwards, which makes the dropped indexes again. If the process dies in between, the
+    next start does the rest.
 
     Args:
         connection: In autocommit mode.
         schema: The statements that make all tables and indexes.
 
     Raises:
-        sqlite3.OperationalError: A new column has no default.
+        sqlite3.OperationalError: A new column has no default, or the database cannot be written.
     """
     with closing(sqlite3.connect(":memory:")) as wanted:
         wanted.executescript(schema)

@@ -56,10 +56,13 @@ CREATE INDEX IF NOT EXISTS attempts_id ON attempts (attempt_id);
 
 
 class Database:
-    """One SQLite connection. Every port call is one transaction, durable when it returns.
+    """One SQLite connection. Each call of a port makes its changes in one transaction, committed before it returns.
 
     A killed process loses nothing that was committed, since the kernel has the written pages then. Only a power cut
     may lose the last seconds (synchronous = NORMAL).
+
+    Raises:
+        sqlite3.Error: The database cannot be opened, read or written, or is of a format that this release cannot read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,7 +90,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run several statements, all or none."""
+        """Run the statements of a `with` block as one transaction: if one of them raises, none takes effect."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -98,5 +101,5 @@ class Database:
                 self.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Write the log back and close the file."""
+        """Close the connection. SQLite then copies its write-ahead log into the database file."""
         self._connection.close()

@@ -7,12 +7,13 @@ from pathlib import Path
 
 
 class FileRemover:
-    """Removes files and folders in its own thread: removing large ones would block the thread that answers requests.
+    """Removes files and folders in a thread of its own. Large ones would block the thread that answers requests.
 
     A file is moved aside at once, so that no reader finds it any more.
 
     Args:
-        folder: Where files are moved, on the same file system. The constructor removes what a crash left there.
+        folder: Where files are moved; it must be on their file system. The constructor removes what an earlier process
+            has left there.
     """
 
     def __init__(self, folder: Path) -> None:

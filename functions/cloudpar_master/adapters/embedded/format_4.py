@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 BLOB_BYTES = 64 * 1024
-"""Added to the stored size of a converted package, which may have blobs. Below a size (`kept_bytes` of the policy) the
-master would not look for them when it deletes the package."""
+"""How many bytes the stored size of a converted package gets in addition, because the package may have blobs. If its
+stored size were below `kept_bytes` of the policy, the master might not remove the blobs when the package is deleted."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -63,7 +63,7 @@ def _convert_package(connection: sqlite3.Connection, package_id: str) -> None:
 
 
 def _keep_pages(connection: sqlite3.Connection, package_id: str, version: int, nonce: str) -> int:
-    """Keep the pages that the head leads to; the others lost a race. Returns how many bytes they have."""
+    """Keep the pages that the head leads to; the others lost a race. Returns the bytes of the pages that are kept."""
     select = (
         "SELECT before_version, before_nonce, results FROM old_pages WHERE package_id = ? AND version = ? AND nonce = ?"
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 from . import format_4, format_5
 
 FORMAT = 5
-"""Raise it, and add a step to `STEPS`, when a release cannot read the tables or heads that the last one stored."""
+"""The format that this release writes. Raise it, and add a step to `STEPS`, when a release cannot read the tables or
+heads that the last one stored."""
 
 RELEASES = {0: "0.1.0", 4: "0.2.0"}
 """The release that first wrote each format. The formats between these were never released."""
@@ -19,21 +20,22 @@ _log = logging.getLogger(__name__)
 
 
 class FormatError(sqlite3.DatabaseError):
-    """The database is of a format that this release cannot read; the text names what to do."""
+    """The database is of a format that this release cannot read; the text says what to do."""
 
 
 def convert(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring a database to today's format; the earlier one is kept beside it, for a return to the earlier release.
+    """Convert a database to the format of this release. A copy in the earlier format is kept beside it.
 
-    A process that dies in here leaves the database as it was, and the next start converts it again.
+    The copy is for users who return to the earlier release. If the process dies during the conversion, the database
+    stays as it was, and the next start converts it.
 
     Args:
         connection: In autocommit mode; no other process writes to the database.
         path: The database's file.
 
     Raises:
-        FormatError: The database is a later release's, or an unreleased one's.
-        sqlite3.Error: The disk is full, or the database is damaged. Nothing was changed.
+        FormatError: A later release wrote the database, or a version that was never released.
+        sqlite3.Error, OSError: The disk is full, or the database is damaged. The database was not changed.
     """
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if found == FORMAT:
@@ -84,4 +86,4 @@ def _keep(connection: sqlite3.Connection, kept: Path) -> None:
 
 
 STEPS: dict[int, tuple[int, Step]] = {0: (4, format_4.convert), 4: (5, format_5.convert)}
-"""For each earlier format, the format to which a step converts it, and this step."""
+"""For each earlier format, the next format and the step that converts to it."""

@@ -20,11 +20,11 @@ _results = msgspec.msgpack.Decoder(list[TaskResult])
 
 
 class SqlitePackageStore(PackageStore):
-    """Packages in SQLite. Two indexed columns say when to fold a package next, and whether it has tasks in no chunk.
+    """Packages in SQLite. Two indexed columns say when to fold a package next, and whether it has tasks to cut.
 
     Args:
         database: Stores them.
-        saved: Called with the package of each saved head.
+        saved: Called with the package id of each saved head.
         started: Called with the blob key of the task code of each new package, if its code is in a blob.
     """
 

@@ -8,9 +8,11 @@ class SecretMark:
         self._db = database
 
     def fits(self, mark: bytes | None) -> bool:
-        """Whether the secret with this mark decrypts every stored key. A `mark` of None means that there is no secret.
+        """Whether a secret is the one that the stored keys depend on. Always True if no key is stored.
 
-        If the database has keys but no mark, every secret counts as the right one.
+        Args:
+            mark: The mark of the secret; None if there is no secret. If the database has keys but no mark, every
+                secret counts as the right one.
         """
         if self._db.execute("SELECT 1 FROM account_keys LIMIT 1").fetchone() is None:
             return True

@@ -7,7 +7,7 @@ from cloudpar_master.ports.task_queue import ANY
 from .database import Database
 
 MEMORY_S = 300.0
-"""Seconds for which a group name deduplicates and an attempt can be repeated."""
+"""Seconds for which the queue drops further messages of a group, and for which an attempt can be repeated."""
 
 COUNTED = 1_000
 """`waiting` stops counting at this number of messages: no caller needs to know how many more wait."""
@@ -30,8 +30,8 @@ WITH RECURSIVE lines ({_LINE}, python) AS (
 )
 SELECT {_LINE}, python FROM lines
 """
-"""Selects the oldest waiting message of each package. It looks into an index once for each package, however many
-messages wait."""
+"""Selects the oldest waiting message of each package. Its cost depends on the number of packages, and not on how many
+messages wait: it looks into an index once for each package."""
 
 _INSERT = (
     f"INSERT INTO messages (state, body, visible_at, python, {', '.join(_TURN)})"
@@ -42,10 +42,11 @@ _INSERT = (
 class SqliteTaskQueue(TaskQueue):
     """The queue as a table. Packages take turns. Within a package the oldest waiting message is next.
 
-    A message waits, is hidden (a worker has it), or is dead. `visible_at` is the time since which it waits, or until
-    which it is hidden. An index over the hidden messages finds those that surface, so that no call reads all messages.
+    A message waits, is hidden (a worker has it), or is dead (it was delivered too often). `visible_at` is the time
+    since which it waits, or until which it is hidden. An index over the hidden messages finds those whose time is over,
+    so that no call reads all messages.
 
-    `sent` is called with what the messages of each `send` need of a worker.
+    `sent` is called after each `send`, with what the new messages need of a worker.
     """
 
     def __init__(
@@ -126,7 +127,8 @@ class SqliteTaskQueue(TaskQueue):
     def _take(self, row_id: int, now: float, visibility_s: float, attempt_id: str) -> Message:
         select = "SELECT body, visible_at, receives FROM messages WHERE id = ?"
         body, visible_at, receives = self._db.execute(select, (row_id,)).fetchone()
-        # New with each delivery: a worker whose lease ran out must not delete or extend the message of the next one.
+        # A new receipt for each delivery: a worker whose lease ran out must not delete or extend the message that the
+        # next worker has.
         receipt = self._ids.fresh()
         self._db.execute(
             "UPDATE messages SET state = 'hidden', visible_at = ?, receives = ?, receipt = ? WHERE id = ?",
@@ -172,9 +174,9 @@ class SqliteTaskQueue(TaskQueue):
         return [Message(body, receipt, receives, 0) for body, receipt, receives in self._db.execute(select, (limit,))]
 
     def _first(self, group: str, now: float) -> bool:
-        """Whether the group was not sent within MEMORY_S.
+        """Note a group, and return whether it was not sent within the last MEMORY_S.
 
-        Without this, a chunk that is sent again after a crash would be leased to two workers.
+        Without this check, a chunk that is sent again after a crash would be leased to two workers.
         """
         upsert = (
             "INSERT INTO sent_groups VALUES (?, ?)"

@@ -28,7 +28,10 @@ class MemoryWorkerRegistry(WorkerRegistry):
             self._workers[worker.worker_id] = worker
 
     def beat(self, worker_id: str, now: float) -> None:
-        """See the port. An unknown worker reported to an earlier process. It may have any Python and any module."""
+        """See the port. A worker that is not known here reported to an earlier process, or was silent for long.
+
+        Until its next report, it counts as a worker that can run every package.
+        """
         if worker_id in self._left:
             return
         known = self._workers.get(worker_id, WorkerRecord(worker_id, now, executors=0))
@@ -39,7 +42,7 @@ class MemoryWorkerRegistry(WorkerRegistry):
         self._left[worker_id] = None
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """See the port. This also forgets the workers that have sent no request since then."""
+        """See the port. This call also forgets the workers that it does not return."""
         del newest  # all workers report to this process, so that no report is missing
         self._workers = {name: worker for name, worker in self._workers.items() if worker.seen_at >= since}
         return list(self._workers.values())
