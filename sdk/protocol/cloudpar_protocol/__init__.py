@@ -1,4 +1,4 @@
-"""The messages between clients, the master and workers. This package imports nothing of these three.
+"""The messages between clients, the master and workers. This package imports none of these three.
 
 Read `routes` first: the table of all calls. `codec` turns messages into bytes, `errors` is the tree of all errors,
 `limits` has the limits, and `payloads` is what tasks carry.

@@ -1,7 +1,7 @@
 """Values as short texts for error messages, such as the arguments of a failed task.
 
 Unlike a `repr`, such a text has one line and a bounded length, and takes only microseconds to make, however large the
-value is. Making it runs no methods of users' classes, because these may be slow, print or raise.
+value is. This module calls no methods of users' classes, because these may be slow, print or raise.
 """
 
 import dataclasses

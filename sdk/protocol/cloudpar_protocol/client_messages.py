@@ -45,7 +45,11 @@ class Hello(Message, frozen=True, kw_only=True):
 
 
 class HelloReply(Message, frozen=True, kw_only=True):
-    """The caller's role and account. `seal_key` is the key of the account's seals; None: this master makes no seals."""
+    """The caller's role and account. Workers and admins have no account.
+
+    `seal_key` is the key of the account's seals. It is None if the caller has no account, or this master makes no
+    seals.
+    """
 
     release: str
     role: Literal["user", "worker", "admin"]
@@ -83,7 +87,13 @@ class PrepareUploads(Message, frozen=True, kw_only=True):
 
 
 class PreparedUpload(Struct, frozen=True, kw_only=True):
-    """Where to upload a payload. Without `link` the blob store has it already. `parts` may replace `link`."""
+    """Where to upload a payload.
+
+    Attributes:
+        key: The payload's key in the blob store.
+        link: The link for the upload; None if the blob store has the payload already.
+        parts: Links for an upload in parts, which the client may use in place of `link`.
+    """
 
     key: str
     link: Link | None = None
@@ -98,9 +108,10 @@ class StartTasks(Message, frozen=True, kw_only=True):
     """Start a package of n tasks.
 
     Attributes:
-        idempotency_key: Determines the package id. The same key with the same body returns the same package.
-        session: Identifies the client. After a start the master answers one await of this session at once, the held one
-            or the next one, if it does not name the new package. The client then adds the package to its next await.
+        idempotency_key: Determines the package id. A repeated request with the same key returns the same package.
+        session: Identifies the client. After the start, the master answers at once one await of this session that does
+            not name the new package: the held one, or else the next one. The client then adds the package to its next
+            await.
         name: The function's name, for users.
         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
@@ -109,7 +120,8 @@ class StartTasks(Message, frozen=True, kw_only=True):
         retries: How often a task that raises is retried, immediately and by the same executor.
         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
         seal: In a sealed package: the seal of the task code and of how it is called (see `seals`).
-        depth: How deep the package is nested. A worker runs deeper tasks while the tasks that started them wait.
+        depth: How deep the package is nested. While tasks wait for packages that they started, a worker runs the
+            deeper tasks of these packages.
         threads_per_task: How many threads a numeric library may start in each task; None: the worker decides.
     """
 
@@ -136,18 +148,23 @@ class StartTasksReply(Message, frozen=True, kw_only=True):
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
-    """How far a client has read a package's results: the head version of the last page that it has read."""
+    """How far a client has read a package's results.
+
+    `cursor` is the head version of the last page that it has read; 0 if it has read none.
+    """
 
     package_id: Id
     cursor: Natural = 0
 
 
 class AwaitTasks(Message, frozen=True, kw_only=True):
-    """Read the news of packages. An embedded master may hold the request until there is news, at most for `hold_s`.
+    """Read the news of packages. An embedded master may hold the request until there is news, for at most `hold_s`.
 
     Attributes:
-        unwritable: The client understands the field `unwritable` of the reply. A master that cannot write then sets it;
-            to other clients it answers with an error.
+        session: As in StartTasks.
+        hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
+        unwritable: Whether the client understands the field `unwritable` of the reply. If so, a master that cannot
+            write sets this field; to other clients it answers with an error.
     """
 
     session: Id = "-"
@@ -157,7 +174,18 @@ class AwaitTasks(Message, frozen=True, kw_only=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """A package's progress. `executors` counts recent publishers; the last three are sums over its tasks."""
+    """A package's progress.
+
+    Attributes:
+        tasks: How many tasks the package has.
+        done: How many of them have a result or were cancelled.
+        errors: How many results are not a success.
+        executors: How many executors the workers have that published results of the package lately.
+        charged_us: The compute time that was charged so far.
+        mean_us: The mean duration of the last tasks; 0 if it is unknown.
+        execute_us, retrieve_us, publish_us: The time, summed over the tasks, of running them, of retrieving them, and
+            of publishing their results.
+    """
 
     tasks: Count
     done: Count = 0
@@ -197,11 +225,12 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
         cancelled: Ranges of tasks that have no result because the client cancelled them, and not the whole package.
         reason: Why the package failed, was cancelled or expired: a short code.
-        message: The reason for users, with what to do.
-        settled: The charge is final.
+        message: The reason in words for users.
+        settled: Whether the charge is final.
         codec: How `results` are serialized.
         set_aside: Workers that could not run the package, so that other workers run its tasks.
-        placement: Which connected workers can run the package; present if none has run it for some seconds.
+        placement: Which connected workers can run the package. It is present if the package started some seconds ago
+            and no worker has published results of it lately.
     """
 
     package_id: str
@@ -227,7 +256,8 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     Attributes:
         running: How many are running.
         starting: How many are wanted and not running yet.
-        message: Why no more can start, in the words of the service that starts them.
+        message: Why no more of them can start, in the words of the service that starts them; None if it has not said
+            so.
     """
 
     running: Count = 0
@@ -236,11 +266,15 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
 
 
 class AwaitTasksReply(Message, frozen=True, kw_only=True):
-    """Packages in the order of the request. An unknown or deleted package has a text in `missing` instead of a status.
+    """The news of packages, in the order of the request.
 
-    `fleet` is present while one of the packages waits for its first workers, if the master knows of a fleet.
-    `unwritable` is present while the master, or a worker that shares its folder, cannot store results. The reply may
-    then contain no packages.
+    Attributes:
+        missing: A text, instead of a status, for each package that this account does not have, or that was deleted over
+            a day ago.
+        retry_after_s: After how many seconds the client sends its next await, if there is no news.
+        fleet: Present while one of the packages waits for workers, if the master knows of a fleet.
+        unwritable: Present while the master, or a worker that shares its folder, cannot store results. The reply may
+            then contain no packages.
     """
 
     packages: list[PackageStatus]
@@ -251,9 +285,12 @@ class AwaitTasksReply(Message, frozen=True, kw_only=True):
 
 
 class CancelTasks(Message, frozen=True, kw_only=True):
-    """Cancel the whole package, or (with `ranges`) some of its tasks. The master replies once it has decided.
+    """Cancel a whole package, or some of its tasks.
 
-    `only_queued`: cancel only the tasks that no worker has taken; the others run on.
+    Attributes:
+        ranges: The tasks to cancel; None: the whole package.
+        only_queued: Cancel only the tasks that no worker has taken; the others run on. It excludes `ranges`. A chunk
+            that is in the queue is cancelled when the queue delivers it.
     """
 
     package_id: Id
@@ -262,7 +299,14 @@ class CancelTasks(Message, frozen=True, kw_only=True):
 
 
 class CancelTasksReply(Message, frozen=True, kw_only=True):
-    """`cancelled`: the tasks that this call leaves without a value; for a whole package, all that have no result."""
+    """What has been cancelled.
+
+    Attributes:
+        state: The package's state after the call.
+        cancelled: If the whole package is cancelled: all tasks without a result. With `ranges`: those of these tasks
+            that are cancelled. With `only_queued`: the tasks that are cancelled at once; those in the queue follow.
+        charged_us: The compute time that the package was charged so far.
+    """
 
     state: PackageState
     cancelled: list[Range] = []
@@ -280,7 +324,7 @@ class AcknowledgeReply(Message, frozen=True, kw_only=True):
 
 
 class ListPackages(Message, frozen=True, kw_only=True):
-    """The account's packages, newest first; an admin sees every account's."""
+    """List the account's packages, newest first. An admin gets the packages of all accounts."""
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
@@ -301,9 +345,11 @@ class PackageSummary(Struct, frozen=True, kw_only=True):
 
 
 class ListPackagesReply(Message, frozen=True, kw_only=True):
-    """The packages, and how many executors published recently for those that run.
+    """The packages, and how many executors work for them.
 
-    Each executor counts once. A master of an earlier release does not send `executors`.
+    Attributes:
+        executors: How many executors the workers have that published results of running packages lately. A worker that
+            serves several packages counts once. None from a master of an earlier release.
     """
 
     packages: list[PackageSummary]

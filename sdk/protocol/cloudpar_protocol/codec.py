@@ -26,15 +26,15 @@ JSON = "application/json"
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 _UNKNOWN: dict[int, type[RequestError]] = {429: RateLimited}
-"""The errors for answers whose code is unknown, by HTTP status. A gateway in front of the master throttles with 429, as
-the master does."""
+"""For some HTTP statuses, the error to which an answer with an unknown code belongs. A gateway in front of the master
+throttles with 429, as the master does."""
 
 _to_msgpack = msgspec.msgpack.Encoder()
 _to_json = msgspec.json.Encoder()
 
 
 class ErrorReply(Message, frozen=True, kw_only=True):
-    """The body of every answer whose status is not 200."""
+    """The body of every answer of a master to a call, if the status is not 200."""
 
     code: str
     message: str
@@ -56,7 +56,7 @@ def decode(body: bytes, kind: type[T], media: str = MSGPACK) -> T:
     """Parse and validate a message. Unknown fields are ignored.
 
     Raises:
-        BadRequest: The body is not a valid message; the text names the field.
+        BadRequest: The body is not a valid message. If a field is wrong, the text names it.
         UnsupportedVersion: The message has a newer protocol version.
     """
     try:
@@ -89,7 +89,9 @@ def encode_error(error: RequestError, media: str = MSGPACK) -> bytes:
 
 
 def explain(body: bytes, status: int, media: str) -> str:
-    """Describe a blob store's refusal as text. An embedded master, which is a blob store too, sends an ErrorReply.
+    """Describe a blob store's refusal as text.
+
+    An embedded master is a blob store, too, and sends an ErrorReply. Of other answers the text quotes the body.
 
     >>> explain(encode_error(BadRequest("too short")), 400, MSGPACK), explain(b"<Error/>", 403, "application/xml")
     ('too short', 'HTTP status 403: <Error/>')

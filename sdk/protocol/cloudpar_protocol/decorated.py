@@ -1,7 +1,7 @@
-"""Pickles functions with decorators of the standard library, where plain pickle fails or sends an unknown name.
+"""Pickles functions with decorators of the standard library, if plain pickle fails or sends a name that is not found.
 
 This is needed for functions and classes of `__main__`, which travel by value: in task code and data to an executor, and
-in results back. They arrive with the same behaviour; caches arrive empty. The side that unpickles needs only the
+in results back. They arrive with the same behaviour, but with empty caches. The side that unpickles needs only the
 standard library, and nothing of this package.
 """
 
@@ -47,7 +47,10 @@ def is_generic(thing: Any) -> bool:
 
 
 def has_name(thing: Any) -> bool:
-    """Whether this process, and so perhaps others, finds an object by module and name. False for one of `__main__`."""
+    """Whether this process, and so perhaps others, finds an object by its module and name.
+
+    False for the objects of `__main__`, which is another module in each process.
+    """
     if thing.__module__ in {None, "__main__", "__mp_main__"}:  # the last is `__main__` in spawned processes
         return False
     found: Any = sys.modules.get(thing.__module__)
@@ -57,7 +60,7 @@ def has_name(thing: Any) -> bool:
 
 
 def _added(thing: Any) -> dict[str, Any]:
-    """The attributes that the user has set."""
+    """Return the attributes that the user has set."""
     wrapped = vars(getattr(thing, "__wrapped__", thing))
     return {
         name: value

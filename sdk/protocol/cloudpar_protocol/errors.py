@@ -15,21 +15,21 @@
     │   ├── InternalError           500 internal              (retryable)
     │   └── Unavailable             503 unavailable           (retryable)
     ├── MasterUnreachable           no answer at all
-    ├── PackageFailed               the package ended without all results: quota, expiry, losses
-    │   ├── PythonMismatch          no executor runs the client's Python version
+    ├── PackageFailed               the package ended without all of its results; the text says why
+    │   ├── PythonMismatch          no worker runs the client's Python version
     │   └── SealBroken              code, data or a result is not what was sealed
     ├── SerializationError          (also a TypeError) a function, argument or result cannot be serialized
     └── TaskError                   one task has no value
-        ├── TaskRaised              its exception cannot be pickled; this has its text
+        ├── TaskRaised              it raised an exception that did not arrive; this has its text
         ├── TaskTimeout             (also a TimeoutError) it reached a time limit
         ├── TaskQuotaExceeded       the quota was used up while it ran
         ├── TaskCancelled           it was cancelled while queued or running
-        ├── ExecutorCrashed         it ended its process (segfault, os._exit, a signal)
+        ├── ExecutorCrashed         its process ended (segfault, os._exit, a signal)
         ├── ExecutorOutOfMemory     it was stopped at the memory limit
         └── TaskLost                its worker was lost again and again
 
 An exception of task code is not in this tree: the same exception is raised at the client, with the remote traceback as
-its cause. If it cannot be pickled, or the task code is a reference, a TaskRaised is raised instead.
+its cause. If it cannot be pickled or unpickled, or the task code is a reference, a TaskRaised is raised instead.
 """
 
 from typing import ClassVar, Literal
@@ -39,8 +39,9 @@ class CloudparError(Exception):
     """Base class of all errors of this system. The text says what happened and what to do.
 
     Attributes:
-        task_index: For an error of one task: the task's index from 0, in its map, or in the package of its future.
-        package_id: For an error of one task: the task's package.
+        task_index: For an error of one task: the task's index, from 0, in its map or, if it has a future, in its
+            package. None for other errors.
+        package_id: For an error of one task: the task's package. None for other errors.
     """
 
     task_index: int | None = None
@@ -48,13 +49,13 @@ class CloudparError(Exception):
 
 
 class RequestError(CloudparError):
-    """The master answered with an error.
+    """The master, or a blob store, answered with an error.
 
     Attributes:
-        code: The stable name on the wire.
+        code: The stable name of the error in answers.
         status: The HTTP status.
         retryable: Whether the same request may succeed later.
-        retry_after_s: When to try again, if the master knows.
+        retry_after_s: After how many seconds to try again; None if the answer does not say it.
     """
 
     code: ClassVar[str] = "error"
@@ -73,7 +74,7 @@ class BadRequest(RequestError):
 
 
 class UnsupportedVersion(RequestError):
-    """The request speaks a newer protocol than this master."""
+    """The message has a newer protocol version than its receiver."""
 
     code, status = "unsupported_version", 400
 
@@ -91,7 +92,7 @@ class QuotaExhausted(RequestError):
 
 
 class Forbidden(RequestError):
-    """The token is valid, but its role does not permit this call."""
+    """The token's role does not permit this call, a payload is another account's, or a link is not valid."""
 
     code, status = "forbidden", 403
 
@@ -103,25 +104,25 @@ class NotFound(RequestError):
 
 
 class IdempotencyConflict(RequestError):
-    """The idempotency key was used before with another request."""
+    """The idempotency key, account name, token or blob key is already in use for something else."""
 
     code, status = "idempotency_conflict", 409
 
 
 class Gone(RequestError):
-    """What the request names has been deleted; the text says when and why."""
+    """What the request names was deleted or revoked; the text says why."""
 
     code, status = "gone", 410
 
 
 class TooLarge(RequestError):
-    """The request exceeds a limit of `cloudpar_protocol.limits`."""
+    """The request exceeds a limit of `cloudpar_protocol.limits`, or of the account; the text names it."""
 
     code, status = "too_large", 413
 
 
 class RateLimited(RequestError):
-    """The account has too many requests or running packages; try again after `retry_after_s`."""
+    """The account sends too many requests, or has too much running; try again after `retry_after_s`."""
 
     code, status, retryable = "rate_limited", 429, True
 
@@ -139,15 +140,18 @@ class Unavailable(RequestError):
 
 
 class MasterUnreachable(CloudparError):
-    """The endpoint does not answer."""
+    """The master or a blob store does not answer in time, or another program answers at its address."""
 
 
 class PackageFailed(CloudparError):
-    """The package ended without all of its results: no quota was left, it expired, lost tasks, or was cancelled."""
+    """The package ended without all of its results; the text of this error says why.
+
+    For example, the quota was used up, the package ran for longer than it may, or another client cancelled it.
+    """
 
 
 class PythonMismatch(PackageFailed):
-    """Client and executor run different minor versions of Python."""
+    """No worker runs the client's minor version of Python, so the package failed."""
 
 
 class SealBroken(PackageFailed):
@@ -163,7 +167,10 @@ class TaskError(CloudparError):
 
 
 class TaskRaised(TaskError):
-    """The task's exception could not be pickled; this error has its text, and `__cause__` its remote traceback."""
+    """The task raised an exception that could not be pickled or unpickled, or its task code is a reference.
+
+    This error has the exception's text, and its `__cause__` has the remote traceback.
+    """
 
 
 class TaskTimeout(TaskError, TimeoutError):
@@ -179,7 +186,10 @@ class TaskCancelled(TaskError):
 
 
 class ExecutorCrashed(TaskError):
-    """The task ended its executor process."""
+    """The task's executor ended while the task ran, or the worker stopped it because of what the task wrote.
+
+    If SIGKILL ends an executor, the worker runs the task again, up to three times in all.
+    """
 
 
 class ExecutorOutOfMemory(TaskError):
@@ -206,7 +216,8 @@ OUTCOME_ERRORS: dict[str, type[CloudparError]] = {
     "lost": TaskLost,
     "unpicklable": SerializationError,
 }
-"""The error class for each outcome but "ok". "error" has a TaskRaised only if the task's exception was not pickled."""
+"""The error class for each outcome but "ok". For "error" the task's own exception is raised, or a TaskRaised if that
+exception did not arrive."""
 
 FAILURE_ERRORS: dict[str, type[PackageFailed]] = {"python": PythonMismatch, "seal": SealBroken}
 """The error class for a failed package, by its reason. For any other reason it is a plain PackageFailed."""

@@ -7,15 +7,15 @@ from .payloads import Count
 
 
 class ListWorkers(Message, frozen=True, kw_only=True):
-    """List the workers that sent a request within the last minute, and what each of them cannot run."""
+    """List the workers that sent a request lately (by default in the last minute), and what each of them cannot run."""
 
 
 class SetAside(Struct, frozen=True, kw_only=True):
     """A package that a worker cannot run, so that its tasks go to other workers.
 
     Attributes:
-        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has no record of it, or
-            if the package was deleted.
+        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted it, or if
+            the package was deleted.
     """
 
     package_id: str

@@ -21,7 +21,7 @@ _JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 
 @lru_cache(maxsize=4096)
 def global_names(code: CodeType) -> tuple[str, ...]:
-    """The names that code, including nested code, may look up among its module's globals."""
+    """Return the names that code, including nested code, may look up among its module's globals."""
     found = dict.fromkeys(_looked_up(code))
     for inner in _inner(code):
         found.update(dict.fromkeys(global_names(inner)))
@@ -29,10 +29,10 @@ def global_names(code: CodeType) -> tuple[str, ...]:
 
 
 def _looked_up(code: CodeType) -> Iterator[str]:
-    """The names that one code object looks up.
+    """Yield the names that one code object looks up.
 
-    It leaves out a name that a class body has certainly assigned before. A global of the same name may be an object
-    that cannot be pickled.
+    Leaves out a name that a class body has certainly assigned before: a global of the same name is then not used, and
+    may be an object that cannot be pickled.
     """
     own = set[str]()
     straight = not code.co_exceptiontable
@@ -50,7 +50,7 @@ def _looked_up(code: CodeType) -> Iterator[str]:
 
 
 def submodules(function: FunctionType) -> list[ModuleType]:
-    """The imported submodules that a function, including nested code, reaches as attributes, such as `xml.dom`."""
+    """Return the imported submodules that a function, or code in it, reaches as attributes, such as `xml.dom`."""
     known = [function.__globals__.get(name) for name in global_names(function.__code__)]
     for cell in function.__closure__ or ():
         try:
@@ -79,7 +79,7 @@ def complete(reduced: Any, function: FunctionType) -> Any:
     """Add the missing globals and submodules to what `cloudpickle` makes of a function.
 
     Args:
-        reduced: The result of its `reducer_override`; NotImplemented if the function travels by name.
+        reduced: The result of cloudpickle's `reducer_override`; NotImplemented if the function travels by name.
         function: The function.
     """
     if reduced is NotImplemented or not any(_inner(function.__code__)):

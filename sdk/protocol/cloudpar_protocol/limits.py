@@ -7,14 +7,15 @@ INLINE_CODE_BYTES = 32 * 1024
 """The largest task code that travels inside messages; larger code goes through the blob store."""
 
 INLINE_DATA_BYTES = 256 * 1024
-"""The most task data of a package that travels inside StartTasks; more goes to the blob store (a DynamoDB item holds
-400 KB)."""
+"""The most task data of a package that travels inside StartTasks; more data goes through the blob store. The master
+stores StartTasks as one item, and an item of DynamoDB holds 400 KB."""
 
 INLINE_RESULT_BYTES = 32 * 1024
 """The largest result of a task that travels inside a publication; larger results go through the blob store."""
 
 PUBLICATION_BYTES = 256 * 1024
-"""The most bytes of inline results in one publication. It is stored as one item, and DynamoDB's items hold 400 KB."""
+"""The most bytes of inline results in one publication. The master stores a publication as one item, and an item of
+DynamoDB holds 400 KB."""
 
 PUBLICATION_TASKS = 4_000
 """The most tasks of one publication, so that it fits into one item of a DynamoDB table."""
@@ -32,7 +33,7 @@ PACKAGE_TASKS = 10_000_000
 """The most tasks of one package."""
 
 BLOB_BYTES = 1024**3
-"""The largest blob: all task data of a package, or one result."""
+"""The largest blob: the task code or all task data of a package, or one result."""
 
 WHOLE_BYTES = 64 * 1024**2
 """The largest payload that one request uploads; a larger one goes in parts, if the blob store accepts parts."""
@@ -53,7 +54,7 @@ HOLD_S = 20.0
 """The longest time that a master may hold a request, in seconds."""
 
 LINK_S = 15 * 60
-"""How long a presigned link is valid, in seconds."""
+"""How long a link is valid, in seconds."""
 
 EXECUTORS = 1_000
 """The most executors of one worker. More executors need more workers."""
@@ -62,4 +63,5 @@ THREADS = 1024
 """The most threads that a pool may allow each task."""
 
 NESTING = 32
-"""How deep tasks that start tasks may nest. At each depth a worker may keep as many executors waiting as it runs."""
+"""The greatest nesting depth of a package, if tasks start tasks. At each depth, as many tasks of a worker may wait for
+tasks of their own as the worker has executors."""

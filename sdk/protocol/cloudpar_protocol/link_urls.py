@@ -26,7 +26,7 @@ def resolve(url: str, endpoint: str) -> str:
 
 
 def address(url: str) -> str:
-    """Return scheme, host and port of a URL. Messages may show these, but not the signature in the rest.
+    """Return scheme, host and port of a URL. Error messages may show these, but not the signature in the rest.
 
     >>> address("http://127.0.0.1:9000/blobs/k?signature=s")
     'http://127.0.0.1:9000'

@@ -20,19 +20,19 @@ class Executor(Protocol):
 
     Attributes:
         depth: The depth of the running task: 0 if no task started its package, otherwise one more than that task's.
-        pool: The pool that has started this worker; None if no pool has. Also None in processes that a task forks,
-            because they cannot tell the executor that they wait.
+        pool: The pool that started this worker for itself alone; None if no pool did. Also None in processes that a
+            task forks, because they cannot tell the executor that they wait.
     """
 
     depth: int
 
     @property
     def pool(self) -> OwnPool | None:
-        """The executor's pool; see the attributes."""
+        """The pool that started this worker; see the attributes of this class."""
         ...
 
     def begins_to_wait(self, package: object) -> None:
-        """Report that the task has started a package, or reads one: it counts as waiting until `ends_to_wait`."""
+        """Report that the task has started a package, or reads one. It counts as waiting until `ends_to_wait`."""
         ...
 
     def ends_to_wait(self, package: object) -> None:
@@ -45,10 +45,10 @@ class _Process:
 
 
 def register(executor: Executor) -> None:
-    """Set this process's executor. Called once, before it runs task code."""
+    """Set this process's executor. An executor's process calls this once, before it runs task code."""
     _Process.executor = executor
 
 
 def here() -> Executor | None:
-    """Return the executor of this process; None outside of tasks."""
+    """Return the executor of this process; None if the process is not an executor."""
     return _Process.executor

@@ -14,13 +14,15 @@ _BY_NAME = ("stdout", "stderr")
 
 
 def reduce(thing: Any) -> tuple[Any, ...] | None:
-    """Return how to pickle a standard stream, like `__reduce__`; None for objects that are no files.
+    """Return how to pickle `sys.stdout` or `sys.stderr`, like `__reduce__`; None for all other objects.
+
+    Among these are binary files, which pickle itself refuses.
 
     Args:
         thing: Any object.
 
     Raises:
-        TypeError: The object is a file, open or closed.
+        TypeError: The object is a text file or a `SpooledTemporaryFile`, open or closed.
     """
     for name in _BY_NAME:
         if thing is getattr(sys, name, None) and thing is not None:

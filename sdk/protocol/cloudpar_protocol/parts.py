@@ -30,7 +30,10 @@ NOT_CHECKED = 0
 
 
 def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tuple[int, list[int]]:
-    """The CRC-32 of a payload, and of each part if it is uploaded in parts. `read` returns bytes [start, end)."""
+    """Return the CRC-32 of a payload, and of each part if the payload is uploaded in parts.
+
+    `read` returns bytes [start, end) of the payload.
+    """
     if size <= WHOLE_BYTES:
         return crc32(read(0, size)), []
     whole, parts = 0, []
@@ -42,7 +45,7 @@ def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tupl
 
 
 def completion(etags: Sequence[str], crc32s: Sequence[int]) -> bytes:
-    """S3's list of an upload's parts, as XML."""
+    """Return S3's list of an upload's parts, as XML."""
     return b"".join(_lines(etags, crc32s))
 
 
@@ -57,7 +60,9 @@ def _lines(etags: Sequence[str], crc32s: Sequence[int]) -> Iterator[bytes]:
 
 
 def completion_status(status: int, body: bytes) -> int:
-    """The status of S3's answer to a list of parts. S3 may send status 200 first, and then an error in the body.
+    """Return the status of S3's answer to a list of parts.
+
+    S3 may send status 200 first, and then an error in the body. An error with an unknown code counts as status 400.
 
     >>> completion_status(200, b"<CompleteMultipartUploadResult>"), completion_status(404, b"")
     (200, 404)

@@ -33,7 +33,7 @@ Reference = Annotated[str, Meta(pattern=rf"^{_DOTTED}:{_DOTTED}$(?!\n)", max_len
 """The name of a function at the workers: "package.module:function"."""
 SEAL_BYTES = 16
 Seal = Annotated[bytes, Meta(min_length=SEAL_BYTES, max_length=SEAL_BYTES)]
-"""The seal of task code, task data or a result; see `seals`."""
+"""The seal of task code, of one task's data, or of a result; see `seals`."""
 SealKey = Annotated[bytes, Meta(min_length=32, max_length=32)]
 """An account's key for its seals."""
 Range = tuple[Count, Count]
@@ -53,8 +53,8 @@ Input = Annotated[str, Meta(max_length=INPUT_CHARS)]
 CallStyle = Literal["value", "args", "args_kwargs"]
 """How the executor calls the task code with a task's data d: f(d), f(*d), or f(*d[0], **d[1])."""
 Codec = Literal["pickle", "msgpack"]
-"""How a package's task data and results are serialized. "msgpack" goes with task code by reference: then nothing is
-unpickled on either side, and neither the Python version nor the language of the client matters."""
+"""How a package's task data and results are serialized. "msgpack" is only for task code by reference: then neither side
+unpickles anything, and neither the Python version nor the language of the client matters."""
 
 
 class BlobRef(Struct, frozen=True, array_like=True):
@@ -128,7 +128,8 @@ class TaskResult(Struct, array_like=True, frozen=True):
         traceback: The remote traceback, formatted.
         stdout: The task's standard output: bounded, with undecodable bytes replaced.
         stderr: The same for standard error.
-        seal: In a sealed package: the seal of `data`, which the worker's agent makes.
+        seal: In a sealed package: the seal of the serialized value or exception, which the worker's agent makes. For a
+            worker of an earlier release the master makes it.
         input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
             INPUT_CHARS characters. It is not sealed.
     """
@@ -159,7 +160,7 @@ class Unfit(Struct, frozen=True):
 
 
 class Unwritable(Struct, frozen=True):
-    """A master or a worker that cannot write, for example because the disk is full.
+    """A report that a master or a worker cannot write, for example because the disk is full.
 
     Attributes:
         why: For users: which folder cannot be written, and the operating system's message.
@@ -176,7 +177,8 @@ class Link(Struct, frozen=True):
     Attributes:
         method: The HTTP method.
         url: The URL. One that starts with "/" is relative to the endpoint by which the caller reaches the master; only
-            calls with the header `Cloudpar-Links: relative` get such links.
+            calls with the header `Cloudpar-Links: relative` get such links. One that starts with "file:" leads to a
+            file; only calls with the header `Cloudpar-Links: files` get such links.
         headers: The headers to send.
     """
 
@@ -190,9 +192,9 @@ class Parts(Struct, frozen=True, kw_only=True):
 
     Attributes:
         upload_id: A request with this id gets new links to the same parts; uploaded parts stay.
-        links: One PUT for each part. Each answer has an ETag, which goes into the body of the POST.
+        links: A PUT for each part. Each answer has an ETag, which goes into the body of the POST.
         complete: The POST. Its body is S3's CompleteMultipartUpload document with number, ETag and CRC-32 of each part.
-            Like the PUT of a whole payload, it succeeds once per key.
+            Like the PUT of a whole payload, it succeeds only once for each key.
     """
 
     upload_id: UploadId

@@ -13,7 +13,7 @@ from .payloads import Range
 
 
 def union(*sets: Iterable[Range]) -> list[Range]:
-    """The numbers that are in any of the sets. The inputs may overlap, be unsorted, and have empty ranges."""
+    """Return the numbers that are in any of the sets. The inputs may overlap, be unsorted, and have empty ranges."""
     joined: list[Range] = []
     for start, end in sorted(piece for numbers in sets for piece in numbers if piece[0] < piece[1]):
         if joined and start <= joined[-1][1]:
@@ -24,7 +24,7 @@ def union(*sets: Iterable[Range]) -> list[Range]:
 
 
 def subtract(numbers: Iterable[Range], taken: Sequence[Range]) -> list[Range]:
-    """The numbers that are not in `taken`, which must be a sorted set."""
+    """Return the numbers that are not in `taken`, which must be a sorted set."""
     left: list[Range] = []
     for start, end in numbers:
         at = start
@@ -38,7 +38,7 @@ def subtract(numbers: Iterable[Range], taken: Sequence[Range]) -> list[Range]:
 
 
 def intersect(numbers: Iterable[Range], others: Sequence[Range]) -> list[Range]:
-    """The numbers that are in both sets; `others` must be sorted."""
+    """Return the numbers that are in both sets; `others` must be sorted."""
     return [
         (max(start, low), min(end, high))
         for start, end in numbers
@@ -48,13 +48,13 @@ def intersect(numbers: Iterable[Range], others: Sequence[Range]) -> list[Range]:
 
 
 def contains(numbers: Sequence[Range], number: int) -> bool:
-    """Whether a sorted set holds the number."""
+    """Whether a sorted set contains the number."""
     at = bisect_right(numbers, (number, float("inf"))) - 1
     return at >= 0 and number < numbers[at][1]
 
 
 def size(numbers: Iterable[Range]) -> int:
-    """How many numbers the set holds."""
+    """Return how many numbers a set has."""
     return sum(end - start for start, end in numbers)
 
 
@@ -92,6 +92,6 @@ def cut_tail(numbers: Sequence[Range], most: int) -> tuple[list[Range], list[Ran
 
 
 def _reaching(numbers: Sequence[Range], start: int, end: int) -> Sequence[Range]:
-    """The part of a sorted set that may overlap [start, end)."""
+    """Return the part of a sorted set that may overlap [start, end)."""
     first = max(0, bisect_right(numbers, (start, float("inf"))) - 1)
     return numbers[first : bisect_left(numbers, (end,), first)]

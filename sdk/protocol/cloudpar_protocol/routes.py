@@ -17,7 +17,7 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 class Route(Struct, Generic[RequestT, ReplyT], frozen=True):
     """POST /v1/<name> with a `request` answers with a `reply`, for callers with a token of this role.
 
-    Role "any" accepts every valid token. "user" routes that list and cancel also accept the admin token.
+    The role "any" accepts every valid token. `list_packages` and `cancel_tasks` also accept the admin token.
     """
 
     name: str

@@ -1,4 +1,4 @@
-r"""Seals prove that code, data and results were made with the account's key, by its clients or by workers' agents.
+r"""Seals prove that code, data and results were made with the account's key: by a client, an agent or the master.
 
 A seal is an HMAC-SHA-256, cut to SEAL_BYTES, of the sealed bytes, the package and, for data and results, the task's
 number. So a seal does not match in another package or for another task. Agents and clients verify seals before anything
@@ -23,7 +23,7 @@ ResultT = TypeVar("ResultT", bound=TaskResult)
 
 KEY_BYTES = 32
 SEALED = "s"
-"""The first character of a sealed package's id; the ids of other packages start with a hexadecimal digit."""
+"""The first character of the id of a sealed package. The ids of other packages start with a hexadecimal digit."""
 
 LARGE_BYTES = 64 * 1024
 """A payload above this size, in bytes, is sealed by its BLAKE2b digest, which takes half the time of SHA-256."""
@@ -34,7 +34,7 @@ _INNER, _OUTER = bytes(x ^ 0x36 for x in range(256)), bytes(x ^ 0x5C for x in ra
 
 
 def package_id(account_id: str, idempotency_key: str, *, sealed: bool) -> str:
-    """Return the id of the package that an account starts under a key."""
+    """Return the id of the package that an account starts with an idempotency key."""
     digest = hashlib.sha256(f"{account_id}#{idempotency_key}".encode()).hexdigest()
     return SEALED + digest[:31] if sealed else digest[:32]
 
@@ -71,31 +71,31 @@ class Seals:
         return outer.digest()[:SEAL_BYTES]
 
     def code(self, code: TaskCode, data: TaskData, *, call: CallStyle, codec: Codec, python: str, tasks: int) -> bytes:
-        """The seal of task code (by its hash) and of how it is called; it also covers range data."""
+        """Return the seal of task code (by its hash), of how it is called, and of range data."""
         origin = f"range {data.start} {data.step}" if isinstance(data, RangeData) else "items"
         kind = "pickle" if code.reference is None else "reference"
         return self._seal(self._code, "\0".join((kind, code.hash, call, codec, python, str(tasks), origin)).encode())
 
     def data(self, index: int, item: bytes | memoryview) -> bytes:
-        """The seal of one task's data."""
+        """Return the seal of one task's data."""
         return self._seal(self._data, b"%d\0" % index, item)
 
     def are_data(self, first: int, items: Sequence[bytes | memoryview], seals: bytes | memoryview) -> bool:
-        """Whether these seals belong to the data of the tasks from `first` on."""
+        """Whether these seals, one after the other, are those of the data of the tasks from `first` on."""
         expected = b"".join([self.data(index, item) for index, item in enumerate(items, first)])
         return compare_digest(expected, seals)
 
     def result(self, result: TaskResult) -> bytes:
-        """The seal of a task's result."""
+        """Return the seal of a task's result."""
         return self._seal(self._result, b"%d\0%s\0" % (result.index, result.outcome.encode()), result.data or b"")
 
     def place(self, result: TaskResult, blob: BlobRef) -> bytes:
-        """The seal of a large result's place. The master makes it for workers that do not make seals."""
+        """Return the seal of a large result's place. The master makes it for workers that do not make seals."""
         what = f"{result.index}\0{result.outcome}\0{blob.offset}\0{blob.size}\0{blob.key}"
         return self._seal(self._place, what.encode())
 
     def sealed(self, results: Iterable[ResultT]) -> list[ResultT]:
-        """Return the results: those that have data with new seals, all others without seals."""
+        """Return the results. Each result that has data gets a new seal; any other loses its seal."""
         return [
             result
             if result.data is None and result.seal is None
@@ -104,7 +104,7 @@ class Seals:
         ]
 
     def is_result(self, result: TaskResult) -> bool:
-        """Whether a result may be unpickled: it has a valid seal, or is not a value and has no data."""
+        """Whether a result is genuine: its data has a valid seal, or it has no data and its outcome is not "ok"."""
         if result.data is None:
             return result.outcome != "ok"
         seal = result.seal or b""

@@ -35,8 +35,9 @@ from .payloads import (
 )
 
 LeaseState = Literal["wanted", "finished", "ended"]
-"""wanted: continue with the given ranges. finished: nothing of this lease is left to do. ended: the package has ended
-(cancelled or failed): stop its running tasks, publish them with their time, and drop the rest."""
+"""What the worker does with a lease. "wanted": it continues with the given ranges. "finished": nothing of this lease is
+left to do. "ended": the package was cancelled, failed or deleted, so the worker stops its running tasks, publishes them
+with their time, and drops the other tasks."""
 
 
 class RetrieveTasks(Message, frozen=True, kw_only=True):
@@ -46,14 +47,15 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
         attempt_id: A repeated request with the same id returns the same chunks.
         worker_id: The id of this agent.
         executors: How many executors the agent has, busy or not.
+        hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
         host: The name of its machine, for users.
         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
             release, which does not report them; it gets chunks for every Python.
         set_aside: The packages that it cannot run, because it lacks something that they need.
         besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. A
             master whose queue cannot choose ignores this.
-        peek: Lease nothing; only answer whether a chunk is waiting.
-        again: The worker repeats this request, since it got no answer.
+        peek: Lease nothing; only answer whether a chunk of a package that is not in `besides` is waiting.
+        again: The worker has sent this request before, and got no answer.
     """
 
     attempt_id: Id
@@ -87,21 +89,22 @@ class LeaseRef(Struct, frozen=True, kw_only=True):
     generation: Natural
 
     def identity(self) -> dict[str, Any]:
-        """These fields as keyword arguments for another message about the same lease."""
+        """Return these fields as keyword arguments for another message about the same lease."""
         return {name: getattr(self, name) for name in LeaseRef.__struct_fields__}
 
 
 class Lease(LeaseRef, frozen=True, kw_only=True):
-    """The right to run a chunk's tasks for `lease_s` seconds from the answer on.
+    """The right to run a chunk's tasks for `lease_s` seconds, counted from the reply.
 
     Attributes:
         ranges: The chunk's tasks that are left to do, in order; usually all.
-        attempt: 1 for the first retrieval of the chunk.
+        attempt: How many times the chunk's tasks were leased, this lease included. Leases whose tasks were given back
+            do not count.
         account: An opaque id; an executor never runs tasks of two accounts.
         code, code_link: The task code; the link is for code that is not inline.
         data: A range or a blob is the whole package's data. Inline data has only the items of `ranges`, in order.
         data_link: The link to a blob of data; it allows requests for byte ranges.
-        tasks: The number of tasks of the package, by which the worker finds the table in a blob of data.
+        tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
         codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
             ignored.
         mean_us: The mean duration of the package's tasks so far; 0: unknown.
@@ -109,12 +112,13 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
         task_timeout_s: The time limit for one task.
         threads_per_task, depth: As in StartTasks.
         retries, retry_on: As in StartTasks; the time of all tries is the task's time.
-        budget_us: The compute time that the account has left; the worker stops a task that runs longer.
+        budget_us: The compute time that the package may still use; the worker stops a task that runs longer.
         collect_us: While all executors have work, the worker may collect results for this long before it publishes
             them, since a request may cost money.
         seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
-        elsewhere: Another worker may be able to run the package. A worker that cannot run it gives the chunk back with
-            the reason (`unfit`). If this is False, or the master is of an earlier release, it reports a failure.
+        elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for it
+            gives the chunk back with the reason (`unfit`). If not, as with a master of an earlier release, the tasks
+            end with the errors that this causes.
     """
 
     package_id: str  # not bounded as in requests: a worker accepts every id that a master gives
@@ -147,11 +151,12 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
 
 
 class RetrieveTasksReply(Message, frozen=True, kw_only=True):
-    """The leases; without one, the worker sends its next request after `retry_after_s`.
+    """The leases that the worker gets.
 
     Attributes:
-        holds: This master holds requests, so a busy worker may keep a `peek` open.
-        waiting: A chunk of a package that is not in `besides` is waiting.
+        retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
+        holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
+        waiting: Whether a chunk of a package that is not in `besides` is waiting.
     """
 
     leases: list[Lease] = []
@@ -164,6 +169,7 @@ class PrepareResult(Struct, frozen=True, kw_only=True):
     """Request a link for one blob with large results of a lease.
 
     Attributes:
+        seq: The `seq` of the publication whose results are in the blob; it is part of the blob's key.
         crc32: zlib.crc32 of the blob.
         parts_crc32, upload_id: As in Upload.
     """
@@ -182,7 +188,7 @@ class PrepareResults(Message, frozen=True, kw_only=True):
 
 
 class PreparedResult(Struct, frozen=True, kw_only=True):
-    """Where to upload a result; `parts` is an alternative to `link`."""
+    """Where to upload a blob of results. The worker may use `parts` in place of `link`."""
 
     key: str
     link: Link
@@ -199,7 +205,7 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
     Attributes:
         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
         results: Results of any tasks of the lease.
-        closes: This is the lease's last message; the master may delete its queue message.
+        closes: Whether this is the last message about the lease, so that the master may delete the queue message.
         wait_us: The same as in the lease.
         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
             master held them. Only one publication of the lease reports it.
@@ -220,7 +226,13 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
 
 
 class PublishResults(Message, frozen=True, kw_only=True):
-    """`seals`: the worker has sealed the results of sealed packages. If it cannot make seals, the master makes them."""
+    """Publish results.
+
+    Attributes:
+        executors: How many executors the worker has.
+        seals: Whether the worker has sealed the results of sealed packages. If not, because it is of an earlier
+            release, the master seals them.
+    """
 
     worker_id: Id
     executors: Annotated[int, Meta(ge=1, le=10_000)]
@@ -229,7 +241,12 @@ class PublishResults(Message, frozen=True, kw_only=True):
 
 
 class LeaseView(Struct, frozen=True, kw_only=True):
-    """What the master still wants of a lease."""
+    """What the master still wants of a lease.
+
+    Attributes:
+        ranges: The tasks that are wanted, if the state is "wanted".
+        lease_s, budget_us: As in Lease, counted from this reply.
+    """
 
     lease_id: str
     state: LeaseState
@@ -242,9 +259,10 @@ class PublishResultsReply(Message, frozen=True, kw_only=True):
     """Every publication is stored durably.
 
     Attributes:
-        hungry: Other workers are idle. A worker with many tasks that it has not started gives some back.
-        waiting: A package's first chunk is waiting, at a master that holds no requests. The worker retrieves it,
-            with `besides`, as soon as one of its executors is free.
+        hungry: Whether another worker is idle and the queue has no chunks. If so, a worker with many tasks that it has
+            not started gives some back.
+        waiting: Whether a package's first chunk is waiting, at a master that holds no requests. If so, the worker
+            retrieves it, with `besides`, as soon as one of its executors is free.
     """
 
     leases: list[LeaseView]
@@ -253,10 +271,11 @@ class PublishResultsReply(Message, frozen=True, kw_only=True):
 
 
 class ExtendLeases(Message, frozen=True, kw_only=True):
-    """Extend leases, which shows that the worker is alive.
+    """Extend leases. This request is a beat: it also shows that the worker is alive.
 
     Attributes:
-        unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master.
+        unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master; None if
+            it can.
     """
 
     worker_id: Id
@@ -265,7 +284,7 @@ class ExtendLeases(Message, frozen=True, kw_only=True):
 
 
 class ExtendLeasesReply(Message, frozen=True, kw_only=True):
-    """`hungry`, `waiting`: as in PublishResultsReply."""
+    """What the master still wants of the leases; `hungry` and `waiting` mean the same as in PublishResultsReply."""
 
     leases: list[LeaseView]
     hungry: bool = False
@@ -273,13 +292,13 @@ class ExtendLeasesReply(Message, frozen=True, kw_only=True):
 
 
 class Return(LeaseRef, frozen=True, kw_only=True):
-    """Tasks of a lease that the worker has not started and will not run; see Publication for the other fields.
+    """Tasks that the worker gives back without results; `seq` and `closes` mean the same as in Publication.
 
     Attributes:
         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
-        unfit: What the worker lacks for the package; the master then gives it no more chunks of it.
-        used_us: Execution time to charge although there is no result: the time of tasks that ran long before they
-            failed because of what the worker lacks.
+        unfit: What the worker lacks for the package. The package notes it, for its client.
+        used_us: Execution time to charge although there is no result. Such tasks ran for long before they failed
+            because of what the worker lacks.
     """
 
     seq: Natural
@@ -294,8 +313,8 @@ class GiveBack(Message, frozen=True, kw_only=True):
     """Return tasks that the worker will not run.
 
     Attributes:
-        leaving: The worker has no tasks left and ends, so the master stops counting on it. `returns` may then be
-            empty. A master of an earlier release refuses an empty list; the worker ends nevertheless.
+        leaving: Whether the worker has no tasks left and ends, so that the master no longer counts on it. `returns`
+            may then be empty. A master of an earlier release refuses an empty list; the worker ends nevertheless.
     """
 
     worker_id: Id

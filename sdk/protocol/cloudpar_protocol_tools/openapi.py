@@ -27,7 +27,7 @@ _BEARERS: dict[Role, str] = {
 
 
 def document() -> dict[str, Any]:
-    """The whole document as JSON values."""
+    """Return the whole document as JSON values."""
     kinds = [codec.ErrorReply, *(kind for route in ROUTES for kind in (route.request, route.reply))]
     references, schemas = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     for schema in schemas.values():
@@ -61,7 +61,7 @@ def document() -> dict[str, Any]:
 
 
 def render() -> str:
-    """The document's text, as in docs/openapi.json."""
+    """Return the document's text, as in docs/openapi.json."""
     return msgspec.json.format(msgspec.json.encode(document()), indent=2).decode() + "\n"
 
 
@@ -85,7 +85,7 @@ def _operation(route: Route[Any, Any], schema_of: dict[Any, dict[str, Any]]) -> 
 
 
 def _summary(kind: type[msgspec.Struct]) -> str:
-    """The first paragraph of a message's docstring; empty without one."""
+    """Return the first paragraph of a message's docstring; "" if it has no docstring."""
     return " ".join((inspect.cleandoc(kind.__doc__ or "")).partition("\n\n")[0].split())
 
 
@@ -94,7 +94,7 @@ def _content(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _errors_by_status() -> dict[str, list[str]]:
-    """The possible errors by status, one line for each error code."""
+    """Return the possible errors by status, with one line for each error code."""
     lines: dict[str, list[str]] = defaultdict(list)
     for code, kind in REQUEST_ERRORS.items():
         retry = " May be sent again." if kind.retryable else ""

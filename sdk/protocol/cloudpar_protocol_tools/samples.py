@@ -26,14 +26,14 @@ _DEPTH = 4
 
 
 def message_types() -> dict[str, type[msgspec.Struct]]:
-    """Every struct on the wire by its name: requests, replies, the error reply, and the structs inside them."""
+    """Return all message types by name: requests, replies, the error reply, and the structs inside them."""
     tops = chain((ErrorReply,), chain.from_iterable((route.request, route.reply) for route in ROUTES))
     found = {kind.__name__: kind for top in tops for kind in _structs(inspect.type_info(top))}
     return dict(sorted(found.items()))
 
 
 def samples(kind: type[msgspec.Struct]) -> list[Any]:
-    """Different instances of a message type; the first has only the required fields."""
+    """Return different instances of a message type; the first has only the required fields."""
     info = inspect.type_info(kind)
     least = _struct(info, 0, _DEPTH, required_only=True)
     count = max((len(_scalars(field.type)) for field in _fields(info)), default=1)
@@ -69,7 +69,7 @@ def _inner(info: inspect.Type) -> Sequence[inspect.Type]:
 
 
 def _scalars(info: inspect.Type) -> list[Any]:
-    """The edge values of a type without fields; for a union, of all its alternatives without fields."""
+    """Return the edge values of a type that has no fields; for a union, those of all such alternatives."""
     values: Iterable[Any] = ()
     match info:
         case inspect.IntType():

@@ -72,7 +72,7 @@ def write(folder: Path = FOLDER) -> Path:
 
 
 def main() -> int:
-    """Write the file, or say why that is refused."""
+    """Write the file. If that is refused, print why and return 1."""
     try:
         path = write()
     except FileExistsError as error:

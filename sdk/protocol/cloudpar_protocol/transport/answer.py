@@ -19,7 +19,7 @@ class Answer(NamedTuple):
     headers: Mapping[bytes, bytes] = MappingProxyType({})
 
     def header(self, name: str) -> str:
-        """The value of a header, "" if there is none."""
+        """Return the value of a header; "" if there is none."""
         return self.headers.get(name.encode(), b"").decode("latin-1")
 
 
@@ -27,7 +27,7 @@ def read(connection: socket.socket) -> tuple[Answer, bool]:
     """Read one answer; return it, and whether the connection may serve another request.
 
     Raises:
-        OSError: There is no whole answer.
+        OSError: The connection ends or is silent before the whole answer has come, or the answer is not HTTP.
     """
     parser = _Parser()
     with connection.makefile("rb") as stream:
@@ -77,7 +77,12 @@ class _Parser:
         self._parser = None
 
     def feed(self, part: bytes) -> None:
-        """Parse more bytes; an empty part means that the connection has ended."""
+        """Parse more bytes.
+
+        Raises:
+            ConnectionResetError: The part is empty, which means that the connection has ended.
+            ConnectionError: The bytes are not HTTP.
+        """
         if not part:
             raise ConnectionResetError("the connection ended before its answer")
         try:

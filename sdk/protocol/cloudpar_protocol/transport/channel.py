@@ -32,14 +32,14 @@ THERE_ALREADY = 412
 """S3's status for a second upload of a key. It means success: a key always names the same payload."""
 
 STILL_WRITTEN = b"ConditionalRequestConflict"
-"""S3's error code, with status 409, while an earlier upload of the same key is still being written."""
+"""S3's error code, with status 409, if an earlier upload of the same key is still being written."""
 
 
 class Channel:
     """Sends requests to one master, and payloads to and from blob stores. Safe for use by any thread.
 
-    Every request raises an OSError if there is no answer, and a RequestError if it is refused: `retryable` says whether
-    the same request may succeed later.
+    Every request raises an OSError if there is no answer, and a RequestError if it is refused. The RequestError's
+    `retryable` says whether the same request may succeed later.
 
     Args:
         endpoint: The master's URL.
@@ -71,18 +71,21 @@ class Channel:
         timeouts: Timeouts,
         interruption: Interruption | None = None,
     ) -> ReplyT:
-        """Send an encoded message, and return the reply. If none comes, the master may have carried it out."""
+        """Send an encoded message, and return the reply.
+
+        If no reply comes, the master may still have carried out the request.
+        """
         answer = self._master.post(route.path, body, timeouts, interruption)
         if answer.status != 200:
             raise codec.decode_error(answer.body, answer.status)
         return codec.decode(answer.body, route.reply)
 
     def address(self, link: Link) -> str:
-        """The scheme, host and port that a link leads to, for messages."""
+        """Return the scheme, host and port that a link leads to. Error messages show them."""
         return address(resolve(link.url, self.endpoint))
 
     def put(self, link: Link, body: Body, timeouts: Timeouts) -> str:
-        """Upload a payload, or a part of one; return its ETag, "" if the store sends none."""
+        """Upload a payload, or a part of one. Returns its ETag; "" if the store sends none."""
         if PayloadFolder.has(link.url):
             if isinstance(body, Draft):
                 self._own_folder().publish(link.url, body)
@@ -115,7 +118,7 @@ class Channel:
         return answer.body
 
     def view(self, link: Link, start: int, end: int, timeouts: Timeouts) -> memoryview:
-        """Do as `get`, but map a large part of a file into memory instead of copying it."""
+        """Do as `get`, but if the link is to a file, map a large range into memory instead of copying it."""
         if PayloadFolder.has(link.url):
             return self._own_folder().view(link.url, start, end)
         return memoryview(self.get(link, start, end, timeouts))
@@ -146,11 +149,11 @@ class Channel:
             return self._stores[address]
 
     def hang_up(self) -> None:
-        """Send no more requests, and tell the master so; answers to earlier calls can still be read."""
+        """Send no more calls, and let the master see that none follow. Answers to earlier calls can still be read."""
         self._master.hang_up()
 
     def close(self) -> None:
-        """End all requests, in any thread, with an OSError."""
+        """End all requests, in any thread, with an OSError. Later requests raise one, too."""
         with self._lock:
             self._closed = True
         for pool in (self._master, *self._stores.values()):

@@ -19,7 +19,7 @@ from .answer import Answer, read
 from .interruption import Interruption, shut
 
 KEPT: Final = 8
-"""The most idle connections; further ones are closed after use."""
+"""The most idle connections that are kept; further ones are closed after use."""
 
 PIECE_BYTES: Final = 1 << 16
 """The size of the pieces in which a body is sent, in bytes. The time limit of a socket then applies to each piece."""
@@ -28,7 +28,7 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Timeouts(NamedTuple):
-    """How long one attempt waits, in seconds: for a connection, and for each part of the answer to arrive."""
+    """How long one attempt waits, in seconds: for a connection, and for each part that it sends or receives."""
 
     connect_s: float
     answer_s: float
@@ -58,7 +58,7 @@ class ConnectionPool:
         self._closed = False
 
     def post(self, path: str, body: bytes, timeouts: Timeouts, interruption: Interruption | None = None) -> Answer:
-        """Send a message to a path below the endpoint; otherwise do as `request`."""
+        """Send a message by POST to a path below the endpoint, as `request` does. Raises like `request`."""
         length = {"Content-Length": str(len(body))}
         return self.request("POST", self._prefix + path, [body], timeouts, headers=length, interruption=interruption)
 
@@ -84,6 +84,7 @@ class ConnectionPool:
 
         Raises:
             OSError: There is no complete answer. The server may still have carried out the request.
+            ValueError: The target or a header has a line break, or a character that is not allowed.
         """
         interruption = interruption or Interruption()
         head = f"{method} {_one_line(target)} HTTP/1.1\r\n{self._head}{_lines(headers)}\r\n".encode("latin-1")
@@ -143,9 +144,10 @@ class ConnectionPool:
         connection.close()
 
     def hang_up(self) -> None:
-        """Stop sending, and tell the server so; answers to earlier requests can still be read.
+        """Close the connections for writing, which tells the server that nothing else comes.
 
-        Requests that are not sent yet, and all later ones, raise an OSError.
+        Answers to earlier requests can still be read. Requests that are not sent yet, and all later ones, raise an
+        OSError.
         """
         self._end(socket.SHUT_WR)
 

@@ -39,4 +39,4 @@ class Interruption:
 def shut(connection: socket.socket, how: int) -> None:
     """Shut a connection down that another thread may be using."""
     with contextlib.suppress(OSError):
-        socket.socket.shutdown(connection, how)  # not the method for TLS: this one interrupts a thread that reads
+        socket.socket.shutdown(connection, how)  # not SSLSocket's own method: this one interrupts a thread that reads

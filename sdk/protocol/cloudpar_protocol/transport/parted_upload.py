@@ -18,7 +18,7 @@ class PartedUpload:
     """The upload of one payload in parts.
 
     A link may expire while others are used. So when a link is refused, all are renewed; parts that are already uploaded
-    are not sent again. If a new link is refused, the upload fails.
+    are not sent again. If a link is refused and no part was uploaded since the links were renewed, the upload fails.
 
     Attributes:
         put: Uploads a part by a link, and returns its ETag.
@@ -43,7 +43,7 @@ class PartedUpload:
         """Upload the payload by these links.
 
         Raises:
-            Exception: What `put` or `complete` raised, if new links did not help.
+            Exception: What `read`, `put`, `complete` or `renew` raised, unless new links helped.
         """
         there_before = -1
         while True:

@@ -60,7 +60,7 @@ class PayloadFolder:
         """Write a payload, piece by piece, to a link's file. An existing file stays: no key is used for two payloads.
 
         Raises:
-            BadRequest: The link leads out of the folder.
+            BadRequest: The link leads out of the folder, or the folder belongs to another user.
             NotFound: The folder was removed.
             OSError: The file cannot be written, for example because the disk is full.
         """
@@ -92,8 +92,8 @@ class PayloadFolder:
         """Read bytes [start, end) of a payload; fewer if the payload is shorter.
 
         Raises:
-            BadRequest: The link leads out of the folder.
-            NotFound: The payload was deleted, or the folder removed.
+            BadRequest: The link leads out of the folder, or the folder belongs to another user.
+            NotFound: The payload was deleted, or the folder was removed.
         """
         try:
             with self._place(url).open("rb", buffering=0) as file:

@@ -26,9 +26,10 @@ class Backoff:
         self._next_s = self._first_s
 
     def next_s(self, asked_s: float | None = None) -> float:
-        """Return the next delay, with a random addition. It is at least `asked_s`, if the other side asked for a delay.
+        """Return the next delay, with a random addition of at most a quarter.
 
-        The addition is at most a quarter. Without it, all clients of a master that was away would return at once.
+        If the other side asked for a delay (`asked_s`), the next delay is at least as long. Without the addition, all
+        clients of a master that was away would return at the same time.
         """
         delay_s, self._next_s = self._next_s, min(2 * self._next_s, self._longest_s)
         return max(asked_s or 0.0, delay_s) * random.uniform(1.0, 1.25)  # noqa: S311 - jitter
@@ -43,7 +44,8 @@ def retry(once: Callable[[], T], failed: Callable[[OSError | RequestError], floa
         stopped: Once it is set, no further attempt starts, and the failure of an attempt under way is not reported.
 
     Raises:
-        Stopped: `stopped` is set.
+        Stopped: `stopped` was set before an attempt succeeded.
+        Exception: What `failed` raised.
     """
     while not stopped.is_set():
         try:
