@@ -51,8 +51,8 @@ def _read(event: Mapping[str, Any]) -> tuple[str, str, bytes]:
     """Read the route, the ARN of the caller, and the body.
 
     Raises:
-        BadRequest: The event has a value that Python's JSON accepts and ours does not: half of a surrogate pair, or
-            a number beyond 64 bits.
+        BadRequest: The event has a value that Python's JSON accepts and the protocol's does not: half of a surrogate
+            pair, or a number beyond 64 bits.
     """
     name, who = str(event.get("route", "")), str(event.get("who", ""))[:WHO_CHARS]
     try:

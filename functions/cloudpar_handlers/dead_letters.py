@@ -17,8 +17,7 @@ _log = RequestLog()
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
     """Tell the package of each lost chunk that it was lost.
 
-    Lambda deletes the messages, except those that the answer names, because handling them has failed. It delivers these
-    again.
+    The answer names the messages that could not be handled. Lambda delivers these again, and deletes all others.
     """
     entry = _log.entry("lost", context)
     failures: list[dict[str, str]] = []

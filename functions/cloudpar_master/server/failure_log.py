@@ -25,7 +25,7 @@ _FIXES = {
     errno.EMFILE: "raise the limit of its open files (ulimit -n)",
     errno.ENFILE: "close files on its machine, or raise fs.file-max",
 }
-"""What an operator can do about each error of the system because of which the master cannot write."""
+"""For each error of the system after which the master cannot write: what an operator can do about it."""
 
 _SQLITE_ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -73,7 +73,7 @@ class FailureLog:
 
         Args:
             error: What was raised.
-            what: What failed, as the first words of a sentence.
+            what: What failed, such as "a request failed".
 
         Returns:
             The error with which the server answers the caller, if nothing can be written: the caller then tries again.

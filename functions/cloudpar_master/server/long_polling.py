@@ -19,8 +19,8 @@ from .storage_state import StorageState
 from .wakeups import ANYTHING, Wakeups
 
 SESSIONS = 10_000
-"""How many sessions are remembered that have started a package which no await of theirs has named yet. The oldest one
-is forgotten first: its next await is then held although there is a new package."""
+"""How many sessions with packages that no await has named yet are remembered. Beyond that, the oldest session is
+forgotten: its next await is then held although there is a new package."""
 
 Receive = Callable[[], Awaitable[Any]]
 

@@ -13,7 +13,7 @@ def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> b
 
     Args:
         folder: Where the secret is kept.
-        database: Where its mark is kept.
+        database: Keeps a mark that identifies the secret on which the database depends.
         new: Whether to go on although the database depends on another secret, or on one that was lost.
 
     Raises:

@@ -22,7 +22,7 @@ class StorageState:
     """Holds the newest report that the master, or a worker that shares its folder, cannot write.
 
     Args:
-        wake: Called when a report comes while none is held. It answers the held awaits.
+        wake: Called when a report comes while none is held, so that the held awaits are answered.
     """
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 5.0
 """After the master has found the group awake, or has woken it, it does not look at the group for this many seconds. All
-clients that wait for workers share one answer for as long."""
+clients that wait for workers share one answer for this time, too."""
 
 FIRST_INSTANCES = 1
 """How many instances a wake-up starts. The group's own scaling policies start the others."""
@@ -83,7 +83,7 @@ class AutoScalingFleet(Fleet):
 
 
 def launch_failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return why the newest launch failed, or what it waits for; None if it did neither. Newest activities come first.
+    """Return why the newest launch failed, or what it waits for; else None. The newest activities come first.
 
     >>> launch_failure([{"Description": "Launching one.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
     'No spot.'

@@ -9,10 +9,10 @@ from .rows import Row
 from .table import Table, put, update
 
 WORKERS = "workers"
-"""The partition key of the workers' rows. No package has this id, because package ids are hexadecimal."""
+"""The partition key of the workers' rows. No package has this id, because package ids have 32 characters."""
 
 FRESH_S = 20.0
-"""A worker's row is written at most this often while the worker reports nothing new: a write costs money."""
+"""While a worker reports nothing new, its row is written at most once in this many seconds: a write costs money."""
 
 LOOK_S = 5.0
 """Seconds for which rows are used once they are read: all requests in this time share one call."""

@@ -60,7 +60,7 @@ class CodeBlobs:
         self._uncounted.add(path)
 
     def keep_promise(self, path: Path) -> None:
-        """Note that a package with this code is stored. From now on the package says how long the code is needed."""
+        """Note that a package with this code is stored. From now on the code is needed as long as the package runs."""
         if path in self._uncounted:  # the client wrote the file, so its size is not counted yet
             self._uncounted.remove(path)
             with suppress(FileNotFoundError):

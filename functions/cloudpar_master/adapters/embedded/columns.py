@@ -1,4 +1,4 @@
-"""Adds to an existing database the columns and indexes that later releases have added to the tables.
+"""Adds to an existing database the columns that later releases have added, and drops indexes that they have changed.
 
 A new column needs neither a new format nor a step in migrations.py if its default is right for existing rows. An
 earlier release can still use the database if its statements name the columns that they write.
