@@ -11,7 +11,7 @@ ACCOUNT_NAME_CHARS = 100
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """One user of the pool. Packages that are not settled hold `reserved_us` of its quota, besides `spent_us`."""
+    """One user of the pool. Its packages that are not settled hold `reserved_us`, which `spent_us` does not include."""
 
     account_id: str
     name: str
@@ -32,7 +32,7 @@ class CreateAccount(Message, frozen=True, kw_only=True):
 
 
 class GrantQuota(Message, frozen=True, kw_only=True):
-    """Add compute time. A negative amount takes some back, but never more than is neither spent nor reserved."""
+    """Add compute time. A negative amount takes some back, at most what is neither spent nor reserved."""
 
     idempotency_key: Id
     account_id: Id

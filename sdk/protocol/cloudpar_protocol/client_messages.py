@@ -65,7 +65,7 @@ class Upload(Struct, frozen=True, kw_only=True):
     """A payload that is too large to travel inline.
 
     Attributes:
-        crc32: zlib.crc32 of the payload. An upload by the link fails if its bytes have another checksum.
+        crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have another checksum.
         hash: SHA-256 of task code, so that the same code is uploaded only once.
         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
         key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
@@ -164,7 +164,7 @@ class AwaitTasks(Message, frozen=True, kw_only=True):
         session: As in StartTasks.
         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
         unwritable: Whether the client understands the field `unwritable` of the reply. If so, a master that cannot
-            write sets this field; to other clients it answers with an error.
+            write replies with this field; other clients may get an error.
     """
 
     session: Id = "-"
@@ -219,11 +219,11 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
 
     Attributes:
         cursor: The cursor to send next time.
-        more: Further results are ready: send the next request at once.
+        more: Whether further results are ready, so that the client sends its next request at once.
         results: New results in the order in which they were committed, each task once.
         links: Links for the blobs that `results` name, by key.
         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
-        cancelled: Ranges of tasks that have no result because the client cancelled them, and not the whole package.
+        cancelled: Ranges of tasks that have no result because the client cancelled these, but not the whole package.
         reason: Why the package failed, was cancelled or expired: a short code.
         message: The reason in words for users.
         settled: Whether the charge is final.

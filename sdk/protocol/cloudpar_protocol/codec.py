@@ -91,7 +91,7 @@ def encode_error(error: RequestError, media: str = MSGPACK) -> bytes:
 def explain(body: bytes, status: int, media: str) -> str:
     """Describe a blob store's refusal as text.
 
-    An embedded master is a blob store, too, and sends an ErrorReply. Of other answers the text quotes the body.
+    An embedded master is a blob store, too, and sends an ErrorReply. For any other answer, the text quotes the body.
 
     >>> explain(encode_error(BadRequest("too short")), 400, MSGPACK), explain(b"<Error/>", 403, "application/xml")
     ('too short', 'HTTP status 403: <Error/>')

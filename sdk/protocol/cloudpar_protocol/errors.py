@@ -14,7 +14,7 @@
     │   ├── RateLimited             429 rate_limited          (retryable)
     │   ├── InternalError           500 internal              (retryable)
     │   └── Unavailable             503 unavailable           (retryable)
-    ├── MasterUnreachable           no answer at all
+    ├── MasterUnreachable           no master answers in time
     ├── PackageFailed               the package ended without all of its results; the text says why
     │   ├── PythonMismatch          no worker runs the client's Python version
     │   └── SealBroken              code, data or a result is not what was sealed

@@ -20,8 +20,8 @@ class Executor(Protocol):
 
     Attributes:
         depth: The depth of the running task: 0 if no task started its package, otherwise one more than that task's.
-        pool: The pool that started this worker for itself alone; None if no pool did. Also None in processes that a
-            task forks, because they cannot tell the executor that they wait.
+        pool: The pool that started this worker; None if no pool did, or if the worker is shared. Also None in processes
+            that a task forks, because they cannot tell the executor that they wait.
     """
 
     depth: int

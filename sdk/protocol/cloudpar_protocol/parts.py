@@ -26,7 +26,7 @@ def bounds(size: int) -> list[tuple[int, int]]:
 
 
 NOT_CHECKED = 0
-"""Takes the place of a CRC-32 if the payload is written to the pool's own folder, where no network can damage it."""
+"""Takes the place of a CRC-32 if the payload is written to a payload folder, where no network can damage it."""
 
 
 def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tuple[int, list[int]]:

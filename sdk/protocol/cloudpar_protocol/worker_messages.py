@@ -107,7 +107,7 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
         tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
         codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
             ignored.
-        mean_us: The mean duration of the package's tasks so far; 0: unknown.
+        mean_us: The mean duration of the package's last tasks; 0: unknown.
         wait_us: How long the chunk waited in the queue; the worker repeats it in its publications.
         task_timeout_s: The time limit for one task.
         threads_per_task, depth: As in StartTasks.
@@ -210,9 +210,9 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
             master held them. Only one publication of the lease reports it.
         publish_us: The time of the worker's publish requests for this package that no publication has reported yet.
-        refused: The package fails with this reason. "python": the worker has no suitable Python. "seal": the code or
-            data does not match the client's seal.
-        message: The reason for users, with the fix.
+        refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
+            the code or data does not match the client's seal.
+        message: The reason in words for users.
     """
 
     seq: Natural

@@ -2,7 +2,7 @@
 
     python -m cloudpar_protocol_tools.openapi > docs/openapi.json
 
-MessagePack bodies have the same structure as JSON ones, except that base64 text in JSON is plain bytes there.
+A MessagePack body has the same structure as a JSON body, but contains plain bytes where JSON has base64 text.
 """
 
 import inspect

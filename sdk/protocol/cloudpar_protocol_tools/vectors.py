@@ -2,8 +2,8 @@
 
     python -m cloudpar_protocol_tools.vectors
 
-writes vectors/v<release>.json next to this package. It never overwrites a file: a released file proves that messages of
-that release are still understood.
+writes vectors/v<release>.json next to this package. It never overwrites a file: with the file of a release, tests check
+that later releases still understand its messages.
 """
 
 import sys

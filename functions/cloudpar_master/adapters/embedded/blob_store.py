@@ -123,7 +123,7 @@ class FileBlobStore(BlobStore):
             raise Forbidden("this link has expired: ask for a new one")
 
     async def write(self, key: str, query: dict[str, str], body: AsyncIterator[bytes]) -> None:
-        """Store an upload. If the same blob is stored already, change nothing.
+        """Store an upload. If the same blob is stored already, keep that one.
 
         Raises:
             BadRequest, TooLarge: The upload has another size or another CRC-32 than the link was made for.

@@ -28,14 +28,14 @@ MAPPED_BYTES: Final = 256 * 1024
 
 
 class Draft(io.BufferedRandom):
-    """A payload that is written before its link is known. Closing removes the file unless `publish` has named it."""
+    """A payload that is written before its link is known. Closing removes it, unless `publish` has named it."""
 
     def __init__(self, folder: Path) -> None:
         descriptor, self.path = tempfile.mkstemp(dir=folder, prefix=f"{UPLOAD}{os.getpid()}-")
         super().__init__(io.FileIO(descriptor, "r+b"))
 
     def close(self) -> None:
-        """Close the file, even if its last bytes do not fit on the disk."""
+        """Close the file and remove its first name, even if its last bytes do not fit on the disk."""
         try:
             super().close()
         finally:
