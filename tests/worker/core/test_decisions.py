@@ -1,5 +1,7 @@
 """Which decisions an agent with many executors makes after each result."""
 
+import signal
+
 import pytest
 
 from cloudpar_worker.core import assignment, decisions
@@ -73,3 +75,20 @@ def test_a_packages_last_result_is_published_at_once_while_its_executor_works_on
     _ends_task(busy, 3)
     assert [fed.lease.package_id for fed in busy.of(do.Feed)] == ["a" * 32]
     assert (small.package_id, 1) in busy.published
+
+
+def test_failed_starts_are_forgotten_once_an_executor_has_ended_a_task() -> None:
+    worker = Worker(executors=1)
+    waits_us: list[int] = []
+    for number in range(8):
+        worker.handle(on.ExecutorGone(number, -signal.SIGKILL))
+        waits_us.append(worker.state.facts.spawn_at_us - worker.now)
+        worker.handle(on.TimePassed(), waits_us[-1])
+        worker.handle(on.ExecutorReady(number + 1))
+    assert waits_us[-2] == waits_us[-1] > 30 * waits_us[0]
+    worker.handle(on.Retrieved([lease_of(CODE, 1)]))
+    worker.done(0, executor_id=8)
+    worker.handle(on.ExecutorGone(8, -signal.SIGKILL))
+    worker.handle(on.ExecutorReady(9))
+    worker.handle(on.ExecutorGone(9, -signal.SIGKILL))
+    assert worker.state.facts.spawn_at_us - worker.now == waits_us[0]

@@ -1,6 +1,6 @@
 """One lease at the worker: which of its tasks wait, run or have results, and what the master knows of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from cloudpar_protocol import ranges
@@ -179,18 +179,18 @@ class LeaseRecord:
         self.pending += results if self._seals is None else self._seals.sealed(results)
         self.pending_bytes += sum([len(result.data) for result in results if result.data])
         self.fed -= len(results)
-        return self._used_up(results[0].index, len(results)) if self._segments else []
+        return self._used_up(ranges.of([result.index for result in results])) if self._segments else []
 
-    def _used_up(self, index: int, tasks: int) -> list[Range]:
-        # All results count for the segment of the first one, even if the run reaches into the next segment.
-        for segment in self._segments:
-            if segment[0] <= index < segment[1]:
-                self._segments[segment] -= tasks
-                if self._segments[segment] <= 0:
-                    del self._segments[segment]
-                    return [segment]
-                break
-        return []
+    def _used_up(self, done: Iterable[Range]) -> list[Range]:
+        used: list[Range] = []
+        for segment in list(self._segments):
+            # A run may reach from one segment into the next. If all its results counted for the first one, that data
+            # would be dropped while other tasks need it.
+            self._segments[segment] -= ranges.size(ranges.intersect(done, [segment]))
+            if self._segments[segment] <= 0:
+                del self._segments[segment]
+                used.append(segment)
+        return used
 
     def apply(self, view: LeaseView) -> None:
         """Keep only those untouched tasks that the master still wants."""

@@ -91,6 +91,7 @@ class WorkerState:
         if not executor.expects(results):
             self._garbage(on.GarbageReceived(stimulus.executor_id, "results of tasks that it was not given"), now_us)
             return
+        self.facts.failed_starts = 0
         results = executor.audit(results, stimulus.absent_at_us, now_us)
         while results:
             run = executor.runs[0]

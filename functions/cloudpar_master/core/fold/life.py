@@ -112,7 +112,8 @@ def strand(draft: Draft, message: str | None) -> None:
     """
     life, now = draft.head.life, draft.head.now
     if message is None:
-        life.run_anyway = True
+        # A worker has its Python now. If the last one of these leaves, a new time of grace begins.
+        life.run_anyway, life.stranded_at = True, None
         return
     life.stranded_at = now if life.stranded_at is None else life.stranded_at
     if now >= life.stranded_at + draft.policy.grace_s:

@@ -4,7 +4,7 @@ export interface components {
     schemas: {
         /**
          * Account
-         * @description One user of the pool. Running packages hold `reserved_us` of its quota, which `spent_us` does not include.
+         * @description One user of the pool. Its packages that are not settled hold `reserved_us`, which `spent_us` does not include.
          */
         Account: {
             account_id: string;
@@ -39,11 +39,13 @@ export interface components {
         };
         /**
          * AwaitTasks
-         * @description Read the news of packages. An embedded master may hold the request until there is news, at most for `hold_s`.
+         * @description Read the news of packages. An embedded master may hold the request until there is news, for at most `hold_s`.
          *
          *     Attributes:
-         *         unwritable: The client understands the field `unwritable` of the reply. A master that cannot write then sets it;
-         *             to other clients it answers with an error.
+         *         session: As in StartTasks.
+         *         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
+         *         unwritable: Whether the client understands the field `unwritable` of the reply. If so, a master that cannot
+         *             write replies with this field; other clients may get an error.
          */
         AwaitTasks: {
             /** @default 1 */
@@ -58,11 +60,15 @@ export interface components {
         };
         /**
          * AwaitTasksReply
-         * @description Packages in the order of the request. An unknown or deleted package has a text in `missing` instead of a status.
+         * @description The news of packages, in the order of the request.
          *
-         *     `fleet` is present while one of the packages waits for its first workers, if the master knows of a fleet.
-         *     `unwritable` is present while the master, or a worker that shares its folder, cannot store results. The reply may
-         *     then contain no packages.
+         *     Attributes:
+         *         missing: A text, instead of a status, for each package that this account does not have, or that was deleted over
+         *             a day ago.
+         *         retry_after_s: After how many seconds the client sends its next await, if there is no news.
+         *         fleet: Present while one of the packages waits for workers, if the master knows of a fleet.
+         *         unwritable: Present while the master, or a worker that shares its folder, cannot store results. The reply may
+         *             then contain no packages.
          */
         AwaitTasksReply: {
             /** @default 1 */
@@ -103,9 +109,12 @@ export interface components {
         ];
         /**
          * CancelTasks
-         * @description Cancel the whole package, or (with `ranges`) some of its tasks. The master replies once it has decided.
+         * @description Cancel a whole package, or some of its tasks.
          *
-         *     `only_queued`: cancel only the tasks that no worker has taken; the others run on.
+         *     Attributes:
+         *         ranges: The tasks to cancel; None: the whole package.
+         *         only_queued: Cancel only the tasks that no worker has taken; the others run on. It excludes `ranges`. A chunk
+         *             that is in the queue is cancelled when the queue delivers it.
          */
         CancelTasks: {
             /** @default 1 */
@@ -121,7 +130,13 @@ export interface components {
         };
         /**
          * CancelTasksReply
-         * @description `cancelled`: the tasks that this call leaves without a value; for a whole package, all that have no result.
+         * @description What has been cancelled.
+         *
+         *     Attributes:
+         *         state: The package's state after the call.
+         *         cancelled: If the whole package is cancelled: all tasks without a result. With `ranges`: those of these tasks
+         *             that are cancelled. With `only_queued`: the tasks that are cancelled at once; those in the queue follow.
+         *         charged_us: The compute time that the package was charged so far.
          */
         CancelTasksReply: {
             /** @default 1 */
@@ -174,7 +189,9 @@ export interface components {
         };
         /**
          * Cursor
-         * @description How far a client has read a package's results: the head version of the last page that it has read.
+         * @description How far a client has read a package's results.
+         *
+         *     `cursor` is the head version of the last page that it has read; 0 if it has read none.
          */
         Cursor: {
             package_id: string;
@@ -183,7 +200,7 @@ export interface components {
         };
         /**
          * ErrorReply
-         * @description The body of every answer whose status is not 200.
+         * @description The body of every answer of a master to a call, if the status is not 200.
          */
         ErrorReply: {
             /** @default 1 */
@@ -197,10 +214,11 @@ export interface components {
         };
         /**
          * ExtendLeases
-         * @description Extend leases, which shows that the worker is alive.
+         * @description Extend leases. This request is a beat: it also shows that the worker is alive.
          *
          *     Attributes:
-         *         unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master.
+         *         unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master; None if
+         *             it can.
          */
         ExtendLeases: {
             /** @default 1 */
@@ -212,7 +230,7 @@ export interface components {
         };
         /**
          * ExtendLeasesReply
-         * @description `hungry`, `waiting`: as in PublishResultsReply.
+         * @description What the master still wants of the leases; `hungry` and `waiting` mean the same as in PublishResultsReply.
          */
         ExtendLeasesReply: {
             /** @default 1 */
@@ -230,7 +248,8 @@ export interface components {
          *     Attributes:
          *         running: How many are running.
          *         starting: How many are wanted and not running yet.
-         *         message: Why no more can start, in the words of the service that starts them.
+         *         message: Why no more of them can start, in the words of the service that starts them; None if it has not said
+         *             so.
          */
         FleetStatus: {
             /** @default 0 */
@@ -245,8 +264,8 @@ export interface components {
          * @description Return tasks that the worker will not run.
          *
          *     Attributes:
-         *         leaving: The worker has no tasks left and ends, so the master stops counting on it. `returns` may then be
-         *             empty. A master of an earlier release refuses an empty list; the worker ends nevertheless.
+         *         leaving: Whether the worker has no tasks left and ends, so that the master no longer counts on it. `returns`
+         *             may then be empty. A master of an earlier release refuses an empty list; the worker ends nevertheless.
          */
         GiveBack: {
             /** @default 1 */
@@ -263,7 +282,7 @@ export interface components {
         };
         /**
          * GrantQuota
-         * @description Add compute time. A negative amount takes some back, but never more than is unspent.
+         * @description Add compute time. A negative amount takes some back, at most what is neither spent nor reserved.
          */
         GrantQuota: {
             /** @default 1 */
@@ -282,7 +301,10 @@ export interface components {
         };
         /**
          * HelloReply
-         * @description The caller's role and account. `seal_key` is the key of the account's seals; None: this master makes no seals.
+         * @description The caller's role and account. Workers and admins have no account.
+         *
+         *     `seal_key` is the key of the account's seals. It is None if the caller has no account, or this master makes no
+         *     seals.
          */
         HelloReply: {
             /** @default 1 */
@@ -319,29 +341,31 @@ export interface components {
         };
         /**
          * Lease
-         * @description The right to run a chunk's tasks for `lease_s` seconds from the answer on.
+         * @description The right to run a chunk's tasks for `lease_s` seconds, counted from the reply.
          *
          *     Attributes:
          *         ranges: The chunk's tasks that are left to do, in order; usually all.
-         *         attempt: 1 for the first retrieval of the chunk.
+         *         attempt: How many times the chunk's tasks were leased, this lease included. Leases whose tasks were given back
+         *             do not count.
          *         account: An opaque id; an executor never runs tasks of two accounts.
          *         code, code_link: The task code; the link is for code that is not inline.
          *         data: A range or a blob is the whole package's data. Inline data has only the items of `ranges`, in order.
          *         data_link: The link to a blob of data; it allows requests for byte ranges.
-         *         tasks: The number of tasks of the package, by which the worker finds the table in a blob of data.
+         *         tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
          *         codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
          *             ignored.
-         *         mean_us: The mean duration of the package's tasks so far; 0: unknown.
+         *         mean_us: The mean duration of the package's last tasks; 0: unknown.
          *         wait_us: How long the chunk waited in the queue; the worker repeats it in its publications.
          *         task_timeout_s: The time limit for one task.
          *         threads_per_task, depth: As in StartTasks.
          *         retries, retry_on: As in StartTasks; the time of all tries is the task's time.
-         *         budget_us: The compute time that the account has left; the worker stops a task that runs longer.
+         *         budget_us: The compute time that the package may still use; the worker stops a task that runs longer.
          *         collect_us: While all executors have work, the worker may collect results for this long before it publishes
          *             them, since a request may cost money.
          *         seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
-         *         elsewhere: Another worker may be able to run the package. A worker that cannot run it gives the chunk back with
-         *             the reason (`unfit`). If this is False, or the master is of an earlier release, it reports a failure.
+         *         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for it
+         *             gives the chunk back with the reason (`unfit`). If not, as with a master of an earlier release, the tasks
+         *             end with the errors that this causes.
          */
         Lease: {
             package_id: string;
@@ -420,6 +444,10 @@ export interface components {
         /**
          * LeaseView
          * @description What the master still wants of a lease.
+         *
+         *     Attributes:
+         *         ranges: The tasks that are wanted, if the state is "wanted".
+         *         lease_s, budget_us: As in Lease, counted from this reply.
          */
         LeaseView: {
             lease_id: string;
@@ -442,7 +470,8 @@ export interface components {
          *     Attributes:
          *         method: The HTTP method.
          *         url: The URL. One that starts with "/" is relative to the endpoint by which the caller reaches the master; only
-         *             calls with the header `Cloudpar-Links: relative` get such links.
+         *             calls with the header `Cloudpar-Links: relative` get such links. One that starts with "file:" leads to a
+         *             file; only calls with the header `Cloudpar-Links: files` get such links.
          *         headers: The headers to send.
          */
         Link: {
@@ -467,7 +496,7 @@ export interface components {
         };
         /**
          * ListPackages
-         * @description The account's packages, newest first; an admin sees every account's.
+         * @description List the account's packages, newest first. An admin gets the packages of all accounts.
          */
         ListPackages: {
             /** @default 1 */
@@ -477,9 +506,11 @@ export interface components {
         };
         /**
          * ListPackagesReply
-         * @description The packages, and how many executors published recently for those that run.
+         * @description The packages, and how many executors work for them.
          *
-         *     Each executor counts once. A master of an earlier release does not send `executors`.
+         *     Attributes:
+         *         executors: How many executors the workers have that published results of running packages lately. A worker that
+         *             serves several packages counts once. None from a master of an earlier release.
          */
         ListPackagesReply: {
             /** @default 1 */
@@ -490,7 +521,7 @@ export interface components {
         };
         /**
          * ListWorkers
-         * @description List the workers that sent a request within the last minute, and what each of them cannot run.
+         * @description List the workers that sent a request lately (by default in the last minute), and what each of them cannot run.
          */
         ListWorkers: {
             /** @default 1 */
@@ -513,17 +544,18 @@ export interface components {
          *
          *     Attributes:
          *         cursor: The cursor to send next time.
-         *         more: Further results are ready: send the next request at once.
+         *         more: Whether further results are ready, so that the client sends its next request at once.
          *         results: New results in the order in which they were committed, each task once.
          *         links: Links for the blobs that `results` name, by key.
          *         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
-         *         cancelled: Ranges of tasks that have no result because the client cancelled them, and not the whole package.
+         *         cancelled: Ranges of tasks that have no result because the client cancelled these, but not the whole package.
          *         reason: Why the package failed, was cancelled or expired: a short code.
-         *         message: The reason for users, with what to do.
-         *         settled: The charge is final.
+         *         message: The reason in words for users.
+         *         settled: Whether the charge is final.
          *         codec: How `results` are serialized.
          *         set_aside: Workers that could not run the package, so that other workers run its tasks.
-         *         placement: Which connected workers can run the package; present if none has run it for some seconds.
+         *         placement: Which connected workers can run the package. It is present if the package started some seconds ago
+         *             and no worker has published results of it lately.
          */
         PackageStatus: {
             package_id: string;
@@ -592,9 +624,9 @@ export interface components {
          *
          *     Attributes:
          *         upload_id: A request with this id gets new links to the same parts; uploaded parts stay.
-         *         links: One PUT for each part. Each answer has an ETag, which goes into the body of the POST.
+         *         links: A PUT for each part. Each answer has an ETag, which goes into the body of the POST.
          *         complete: The POST. Its body is S3's CompleteMultipartUpload document with number, ETag and CRC-32 of each part.
-         *             Like the PUT of a whole payload, it succeeds once per key.
+         *             Like the PUT of a whole payload, it succeeds only once for each key.
          */
         Parts: {
             upload_id: string;
@@ -626,6 +658,7 @@ export interface components {
          * @description Request a link for one blob with large results of a lease.
          *
          *     Attributes:
+         *         seq: The `seq` of the publication whose results are in the blob; it is part of the blob's key.
          *         crc32: zlib.crc32 of the blob.
          *         parts_crc32, upload_id: As in Upload.
          */
@@ -666,7 +699,7 @@ export interface components {
         };
         /**
          * PreparedResult
-         * @description Where to upload a result; `parts` is an alternative to `link`.
+         * @description Where to upload a blob of results. The worker may use `parts` in place of `link`.
          */
         PreparedResult: {
             key: string;
@@ -676,7 +709,12 @@ export interface components {
         };
         /**
          * PreparedUpload
-         * @description Where to upload a payload. Without `link` the blob store has it already. `parts` may replace `link`.
+         * @description Where to upload a payload.
+         *
+         *     Attributes:
+         *         key: The payload's key in the blob store.
+         *         link: The link for the upload; None if the blob store has the payload already.
+         *         parts: Links for an upload in parts, which the client may use in place of `link`.
          */
         PreparedUpload: {
             key: string;
@@ -687,7 +725,17 @@ export interface components {
         };
         /**
          * Progress
-         * @description A package's progress. `executors` counts recent publishers; the last three are sums over its tasks.
+         * @description A package's progress.
+         *
+         *     Attributes:
+         *         tasks: How many tasks the package has.
+         *         done: How many of them have a result or were cancelled.
+         *         errors: How many results are not a success.
+         *         executors: How many executors the workers have that published results of the package lately.
+         *         charged_us: The compute time that was charged so far.
+         *         mean_us: The mean duration of the last tasks; 0 if it is unknown.
+         *         execute_us, retrieve_us, publish_us: The time, summed over the tasks, of running them, of retrieving them, and
+         *             of publishing their results.
          */
         Progress: {
             tasks: number;
@@ -715,14 +763,14 @@ export interface components {
          *     Attributes:
          *         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
          *         results: Results of any tasks of the lease.
-         *         closes: This is the lease's last message; the master may delete its queue message.
+         *         closes: Whether this is the last message about the lease, so that the master may delete the queue message.
          *         wait_us: The same as in the lease.
          *         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
          *             master held them. Only one publication of the lease reports it.
          *         publish_us: The time of the worker's publish requests for this package that no publication has reported yet.
-         *         refused: The package fails with this reason. "python": the worker has no suitable Python. "seal": the code or
-         *             data does not match the client's seal.
-         *         message: The reason for users, with the fix.
+         *         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
+         *             the code or data does not match the client's seal.
+         *         message: The reason in words for users.
          */
         Publication: {
             package_id: string;
@@ -748,7 +796,12 @@ export interface components {
         };
         /**
          * PublishResults
-         * @description `seals`: the worker has sealed the results of sealed packages. If it cannot make seals, the master makes them.
+         * @description Publish results.
+         *
+         *     Attributes:
+         *         executors: How many executors the worker has.
+         *         seals: Whether the worker has sealed the results of sealed packages. If not, because it is of an earlier
+         *             release, the master seals them.
          */
         PublishResults: {
             /** @default 1 */
@@ -764,9 +817,10 @@ export interface components {
          * @description Every publication is stored durably.
          *
          *     Attributes:
-         *         hungry: Other workers are idle. A worker with many tasks that it has not started gives some back.
-         *         waiting: A package's first chunk is waiting, at a master that holds no requests. The worker retrieves it,
-         *             with `besides`, as soon as one of its executors is free.
+         *         hungry: Whether another worker is idle and the queue has no chunks. If so, a worker with many tasks that it has
+         *             not started gives some back.
+         *         waiting: Whether a package's first chunk is waiting, at a master that holds no requests. If so, the worker
+         *             retrieves it, with `besides`, as soon as one of its executors is free.
          */
         PublishResultsReply: {
             /** @default 1 */
@@ -795,14 +849,15 @@ export interface components {
          *         attempt_id: A repeated request with the same id returns the same chunks.
          *         worker_id: The id of this agent.
          *         executors: How many executors the agent has, busy or not.
+         *         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
          *         host: The name of its machine, for users.
          *         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
          *             release, which does not report them; it gets chunks for every Python.
          *         set_aside: The packages that it cannot run, because it lacks something that they need.
          *         besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. A
          *             master whose queue cannot choose ignores this.
-         *         peek: Lease nothing; only answer whether a chunk is waiting.
-         *         again: The worker repeats this request, since it got no answer.
+         *         peek: Lease nothing; only answer whether a chunk of a package that is not in `besides` is waiting.
+         *         again: The worker has sent this request before, and got no answer.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -828,11 +883,12 @@ export interface components {
         };
         /**
          * RetrieveTasksReply
-         * @description The leases; without one, the worker sends its next request after `retry_after_s`.
+         * @description The leases that the worker gets.
          *
          *     Attributes:
-         *         holds: This master holds requests, so a busy worker may keep a `peek` open.
-         *         waiting: A chunk of a package that is not in `besides` is waiting.
+         *         retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
+         *         holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
+         *         waiting: Whether a chunk of a package that is not in `besides` is waiting.
          */
         RetrieveTasksReply: {
             /** @default 1 */
@@ -848,13 +904,13 @@ export interface components {
         };
         /**
          * Return
-         * @description Tasks of a lease that the worker has not started and will not run; see Publication for the other fields.
+         * @description Tasks that the worker gives back without results; `seq` and `closes` mean the same as in Publication.
          *
          *     Attributes:
          *         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
-         *         unfit: What the worker lacks for the package; the master then gives it no more chunks of it.
-         *         used_us: Execution time to charge although there is no result: the time of tasks that ran long before they
-         *             failed because of what the worker lacks.
+         *         unfit: What the worker lacks for the package. The package notes it, for its client.
+         *         used_us: Execution time to charge although there is no result. Such tasks ran for long before they failed
+         *             because of what the worker lacks.
          */
         Return: {
             package_id: string;
@@ -891,8 +947,8 @@ export interface components {
          * @description A package that a worker cannot run, so that its tasks go to other workers.
          *
          *     Attributes:
-         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has no record of it, or
-         *             if the package was deleted.
+         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted it, or if
+         *             the package was deleted.
          */
         SetAside: {
             package_id: string;
@@ -904,9 +960,10 @@ export interface components {
          * @description Start a package of n tasks.
          *
          *     Attributes:
-         *         idempotency_key: Determines the package id. The same key with the same body returns the same package.
-         *         session: Identifies the client. After a start the master answers one await of this session at once, the held one
-         *             or the next one, if it does not name the new package. The client then adds the package to its next await.
+         *         idempotency_key: Determines the package id. A repeated request with the same key returns the same package.
+         *         session: Identifies the client. After the start, the master answers at once one await of this session that does
+         *             not name the new package: the held one, or else the next one. The client then adds the package to its next
+         *             await.
          *         name: The function's name, for users.
          *         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
          *         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
@@ -915,7 +972,8 @@ export interface components {
          *         retries: How often a task that raises is retried, immediately and by the same executor.
          *         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
          *         seal: In a sealed package: the seal of the task code and of how it is called (see `seals`).
-         *         depth: How deep the package is nested. A worker runs deeper tasks while the tasks that started them wait.
+         *         depth: How deep the package is nested. While tasks wait for packages that they started, a worker runs the
+         *             deeper tasks of these packages.
          *         threads_per_task: How many threads a numeric library may start in each task; None: the worker decides.
          */
         StartTasks: {
@@ -996,7 +1054,8 @@ export interface components {
          *         traceback: The remote traceback, formatted.
          *         stdout: The task's standard output: bounded, with undecodable bytes replaced.
          *         stderr: The same for standard error.
-         *         seal: In a sealed package: the seal of `data`, which the worker's agent makes.
+         *         seal: In a sealed package: the seal of the serialized value or exception, which the worker's agent makes. For a
+         *             worker of an earlier release the master makes it.
          *         input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
          *             INPUT_CHARS characters. It is not sealed.
          */
@@ -1027,7 +1086,7 @@ export interface components {
         };
         /**
          * Unwritable
-         * @description A master or a worker that cannot write, for example because the disk is full.
+         * @description A report that a master or a worker cannot write, for example because the disk is full.
          *
          *     Attributes:
          *         why: For users: which folder cannot be written, and the operating system's message.
@@ -1043,7 +1102,7 @@ export interface components {
          * @description A payload that is too large to travel inline.
          *
          *     Attributes:
-         *         crc32: zlib.crc32 of the payload. An upload by the link fails if its bytes have another checksum.
+         *         crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have another checksum.
          *         hash: SHA-256 of task code, so that the same code is uploaded only once.
          *         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
          *         key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
@@ -1069,7 +1128,7 @@ export interface components {
         /**
          * @description `bad_request`: The request is malformed or contradicts itself.
          *
-         *     `unsupported_version`: The request speaks a newer protocol than this master.
+         *     `unsupported_version`: The message has a newer protocol version than its receiver.
          */
         400: {
             headers: {
@@ -1100,7 +1159,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `forbidden`: The token is valid, but its role does not permit this call. */
+        /** @description `forbidden`: The token's role does not permit this call, a payload is another account's, or a link is not valid. */
         403: {
             headers: {
                 [name: string]: unknown;
@@ -1120,7 +1179,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `idempotency_conflict`: The idempotency key was used before with another request. */
+        /** @description `idempotency_conflict`: The idempotency key, account name, token or blob key is already in use for something else. */
         409: {
             headers: {
                 [name: string]: unknown;
@@ -1130,7 +1189,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `gone`: What the request names has been deleted; the text says when and why. */
+        /** @description `gone`: What the request names was deleted or revoked; the text says why. */
         410: {
             headers: {
                 [name: string]: unknown;
@@ -1140,7 +1199,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `too_large`: The request exceeds a limit of `cloudpar_protocol.limits`. */
+        /** @description `too_large`: The request exceeds a limit of `cloudpar_protocol.limits`, or of the account; the text names it. */
         413: {
             headers: {
                 [name: string]: unknown;
@@ -1150,7 +1209,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `rate_limited`: The account has too many requests or running packages; try again after `retry_after_s`. May be sent again. */
+        /** @description `rate_limited`: The account sends too many requests, or has too much running; try again after `retry_after_s`. May be sent again. */
         429: {
             headers: {
                 [name: string]: unknown;

@@ -1,10 +1,10 @@
 import pytest
 from msgspec.structs import replace
 
-from cloudpar_master.core.events import Broken, CancelAsked, Deleted, Settled
+from cloudpar_master.core.events import Broken, CancelAsked, Deleted, Settled, Stranded
 from cloudpar_master.core.head import MESSAGE_BYTES
 from cloudpar_master.core.policy import Policy
-from master.core.folds import NOW, finished, published, running, take, then
+from master.core.folds import NOW, POLICY, finished, published, running, take, then
 
 DAY_S = 86400.0
 
@@ -24,6 +24,14 @@ def test_every_fold_is_a_new_version() -> None:
 def test_time_never_goes_back() -> None:
     head = then(running(), now=NOW + 100)
     assert then(head, now=NOW - 1_000).now == NOW + 100
+
+
+def test_the_grace_time_starts_again_after_a_worker_with_the_packages_python_was_there() -> None:
+    head = then(running(), Stranded(message="no 3.12"))
+    head = then(head, Stranded(), now=head.now + 1)  # a worker has it, and lacks a module
+    head = then(head, Stranded(message="no 3.12"), now=head.now + POLICY.grace_s)
+    assert head.life.state == "running"
+    assert then(head, Stranded(message="no 3.12"), now=head.now + POLICY.grace_s).life.reason == "python"
 
 
 def test_a_package_that_runs_too_long_fails() -> None:
