@@ -126,6 +126,17 @@ def test_an_attachment_of_a_detached_pool_fails_its_reader(master: FakeMaster) -
         attached.results()
 
 
+def test_an_attachment_that_was_acknowledged_before_its_end_waits_for_nothing(master: FakeMaster) -> None:
+    master.automatic = False
+    with Pool(master.endpoint, TOKEN) as pool:
+        attached = pool.attach(begun(master))
+        attached.acknowledge()
+        with pytest.raises(Gone, match="this program has acknowledged the package before"):
+            attached.results()
+        with pytest.raises(Gone):
+            next(iter(attached))
+
+
 def test_attach_takes_the_first_characters_of_an_id(master: FakeMaster) -> None:
     with Pool(master.endpoint, TOKEN) as pool:
         ids = [pool.map(abs, [-number]).detach() for number in range(12)]

@@ -16,7 +16,7 @@ import pytest
 
 from cloudpar import Pool
 from cloudpar._pool import submit_batcher
-from cloudpar.errors import TooLarge
+from cloudpar.errors import MasterUnreachable, TooLarge
 from cloudpar_protocol.client_messages import CancelTasks
 from sdk.fake_master import TOKEN, FakeMaster
 
@@ -358,3 +358,19 @@ def test_a_thread_that_does_not_start_is_tried_again(pool: Pool, monkeypatch: py
         with pytest.raises(RuntimeError, match="can't start new thread"):
             pool.submit(abs, -1)
     assert pool.submit(abs, -2).result(60) == 2
+
+
+def test_a_pool_ends_even_if_the_master_does_not_cancel(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> None:
+        raise MasterUnreachable("no answer")
+
+    before = set(threading.enumerate())
+    pool = Pool(master.endpoint, TOKEN)
+    assert pool.submit(abs, -1).result() == 1
+    monkeypatch.setattr(pool._client, "cancel_queued", away)
+    with pytest.raises(MasterUnreachable):
+        pool.shutdown(cancel_futures=True)
+    for thread in set(threading.enumerate()) - before:  # its requests would go on otherwise
+        if "cloudpar" in thread.name:
+            thread.join(30)
+            assert not thread.is_alive()

@@ -11,7 +11,7 @@ from ._arguments.argument_types import seconds_or_none
 from ._client.failures import copied, raisable
 from ._client.result_store import ResultStore
 from ._client.session import Session
-from .errors import CloudparError
+from .errors import CloudparError, Gone
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -160,14 +160,16 @@ class Attachment(Generic[T_co]):
     def acknowledge(self) -> None:
         """Tell the master to delete the package with its results, which frees their storage.
 
-        First read all results that you want, because this object receives no more. If tasks are unfinished, the master
-        cancels them.
+        First read all results that you want, because this object receives no more: `results` raises `Gone` if some are
+        missing. If tasks are unfinished, the master cancels them.
 
         Returns at once. The request is sent within about a second, at the latest when the pool shuts down. If it is
         never sent, because this process was killed or the master was away, the master deletes the results some days
         later.
         """
         self._session.read(self._handle)
+        if not self._handle.ended.is_set():
+            self._handle.lost(Gone("this program has acknowledged the package before it had received all results"))
 
 
 class AttachedResults(Iterator[T_co]):

@@ -244,8 +244,8 @@ class Pool(FamiliarNames, MapMethods):
                 the worker has not started it yet.
 
         Raises:
-            CloudparError: With `cancel_futures`, the master refuses or does not answer. The pool is then not stopped;
-                call `shutdown` again.
+            CloudparError: With `cancel_futures`, the master refuses or does not answer. The pool then stops in the
+                background, when its tasks are done.
         """
         wait, cancel_futures = flag("wait", wait), flag("cancel_futures", cancel_futures)
         if os.getpid() != self._pid:
@@ -256,7 +256,11 @@ class Pool(FamiliarNames, MapMethods):
             self._end.detach()
             self._client.drop_failed_maps()
         if cancel_futures:
-            self._client.cancel_queued()
+            try:
+                self._client.cancel_queued()
+            except BaseException:
+                self._lifetime.finish(wait=False)  # otherwise a program that goes on would keep the pool's processes
+                raise
         self._lifetime.finish(wait=wait)
 
     def __exit__(

@@ -5,13 +5,16 @@ import sys
 import time
 from collections.abc import Iterable
 
-from cloudpar.errors import CloudparError
+from cloudpar.errors import CloudparError, MasterUnreachable
 
 from .package_handle import PackageHandle
 from .session import Session
 
 SETTLE_S = 3.0
 """How long to wait for workers to stop cancelled tasks and report their time, in seconds. Usually they need less."""
+
+AWAY_S = 0.1
+"""How long to try to cancel the other packages once the master has not answered for one, in seconds."""
 
 
 def interrupt(session: Session, under_way: Iterable[PackageHandle]) -> None:
@@ -21,21 +24,20 @@ def interrupt(session: Session, under_way: Iterable[PackageHandle]) -> None:
         return
     charged_us = 0
     until = time.monotonic() + SETTLE_S
+    allowance_s = SETTLE_S
     for handle in packages:
-        charged_us += _cancel(session, handle, until)
+        handle.cancelled()
+        try:
+            handle_us = session.cancel(handle.id, allowance_s=allowance_s).charged_us
+        except CloudparError as error:
+            handle.lost(error)
+            if isinstance(error, MasterUnreachable):
+                allowance_s = AWAY_S  # otherwise a hundred packages would make Ctrl-C wait for five minutes
+            continue
+        with contextlib.suppress(CloudparError):
+            handle_us = max(handle_us, session.settled_us(handle, until))
+        charged_us += handle_us
     what = f"package {packages[0].id}" if len(packages) == 1 else f"{len(packages)} packages"
     print(  # noqa: T201 - this is for the person at the terminal
         f"cloudpar: cancelled {what}; {charged_us / 1e6:.3f} s of execution time were charged", file=sys.stderr
     )
-
-
-def _cancel(session: Session, handle: PackageHandle, until: float) -> int:
-    handle.cancelled()
-    try:
-        charged_us = session.cancel(handle.id, allowance_s=SETTLE_S).charged_us
-    except CloudparError as error:
-        handle.lost(error)
-        return 0
-    with contextlib.suppress(CloudparError):
-        charged_us = max(charged_us, session.settled_us(handle, until))
-    return charged_us

@@ -258,8 +258,6 @@ class Session:
     def settled_us(self, handle: PackageHandle, until: float) -> int:
         """Wait until a package's charge is final, or until a time of the monotonic clock; return the charge then.
 
-        If the master does not answer, the wait may be as long as the pool's patience.
-
         Returns:
             The charge in microseconds; 0 if the master no longer has the package.
 
@@ -270,7 +268,9 @@ class Session:
             left_s = max(0.0, until - time.monotonic())
             cursor = Cursor(package_id=handle.id, cursor=handle.package.cursor)
             message = AwaitTasks(session=f"{self.id}-charge", packages=[cursor], hold_s=min(left_s, HOLD_S))
-            reply = self._guard(lambda: self.connection.call(routes.AWAIT_TASKS, message, hold_s=HOLD_S))  # noqa: B023 - called before the variable changes
+            reply = self._guard(
+                lambda: self.connection.call(routes.AWAIT_TASKS, message, hold_s=HOLD_S, allowance_s=left_s)  # noqa: B023 - called before the variables change
+            )
             if not reply.packages:
                 return 0
             status = reply.packages[0]

@@ -72,6 +72,20 @@ def test_files_are_those_of_the_package_without_caches_links_and_secrets(project
     assert places(unit) == {f"firm/{name}" for name in kept}
 
 
+def test_a_file_that_goes_during_the_search_is_left_out_of_its_package(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project, firm__in____init____dot__py="", firm__in__part__dot__py="", firm__in__4913="")
+    look = units._stays
+
+    def saves(place: str) -> bool:
+        (project / "firm" / "4913").unlink(missing_ok=True)  # an editor removes the file by which it tests the folder
+        return look(place)
+
+    monkeypatch.setattr(units, "_stays", saves)
+    assert places(Unit("firm", str(project / "firm"))) == {"firm/__init__.py", "firm/part.py"}
+
+
 def test_code_that_links_lead_to_belongs_to_a_package_and_stays_here(project: Path) -> None:
     firm, other = project / "firm", project / "other"
     for folder in (firm, other):

@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -94,7 +95,7 @@ class Unit(NamedTuple):
             folders: Receives the folders that were searched, with the times of their last changes.
 
         Raises:
-            OSError: The unit is a single module that was removed, or a file was removed during the search.
+            OSError: The unit is a single module that was removed, or a file cannot be read.
         """
         if not os.path.isdir(self.path):
             return [_file(self.place, self.path, os.stat(self.path))]
@@ -105,7 +106,8 @@ class Unit(NamedTuple):
                 continue
             data += not _is_code(place)
             if data <= DATA_FILES or _is_code(place):
-                found.append(_file(place, entry.path, entry.stat(), travels=travels))
+                with suppress(FileNotFoundError):  # it has just been removed, as an editor's temporary files are
+                    found.append(_file(place, entry.path, entry.stat(), travels=travels))
         if data > DATA_FILES and self.path not in _warned:
             _warned.add(self.path)
             log.warning(
