@@ -1,7 +1,7 @@
 // The tree of cloudpar_protocol.errors; names, codes and meanings are the same in every language.
 //
 //     CloudparError
-//     ├── ConfigurationError          endpoint and token do not fit together (this SDK's own)
+//     ├── ConfigurationError          the endpoint, the token or the profile is missing or wrong (this SDK's own)
 //     ├── RequestError                what the master answered
 //     │   ├── BadRequest              400 bad_request
 //     │   ├── UnsupportedVersion      400 unsupported_version
@@ -15,19 +15,19 @@
 //     │   ├── RateLimited             429 rate_limited          (retryable)
 //     │   ├── InternalError           500 internal              (retryable)
 //     │   └── Unavailable             503 unavailable           (retryable)
-//     ├── MasterUnreachable           no answer at all
-//     ├── PackageFailed               the package ended without all results: quota, expiry, losses
+//     ├── MasterUnreachable           no answer in time
+//     ├── PackageFailed               the package ended without all of its results
 //     │   ├── PythonMismatch          no executor runs the client's Python version
 //     │   └── SealBroken              code, data or a result is not what was sealed
 //     ├── SerializationError          an argument or a result is not what MessagePack holds
 //     └── TaskError                   one task has no value
 //         ├── TaskRaised              its own exception, as text; the remote traceback is the cause
-//         ├── TaskTimeout             it ran into a time limit
-//         ├── TaskQuotaExceeded       it ran into the end of the quota
-//         ├── TaskCancelled           it was cancelled while queued or running
-//         ├── ExecutorCrashed         it ended its process (segfault, os._exit, a signal)
+//         ├── TaskTimeout             it reached its time limit
+//         ├── TaskQuotaExceeded       the compute time was used up while it ran
+//         ├── TaskCancelled           it was cancelled before it had a result
+//         ├── ExecutorCrashed         its process ended (segfault, os._exit, a signal), or was stopped
 //         ├── ExecutorOutOfMemory     it was stopped at the memory limit
-//         └── TaskLost                its worker was lost again and again
+//         └── TaskLost                several workers in a row were lost with it
 
 /** The base class of all errors of this system. The text says what happened and how to fix it. */
 export class CloudparError extends Error {
@@ -47,7 +47,7 @@ export class CloudparError extends Error {
   }
 }
 
-/** Endpoint and token do not belong together; the text says which one is missing, and which places were searched. */
+/** The endpoint, the token, the profile file or the stack is missing or wrong; the text says which, and the fix. */
 export class ConfigurationError extends CloudparError {}
 
 /** The master answered with an error. */
@@ -84,7 +84,7 @@ export class BadRequest extends RequestError {
   static override readonly status = 400;
 }
 
-/** The request speaks a newer protocol than this master. */
+/** The message has a newer protocol version than its receiver. */
 export class UnsupportedVersion extends RequestError {
   static override readonly code = 'unsupported_version';
   static override readonly status = 400;
@@ -102,7 +102,7 @@ export class QuotaExhausted extends RequestError {
   static override readonly status = 402;
 }
 
-/** The token is valid, but not for this call. */
+/** The token's role does not permit this call, a payload is another account's, or a link is not valid. */
 export class Forbidden extends RequestError {
   static override readonly code = 'forbidden';
   static override readonly status = 403;
@@ -114,25 +114,25 @@ export class NotFound extends RequestError {
   static override readonly status = 404;
 }
 
-/** The idempotency key was used before with another request. */
+/** The idempotency key, account name, token or blob key is already in use for something else. */
 export class IdempotencyConflict extends RequestError {
   static override readonly code = 'idempotency_conflict';
   static override readonly status = 409;
 }
 
-/** It existed and was deleted; the text says when and why. */
+/** What the request names was deleted or revoked; the text says why. */
 export class Gone extends RequestError {
   static override readonly code = 'gone';
   static override readonly status = 410;
 }
 
-/** The request exceeds a limit of the protocol. */
+/** The request exceeds a limit of the protocol or of the account; the text names it. */
 export class TooLarge extends RequestError {
   static override readonly code = 'too_large';
   static override readonly status = 413;
 }
 
-/** Too many requests; the same one may be sent again after `retryAfterS`. */
+/** The account sends too many requests, or has too much running; try again after `retryAfterS`. */
 export class RateLimited extends RequestError {
   static override readonly code = 'rate_limited';
   static override readonly status = 429;
@@ -153,10 +153,10 @@ export class Unavailable extends RequestError {
   static override readonly retryable = true;
 }
 
-/** The endpoint does not answer. */
+/** The master or a blob store does not answer in time, or another program answers at its address. */
 export class MasterUnreachable extends CloudparError {}
 
-/** The package ended without all of its results: no quota, its lifetime over, tasks lost, or cancelled. */
+/** The package ended without all of its results, for example because the quota was used up; the text says why. */
 export class PackageFailed extends CloudparError {
   /** A short code for programs; the message is for people. */
   readonly reason: string | undefined;
@@ -192,7 +192,7 @@ export class TaskTimeout extends TaskError {
   override code = 'timeout';
 }
 
-/** The account's compute time ran out, and the task was stopped. The time used is charged. */
+/** The account's compute time was used up while the task ran, so it was stopped. The time used is charged. */
 export class TaskQuotaExceeded extends TaskError {
   override code = 'quota';
 }
@@ -202,7 +202,7 @@ export class TaskCancelled extends TaskError {
   override code = 'cancelled';
 }
 
-/** The task ended its executor process. */
+/** The task's executor ended while the task ran, or the worker stopped it because of what the task wrote. */
 export class ExecutorCrashed extends TaskError {
   override code = 'crashed';
 }
@@ -212,7 +212,7 @@ export class ExecutorOutOfMemory extends TaskError {
   override code = 'memory';
 }
 
-/** Workers were lost repeatedly while they ran this task. */
+/** Several workers in a row were lost while they ran this task. */
 export class TaskLost extends TaskError {
   override code = 'lost';
 }
