@@ -221,7 +221,13 @@ def sum_of_squares(number: int) -> tuple[int, int]:
         return sum(pool.map(square, range(number))), len(psutil.Process().children())
 
 
-def test_a_pool_in_a_task_of_a_pool_on_this_machine_is_that_pool() -> None:
+@pytest.mark.parametrize("profile", ["", 'endpoint = "http://127.0.0.1:1"\ntoken = "other"'])
+def test_a_pool_in_a_task_of_a_pool_on_this_machine_is_that_pool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    (tmp_path / "cloudpar").mkdir()
+    (tmp_path / "cloudpar/profile.toml").write_text(profile)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with Pool("local", workers=1) as pool:
         assert list(pool.map(sum_of_squares, range(4))) == [(0, 0), (0, 0), (1, 0), (5, 0)]
 

@@ -129,10 +129,9 @@ class Pool(FamiliarNames, MapMethods):
             self._connect(endpoint, token, options)
 
     def _connect(self, endpoint: str | None, token: str | None, options: PoolOptions) -> None:
-        configuration = configure(endpoint, token)
-        self._is_found_in_tasks = configuration is None
-        if configuration is None and endpoint is None and not options.are_local:
-            configuration = of_the_task()
+        of_task = None if options.are_local else of_the_task()
+        configuration = configure(endpoint, token, of_task=of_task)
+        self._is_found_in_tasks = configuration is None or configuration is of_task
         if configuration is not None:
             _warn_of_ignored(options, configuration.source)
         self._lifetime = Lifetime(configuration, options)

@@ -31,6 +31,19 @@ def test_a_token_may_come_from_the_environment_alone() -> None:
     assert (found.endpoint, found.token) == ("http://here", "secret")
 
 
+def test_in_a_task_its_pool_comes_after_the_environment_and_before_the_profile_file(tmp_path: Path) -> None:
+    (tmp_path / "cloudpar").mkdir()
+    (tmp_path / "cloudpar/profile.toml").write_text('endpoint = "http://there"\ntoken = "secret"\n')
+    home = {"XDG_CONFIG_HOME": str(tmp_path)}
+    of_task = Configuration("http://pool", "its own", "the pool that runs this task")
+    assert configure(None, None, home, of_task=of_task) is of_task
+    assert configure("local", None, home, of_task=of_task) is None
+    other = {**home, "CLOUDPAR_ENDPOINT": "http://other", "CLOUDPAR_TOKEN": "other"}
+    found = configure(None, None, other, of_task=of_task)
+    assert found is not None
+    assert found.endpoint == "http://other"
+
+
 def test_the_profile_file_is_used_without_arguments_and_environment(tmp_path: Path) -> None:
     (tmp_path / "cloudpar").mkdir()
     (tmp_path / "cloudpar/profile.toml").write_text('endpoint = "http://there"\ntoken = "secret"\n')

@@ -25,9 +25,20 @@ class Configuration:
 
 
 def configure(
-    endpoint: str | None, token: str | None, environment: Mapping[str, str] = os.environ
+    endpoint: str | None,
+    token: str | None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    of_task: Configuration | None = None,
 ) -> Configuration | None:
     """Find the master to connect to; None if no source names one, or the first endpoint found is "local".
+
+    Args:
+        endpoint: The endpoint that the program gives; None if it gives none. The environment comes next.
+        token: The token that the program gives, in the same way.
+        environment: The environment variables.
+        of_task: What to use before the profile file. On this machine a task reads the user's profile file, too, which
+            may name another master than that of the pool that runs the task.
 
     Raises:
         ConfigurationError: Only one of endpoint and token was found, the endpoint is not a URL, or the profile file is
@@ -42,6 +53,8 @@ def configure(
         ),
     ]
     if not any(sources[0][:2]) and not any(sources[1][:2]):
+        if of_task is not None:
+            return of_task
         sources.append(_profile(environment))
     return _merge(sources)
 
