@@ -30,7 +30,8 @@ interface Source {
 
 /**
  * Finds the master: arguments first, then CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, then a deployed stack
- * (argument or CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file.
+ * (argument or CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file. The profile file is
+ * read only if no earlier place has a token, and none but a stack has an endpoint.
  *
  * @throws ConfigurationError when endpoint or token is missing; the text names the places that were searched.
  */

@@ -20,7 +20,10 @@ export interface TaskOptions {
   readonly retries?: number | undefined;
   /** Retry only after these exceptions and their subclasses: "ValueError", "package.module.Class". */
   readonly retryOn?: readonly string[] | undefined;
-  /** An AbortSignal that cancels the tasks; their reader gets the signal's reason. */
+  /**
+   * An AbortSignal that cancels the tasks; their reader gets the signal's reason. With `start` it works only until
+   * `start` has resolved: then `attachment.cancel()` cancels the tasks.
+   */
   readonly signal?: Signal | undefined;
 }
 
