@@ -37,7 +37,7 @@ from cloudpar_protocol.client_messages import (
     StartTasksReply,
 )
 from cloudpar_protocol.errors import InvalidToken, RequestError
-from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Link, RangeData, TaskResult
+from cloudpar_protocol.payloads import BlobData, BlobRef, Codec, InlineData, Link, RangeData, TaskResult
 from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.seals import package_id as make_id
 from support.http_server import Answer, HttpServer, Request
@@ -78,6 +78,7 @@ class FakeMaster:
         page_tasks: How many results a page has.
         seal_key: With a key, packages are sealed.
         tamper: Changes results after they are sealed.
+        claimed_codec: The codec that statuses name instead of the package's own.
         seen: The number of requests by route.
     """
 
@@ -92,6 +93,7 @@ class FakeMaster:
         self.repeat_results = False
         self.seal_key: bytes | None = None
         self.tamper: Callable[[TaskResult], TaskResult] = lambda result: result
+        self.claimed_codec: Codec | None = None
         self.seen: Counter[str] = Counter()
         self.messages: list[Any] = []
         self.packages: dict[str, Stored] = {}
@@ -313,6 +315,7 @@ class FakeMaster:
             reason=stored.reason,
             message=stored.text,
             settled=stored.state != "running",
+            codec=self.claimed_codec or stored.message.codec,
         )
 
     def cancel(self, message: CancelTasks) -> CancelTasksReply:

@@ -30,6 +30,7 @@ LARGE_BYTES = 64 * 1024
 
 _KINDS = ("code", "data", "result", "place")
 _BLOCK_BYTES = 64
+_PICKLE = 0x80
 _INNER, _OUTER = bytes(x ^ 0x36 for x in range(256)), bytes(x ^ 0x5C for x in range(256))
 
 
@@ -46,6 +47,18 @@ def is_sealed(package_id: str) -> bool:
     (True, False)
     """
     return package_id.startswith(SEALED)
+
+
+def is_pickle(data: bytes | memoryview) -> bool:
+    r"""Whether data that an executor serialized is a pickle. Otherwise it is MessagePack.
+
+    A pickle starts with the byte 0x80 and its protocol's number. In MessagePack, 0x80 is an empty map and nothing
+    follows it. So the seal of a result also covers its codec.
+
+    >>> is_pickle(b"\x80\x05N."), is_pickle(b"\xc0"), is_pickle(b"\x80")
+    (True, False, False)
+    """
+    return len(data) > 1 and data[0] == _PICKLE
 
 
 class Seals:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import msgpack
 from msgspec.structs import replace
 
 from cloudpar import Pool, reference
@@ -148,6 +149,28 @@ def test_results_of_a_reference_are_sealed_too(pool: Pool, sealing: FakeMaster) 
     sealing.publish(results.package_id, [TaskResult(0, "ok", 1, b"\x02")])
     with pytest.raises(SealBroken):
         next(results)
+
+
+def test_g20_a_text_is_not_unpickled_if_the_master_calls_it_a_pickle(
+    pool: Pool, sealing: FakeMaster, tmp_path: Path
+) -> None:
+    marker = tmp_path / "marker"
+    # Read as a pickle, this dict is a number of 218 bytes, and then the opening of a file.
+    text = "x" * 216 + f"cbuiltins\nopen\n(V{marker}\nVw\ntR."
+    value = {text: 0} | {str(number): 0 for number in range(9)}
+    data = msgpack.encode(value)
+    pickle.loads(data).close()
+    marker.unlink()
+    sealing.automatic = False
+    results = pool.map(reference("json:loads"), ["{}"])
+    assert results.package_id
+    sealing.publish(results.package_id, [TaskResult(0, "ok", 1, data)])
+    assert list(results) == [value]
+    assert pool.attach(results.package_id).results() == [value]
+    sealing.claimed_codec = "pickle"
+    with pytest.raises(SealBroken, match=r"is MessagePack, but .* not unpickled"):
+        pool.attach(results.package_id).results()
+    assert not marker.exists()
 
 
 def test_a_sealed_package_is_not_read_without_a_key(master: FakeMaster) -> None:

@@ -1,6 +1,7 @@
 """Task code by reference: imported by name, with data and results in MessagePack and no pickles."""
 
 import hashlib
+import pickle
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,6 +54,13 @@ def test_a_function_is_called_as_the_package_says(pool: ScriptedMaster) -> None:
     assert value_of(args) == [3, 2]
     assert value_of(both) == [3, 2, 1]
     assert value_of(method) == {"b": None, "a": None}
+
+
+def test_g20_bytes_that_could_be_read_as_a_pickle_are_no_value_of_a_reference(pool: ScriptedMaster) -> None:
+    empty, shown, hidden = run(pool, "msgspec:Raw", [msgpack.encode({}), msgpack.encode("text"), pickle.dumps(None)])
+    assert (value_of(empty), value_of(shown)) == ({}, "text")
+    assert (hidden.outcome, hidden.data) == ("unpicklable", None)
+    assert "could be read as a pickle" in (hidden.message or "")
 
 
 def test_a_reference_runs_on_any_version_of_python(pool: ScriptedMaster) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import msgpack
 
 from cloudpar_protocol.payloads import Codec
+from cloudpar_protocol.seals import is_pickle
 
 from . import failures
 
@@ -28,6 +29,17 @@ class Serialization(NamedTuple):
     refusal: Callable[[type, BaseException], str]
 
 
+_encode: Final = msgpack.Encoder().encode
+
+
+def _message_pack(value: Any) -> bytes:
+    """Encode a value. A msgspec.Raw may hold any bytes, but clients rely on `is_pickle`."""
+    data = _encode(value)
+    if is_pickle(data):
+        raise ValueError("its bytes could be read as a pickle")
+    return data
+
+
 def _no_message_pack(value_type: type, error: BaseException) -> str:
     name, why = failures.type_name(value_type), failures.line(error)
     return failures.bounded(
@@ -39,7 +51,5 @@ def _no_message_pack(value_type: type, error: BaseException) -> str:
 
 SERIALIZATIONS: Final[dict[Codec, Serialization]] = {
     "pickle": Serialization(pickle.loads, failures.serialize, failures.portable, failures.unpicklable),
-    "msgpack": Serialization(
-        msgpack.Decoder().decode, msgpack.Encoder().encode, lambda _: (None, ""), _no_message_pack
-    ),
+    "msgpack": Serialization(msgpack.Decoder().decode, _message_pack, lambda _: (None, ""), _no_message_pack),
 }

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from cloudpar.errors import CloudparError, PackageFailed, SealBroken, TaskError
 from cloudpar.report import Report
 from cloudpar_protocol.client_messages import FleetStatus, PackageStatus, Placement
-from cloudpar_protocol.payloads import TaskResult, Unfit
-from cloudpar_protocol.seals import Seals
+from cloudpar_protocol.payloads import Codec, TaskResult, Unfit
+from cloudpar_protocol.seals import Seals, is_pickle
 
 from .failures import copied, outcome
 from .package import News, Package
@@ -107,12 +107,10 @@ class PackageHandle:
         return value, error
 
     def _opened(self, result: TaskResult) -> tuple[Any, BaseException | None]:
-        if self._seals is not None and not self._seals.is_result(result):
-            which = f"the result of task {result.index} of package {self.id}"
-            lacks = "came without its seal" if result.seal is None else "is not what its seal says"
-            return None, SealBroken(f"{which} {lacks}: {SEAL_FIX}")
         codec = self.package.codec
         assert codec is not None  # noqa: S101 - results come with a status, which names the codec
+        if self._seals is not None and (fault := _fault(result, self._seals, codec)):
+            return None, SealBroken(f"the result of task {result.index} of package {self.id} {fault}: {SEAL_FIX}")
         return outcome(result, codec)
 
     def lost_task(self, index: int) -> CloudparError:
@@ -210,3 +208,13 @@ class PackageHandle:
             deserialize_s=self._deserialize_s,
             await_s=(self.ended_at or time.monotonic()) - self.started_at,
         )
+
+
+def _fault(result: TaskResult, seals: Seals, codec: Codec) -> str | None:
+    """Say why a result of a sealed package must not be decoded; None if it may be decoded."""
+    if not seals.is_result(result):
+        return "came without its seal" if result.seal is None else "is not what its seal says"
+    # An attached package's codec is only the master's word. A value that is only text could be made to run as a pickle.
+    if codec == "pickle" and result.data is not None and not is_pickle(result.data):
+        return "is MessagePack, but the master says that it is a pickle"
+    return None
