@@ -87,6 +87,26 @@ def test_cancel_before_the_start_never_reaches_the_master(pool: Pool, master: Fa
     assert len(master.packages) == 1
 
 
+def test_ctrl_c_also_cancels_tasks_that_are_in_no_package_yet(
+    pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    master.automatic = False
+    master.faults["start_tasks"] = deque([503] * 3)
+    first = pool.submit(abs, -1)
+    master.wait_for(lambda: master.seen["start_tasks"])
+    second = pool.submit(abs, -2)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(cf.Future, "result", interrupted)
+        second.result()
+    assert second.cancelled()
+    assert cf.wait([first], 60).done == {first}
+    assert first.cancelled()
+    assert [stored.message.n for stored in master.packages.values()] == [1]
+
+
 def test_cancelling_a_task_does_not_stop_others_of_its_batch(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     master.faults["start_tasks"] = deque([503])

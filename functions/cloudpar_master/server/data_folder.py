@@ -40,7 +40,7 @@ class DataFolder:
 
     Raises:
         DataFolderError: The folder cannot be made or written, belongs to another user, has files although other users
-            may write to it, or is locked by another master.
+            may write to it, or is locked by another master, or its file system has no locks.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,6 +62,10 @@ class DataFolder:
         except BlockingIOError:
             self.close()
             text = f"another master runs on the data folder {path}: end that one, or choose another folder"
+            raise DataFolderError(text) from None
+        except OSError as error:
+            self.close()
+            text = f"the data folder {path} cannot be locked ({error.strerror or error}): choose one on a local disk"
             raise DataFolderError(text) from None
 
     def close(self) -> None:

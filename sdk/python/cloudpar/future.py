@@ -39,8 +39,9 @@ class TaskFuture(Future[T]):
     `running()` is True from the moment when the pool sends the task to the master, even if no worker has started it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, interrupt: Callable[[], None] | None = None) -> None:
         super().__init__()
+        self._interrupt_pool = interrupt
         self._batch: tuple[FutureReceiver, int] | None = None
         self._place: tuple[str, int] | None = None
 
@@ -124,15 +125,15 @@ class TaskFuture(Future[T]):
             raise
 
     def _interrupt(self) -> None:
-        if not self.done() and self._batch is not None:
-            self._batch[0].interrupt()
+        interrupt = self._interrupt_pool
+        if interrupt is not None and not self.done():
+            interrupt()
 
 
 class FutureReceiver:
     """Passes each result of a package to the future of its task."""
 
-    def __init__(self, futures: Sequence[TaskFuture[Any]], session: Session, interrupt: Callable[[], None]) -> None:
-        self.interrupt = interrupt
+    def __init__(self, futures: Sequence[TaskFuture[Any]], session: Session) -> None:
         self._futures: Sequence[TaskFuture[Any]] = futures
         self._session = session
         self._started = Event()
@@ -203,7 +204,8 @@ class FutureReceiver:
 
 def resolve(future: TaskFuture[Any], value: object, error: BaseException | None) -> None:
     """Give a future its value or its error, unless another thread has just cancelled it."""
-    future._batch = None  # noqa: SLF001 - otherwise one future keeps its whole batch alive
+    # Otherwise one future would keep its whole batch and its pool's client alive.
+    future._batch = future._interrupt_pool = None  # noqa: SLF001 - the two classes are one thing
     try:
         if error is None:
             future.set_result(value)

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import stat
@@ -87,6 +88,15 @@ def test_a_second_master_on_a_data_folder_is_refused(tmp_path: Path) -> None:
         DataFolder(tmp_path)
     first.close()
     DataFolder(tmp_path).close()
+
+
+def test_a_file_system_without_locks_is_named_with_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(DataFolderError, match=r"cannot be locked \(No locks available\): choose one on a local disk"):
+        DataFolder(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"endpoint": 1}', b"\xff"])

@@ -1,3 +1,4 @@
+import errno
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,17 @@ def test_a_malformed_profile_file_is_refused(tmp_path: Path, content: str, text:
     path = tmp_path / "profile.toml"
     path.write_text(content)
     with pytest.raises(ConfigurationError, match=text):
+        configure(None, None, {**HOME, "CLOUDPAR_PROFILE": str(path)})
+
+
+def test_a_profile_file_in_a_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "profile.toml"
+
+    def refuse(_: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", refuse)  # root may enter every folder
+    with pytest.raises(ConfigurationError, match=r"the profile file .*profile\.toml cannot be read: .*Permission"):
         configure(None, None, {**HOME, "CLOUDPAR_PROFILE": str(path)})
 
 

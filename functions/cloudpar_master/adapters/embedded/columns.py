@@ -19,7 +19,8 @@ def add_missing(connection: sqlite3.Connection, schema: str) -> None:
         schema: The statements that make all tables and indexes.
 
     Raises:
-        sqlite3.OperationalError: A new column has no default, or the database cannot be written.
+        sqlite3.OperationalError: The database cannot be written.
+        AssertionError: A new column has no default. SQLite would take the word None for its text.
     """
     with closing(sqlite3.connect(":memory:")) as wanted:
         wanted.executescript(schema)
@@ -27,6 +28,8 @@ def add_missing(connection: sqlite3.Connection, schema: str) -> None:
             there = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
             for _, name, kind, _, default, _ in wanted.execute(f"PRAGMA table_info({table})"):
                 if there and name not in there:
+                    if default is None:
+                        raise AssertionError(f"the new column {name} of {table} needs a default for existing rows")
                     connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind} NOT NULL DEFAULT {default}")
         statements = dict(_statements(wanted, "index"))
     for index, statement in _statements(connection, "index"):

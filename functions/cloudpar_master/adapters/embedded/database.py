@@ -72,7 +72,7 @@ class Database:
                 self._connection.execute(f"PRAGMA {pragma}")
             self._prepare(path)
             self._connection.executescript(SCHEMA)
-        except sqlite3.Error:
+        except BaseException:  # also an OSError, while a conversion copies the file
             self._connection.close()
             raise
         self.execute = self._connection.execute

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,15 +100,15 @@ def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration |
 def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, str]:
     path = profile_path(environment)
     source = f"the profile file {path}"
-    if not path.is_file():
-        if environment.get("CLOUDPAR_PROFILE"):
-            raise ConfigurationError(f"CLOUDPAR_PROFILE names {path}, which is no file: correct it, or unset it")
-        return None, None, source
-    import tomllib
-
     try:
+        if not _is_file(path):
+            if environment.get("CLOUDPAR_PROFILE"):
+                raise ConfigurationError(f"CLOUDPAR_PROFILE names {path}, which is no file: correct it, or unset it")
+            return None, None, source
+        import tomllib
+
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # a ValueError: the file is not UTF-8, or not TOML
         raise ConfigurationError(
             f'{source} cannot be read: {error}; it has two lines, endpoint = "..." and token = "..."'
         ) from None
@@ -119,6 +120,14 @@ def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, st
             raise ConfigurationError(f'{key} in {source} is no string: write {key} = "..."')
         found.append(value or None)
     return found[0], found[1], source
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is a file. `Path.is_file` says no for a folder that may not be entered, or raises, by release."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _check_keys(values: Iterable[str], source: str) -> None:

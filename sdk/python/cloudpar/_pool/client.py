@@ -47,7 +47,7 @@ class Client:
         self.session = Session(connection, shower(options.output), bars.update, options.threads_per_task)
         self._options = options
         self._shipper = Shipper(here=connection.folder is not None)
-        self._batcher = SubmitBatcher(self.session, self._shipper, options, self._interrupt_futures)
+        self._batcher = SubmitBatcher(self.session, self._shipper, options)
         self._codes = CodeCache()
         self._parts = PartCache()
         self._repetitions = Repetitions()
@@ -75,7 +75,7 @@ class Client:
             data = pickled(call, f"the arguments of {code.name}", needs).data
             self._repetitions.of_arguments(code, data)
         needs.modules |= code.modules
-        future: TaskFuture[Any] = TaskFuture()
+        future: TaskFuture[Any] = TaskFuture(self._interrupt_futures)
         self._batcher.submit(Submission(future, code, data, needs, time.perf_counter() - began))
         return future
 

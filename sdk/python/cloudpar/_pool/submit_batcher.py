@@ -45,11 +45,10 @@ class Submission(NamedTuple):
 class SubmitBatcher:
     """One thread that starts packages for submitted tasks, and acknowledges packages that have been read."""
 
-    def __init__(self, session: Session, shipper: Shipper, options: PoolOptions, interrupt: Callable[[], None]) -> None:
+    def __init__(self, session: Session, shipper: Shipper, options: PoolOptions) -> None:
         self._session = session
         self._shipper = shipper
         self._options = options
-        self._interrupt = interrupt
         self._condition = threading.Condition()
         self._waiting: deque[Submission] = deque()
         self._starting: list[Submission] = []
@@ -149,7 +148,7 @@ class SubmitBatcher:
         if not batch:
             return
         futures = [submission.future for submission in batch]
-        receiver = FutureReceiver(futures, self._session, self._interrupt)
+        receiver = FutureReceiver(futures, self._session)
         try:
             order = order_for(batch, self._shipper, self._options, self._session.package_key())
             self._session.start(order, receiver)

@@ -1,8 +1,12 @@
+import errno
 import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cloudpar_master.adapters.embedded.columns import add_missing
 from cloudpar_master.adapters.embedded.database import Database
 
 INSERT = "INSERT INTO grants VALUES ('a', ?)"
@@ -77,3 +81,35 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no database" * 1000)
     with pytest.raises(sqlite3.DatabaseError, match="not a database"):
         Database(path)
+
+
+def test_a_database_that_cannot_be_converted_is_closed(
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.close()
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def remember(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sqlite3, "connect", remember)
+    monkeypatch.setattr("cloudpar_master.adapters.embedded.database.convert", full)
+    with pytest.raises(OSError, match="No space"):
+        Database(tmp_path / "master.sqlite")
+    (connection,) = opened
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
+def test_a_new_column_needs_a_default() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE things (id TEXT NOT NULL)")
+        add_missing(connection, "CREATE TABLE things (id TEXT NOT NULL, size INTEGER NOT NULL DEFAULT 7)")
+        with pytest.raises(AssertionError, match="the new column kind of things needs a default"):
+            add_missing(connection, "CREATE TABLE things (id TEXT NOT NULL, kind TEXT NOT NULL)")
+        assert [name for _, name, *_ in connection.execute("PRAGMA table_info(things)")] == ["id", "size"]
