@@ -18,6 +18,18 @@ from sdk.effects.loop import alone, failure, parallel_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
+def _refuse() -> None:
+    raise LookupError("not on this machine")
+
+
+class Unreadable:
+    """Its pickle can be made, and not read."""
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return _refuse, ()
+
+
 _counter = 0
 _registry: dict[str, list[int]] = {"values": [0, 0]}
 
@@ -346,6 +358,32 @@ def test_a_written_value_that_cannot_be_unpickled_here_is_refused() -> None:
     merge = capture(body).merge()
     with pytest.raises(SideEffectError, match=r"cannot be read here .ModuleNotFoundError"):
         merge.add(0, b"\x80\x05cno_such_module\nThing\n.")
+
+
+def test_a_written_value_whose_unpickling_fails_here_is_named() -> None:
+    result: list[Any] = [0]
+    found: dict[str, Any] = {"a": 1}
+
+    class Thing:
+        part: Any = None
+
+    obj = Thing()
+
+    def in_list(i: int) -> None:
+        found["a"] = result
+        result[i] = Unreadable()
+
+    def in_dict(i: int) -> None:
+        result[0] = [found]
+        found["b"] = [Unreadable()]
+
+    def in_attribute(i: int) -> None:
+        obj.part = Unreadable()
+
+    named = [failure(body, 1) for body in (in_list, in_dict, in_attribute)]
+    assert [error.variable for error in named] == ["result", "found", "obj"]
+    assert all("a value that cannot be read here (LookupError: not on this machine)" in str(each) for each in named)
+    assert (result, found, obj.part) == ([0], {"a": 1}, None)
 
 
 def test_body_that_raises_reports_no_writes_and_restores() -> None:

@@ -6,6 +6,8 @@ import io
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from cloudpar.errors import SideEffectError
+
 from .array_targets import array_targets
 from .errors import trouble
 from .keyed_targets import keyed_targets
@@ -78,11 +80,16 @@ class Merge:
             raise
 
     def _read(self, index: int, writes: bytes) -> Any:
+        reader = _Reader(writes, self._facets, index)
         try:
-            return _Reader(writes, self._facets, index).load()
-        except (pickle.UnpicklingError, ImportError, AttributeError, TypeError, ValueError, EOFError) as error:
+            return reader.load()
+        except SideEffectError:
+            raise
+        except Exception as error:  # a value's own unpickling may raise anything
             reason = f"{type(error).__name__}: {error}"
-            raise trouble("unreadable", "an element", index, reason=reason) from error
+            if reader.number is None:
+                raise trouble("unreadable", "an element", index, reason=reason) from error
+            raise self._trouble(index, "unreadable", reader.number, "", reason) from error
 
     def _trouble(self, index: int, name: str, number: int, suffix: str, reason: str) -> Exception:
         facet = self._facets[number]
@@ -93,17 +100,24 @@ class Merge:
 
 
 class _Reader(pickle.Unpickler):
-    """Reads a task's writes; references in them become the caller's own objects."""
+    """Reads a task's writes; references in them become the caller's own objects.
+
+    `number` is that of the object to which the value that is being read was written; None if it is not known.
+    """
 
     def __init__(self, writes: bytes, facets: tuple[Facet, ...], index: int) -> None:
         super().__init__(io.BytesIO(writes))
         self._facets = facets
         self._index = index
         self._views: dict[int, Any] = {}
+        self.number: int | None = None
 
     def persistent_load(self, reference: Any) -> Any:
         if isinstance(reference, int):
             return self._facets[reference].thing
+        if len(reference) == 1:
+            (self.number,) = reference
+            return self.number
         number, there, offset, shape, strides, dtype, same = reference
         if same not in self._views:
             array = self._facets[number].thing

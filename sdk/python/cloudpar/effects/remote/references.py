@@ -45,17 +45,28 @@ def references(kinds: list[str], objects: list[Any]) -> Refer:
     return refer
 
 
-def pickling(refer: Refer) -> Callable[[Any], bytes]:
-    """Return `dump(thing)`, which pickles `thing` by its content, and captured objects inside it by reference."""
+def pickling(refer: Refer) -> tuple[Callable[[Any], bytes], Callable[[int], Any]]:
+    """Return `dump(thing)` and `mark(number)`.
+
+    `dump` pickles `thing` by its content, and captured objects inside it by reference. `mark` makes an object that is
+    unpickled as the number. It tells the client that what follows was written to the object of this number, in case the
+    client cannot read it.
+    """
     import io
     from pickle import HIGHEST_PROTOCOL
 
     import cloudpickle
 
+    class Mark:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         root: Any = None
 
         def persistent_id(self, thing: Any) -> Any:
+            if type(thing) is Mark:
+                return (thing.number,)
             return None if thing is self.root else refer(thing)
 
     def dump(thing: Any) -> bytes:
@@ -65,4 +76,4 @@ def pickling(refer: Refer) -> Callable[[Any], bytes]:
         pickler.dump(thing)
         return file.getvalue()
 
-    return dump
+    return dump, Mark

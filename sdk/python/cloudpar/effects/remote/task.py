@@ -26,8 +26,8 @@ def start(
     for number in fixed:
         objects[number].flags.writeable = False
     refer = references(kinds, objects)
-    dump = pickling(refer)
-    encode = encoding(kinds, refer, dump)
+    dump, mark = pickling(refer)
+    encode = encoding(kinds, refer, dump, mark)
     looks, prepares = watch(kinds, objects, dump)
     broken: list[bytes] = []
 

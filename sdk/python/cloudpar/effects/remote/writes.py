@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
 
-def encoding(kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any], bytes]) -> Encode:
-    """Return `encode(findings)`, which makes these bytes."""
+def encoding(
+    kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any], bytes], mark: Callable[[int], Any]
+) -> Encode:
+    """Return `encode(findings)`, which makes these bytes. See `references.pickling` for `dump` and `mark`."""
 
     def plain(value: Any) -> bool:
         kind = type(value)
@@ -38,7 +40,7 @@ def encoding(kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any]
         if all(type(values) is bytes or all(map(plain, (*keys, *values))) for _, keys, values in writes):
             return pickle.dumps(("", writes), pickle.HIGHEST_PROTOCOL)
         try:
-            return dump(("", writes))
+            return dump(("", [(mark(number), keys, values) for number, keys, values in writes]))
         except Exception as error:  # noqa: BLE001 - a value's own pickling may raise anything
             number, suffix = _blame(kinds, writes, dump)
             reason = f"{type(error).__name__}: {error}"
