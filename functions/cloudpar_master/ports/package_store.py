@@ -26,7 +26,7 @@ class InboxItem(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A head and the oldest events of its inbox. `more` says that the inbox has further events.
+    """A head and events of its inbox, oldest first. `more` says that the inbox has further events.
 
     The head may be read before the inbox. If another process saves a head that has consumed an event, and deletes the
     event, between these reads, then `head` has not consumed the event and `inbox` does not have it.
@@ -97,7 +97,8 @@ class PackageStore(Protocol):
     def open(self, package_id: str, limit: int) -> Opened | None:
         """Return the head, and the oldest events of its inbox: at most `limit` and about 1 MB.
 
-        Returns None if there is no such package.
+        If the inbox has more than about 1 MB, these may be others than the oldest. A fold deletes the events that it
+        has consumed, so the others come next. Returns None if there is no such package.
         """
         ...
 

@@ -1,7 +1,15 @@
+from typing import NamedTuple
+
 from cloudpar_master.core.recent import Recent
 
 REMEMBERED = 1_000
-"""How many retrievals with a new name are remembered. A forgotten one starts with its first name again."""
+"""How many retrievals with a new name are remembered. A forgotten one starts with its first name again. As many workers
+are remembered whose last retrieval left messages to delete; those of forgotten ones surface again."""
+
+
+class _Left(NamedTuple):
+    attempt_id: str
+    receipts: list[str]
 
 
 class Attempts:
@@ -14,6 +22,7 @@ class Attempts:
 
     def __init__(self) -> None:
         self._stale = Recent[str, int](REMEMBERED)
+        self._left = Recent[str, _Left](REMEMBERED)
 
     def name(self, attempt_id: str) -> str:
         """Return the name for the next call of a retrieval."""
@@ -23,3 +32,17 @@ class Attempts:
     def went_stale(self, attempt_id: str) -> None:
         """Note that messages of the current name were deleted, so that SQS would refuse the name from now on."""
         self._stale[attempt_id] = self._stale.get(attempt_id, 0) + 1
+
+    def leave(self, worker_id: str, attempt_id: str, receipts: list[str]) -> None:
+        """Keep messages that came together with leases, and that are to be deleted once the worker has its leases."""
+        self._left[worker_id] = _Left(attempt_id, receipts)
+
+    def arrived(self, worker_id: str, attempt_id: str) -> list[str]:
+        """Return the messages that an earlier retrieval of this worker has left. A new one shows that its reply came.
+
+        If no new one comes, these messages surface again when their visibility ends.
+        """
+        left = self._left.get(worker_id)
+        if left is None or left.attempt_id == attempt_id:
+            return []
+        return self._left.pop(worker_id).receipts

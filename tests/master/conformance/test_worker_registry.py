@@ -57,6 +57,16 @@ def test_a_late_beat_does_not_bring_a_worker_back_that_left(stores: Stores, cloc
     assert live(stores, clock) == {}
 
 
+def test_a_late_retrieval_does_not_bring_a_worker_back_that_left(stores: Stores, clock: SetClock) -> None:
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
+    stores.registry.leave("w")
+    clock.move(MEMORY_S / 2)
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
+    stores.registry.beat("w", clock.now())
+    assert {worker.worker_id for worker in stores.registry.workers(0.0)} == set()
+    assert live(stores, clock) == {}
+
+
 def test_a_worker_that_is_not_known_may_leave(stores: Stores, clock: SetClock) -> None:
     stores.registry.leave("unknown")
     assert live(stores, clock) == {}

@@ -6,10 +6,12 @@ from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import Clock, Fit, WorkerRecord, WorkerRegistry
 
 from .rows import Row
-from .table import Table, put, update
+from .table import THERE, Table, put, update
 
 WORKERS = "workers"
 """The partition key of the workers' rows. No package has this id, because package ids have 32 characters."""
+
+NOT_LEFT = "attribute_not_exists(#left)"
 
 FRESH_S = 20.0
 """While a worker reports nothing new, its row is written at most once in this many seconds: a write costs money."""
@@ -56,15 +58,9 @@ class DynamoWorkerRegistry(WorkerRegistry):
             or self._is_overwritten(worker, known)
         ):
             self._written[worker.worker_id] = worker
-            row: Row = {
-                "pk": WORKERS,
-                "sk": worker.worker_id,
-                "host": worker.host,
-                "executors": worker.executors,
-                "fit": _encode(worker.fit).decode(),
-                **self._times(worker.seen_at),
-            }
-            self._table.write(put(row, ""))
+            row = self._row(worker)
+            if self._table.write(put(row, NOT_LEFT)) is not None:
+                self._forget(worker.worker_id)
 
     def beat(self, worker_id: str, now: float) -> None:
         """See the port. A beat makes no row, since it does not describe its worker."""
@@ -73,13 +69,21 @@ class DynamoWorkerRegistry(WorkerRegistry):
             self._written[worker_id] = known._replace(seen_at=now)
             expression = "SET seen_at = :seen_at, expires_at = :expires_at"
             key = WORKERS, worker_id
-            self._table.write(update(key, expression, "attribute_exists(pk)", **self._times(now)))
+            self._table.write(update(key, expression, f"{THERE} AND {NOT_LEFT}", **self._times(now)))
 
     def leave(self, worker_id: str) -> None:
-        """See the port. A late beat does not create the row again, and a worker that ends retrieves no more chunks."""
+        """See the port. The row says that the worker has left, so that its late requests change it at no instance.
+
+        Its `seen_at` is that of no worker: an earlier release, which does not know such rows, ignores it, too.
+        """
+        self._forget(worker_id)
+        gone = WorkerRecord(worker_id, 0.0)
+        row = self._row(gone) | {"left": 1, "expires_at": int(self._clock.now() + self._kept_s)}
+        self._table.write(put(row))
+
+    def _forget(self, worker_id: str) -> None:
         for known in (self._written, self._noted, self._seen):
             known.pop(worker_id, None)
-        self._table.delete([(WORKERS, worker_id)])
 
     @staticmethod
     def _is_old(worker: WorkerRecord, known: WorkerRecord) -> bool:
@@ -94,6 +98,16 @@ class DynamoWorkerRegistry(WorkerRegistry):
         row = self._seen.get(worker.worker_id)
         return row is not None and row.seen_at > known.seen_at and _differ(row, worker)
 
+    def _row(self, worker: WorkerRecord) -> Row:
+        return {
+            "pk": WORKERS,
+            "sk": worker.worker_id,
+            "host": worker.host,
+            "executors": worker.executors,
+            "fit": _encode(worker.fit).decode(),
+            **self._times(worker.seen_at),
+        }
+
     def _times(self, seen_at: float) -> dict[str, float]:
         return {"seen_at": seen_at, "expires_at": int(seen_at + self._kept_s)}
 
@@ -102,9 +116,9 @@ class DynamoWorkerRegistry(WorkerRegistry):
         now = self._clock.now()
         if newest or not 0 <= now - self._seen_at < LOOK_S:
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))
-            self._seen = {worker.worker_id: worker for worker in rows}
+            self._seen = {worker.worker_id: worker for worker in rows if worker.seen_at}
             self._seen_at = now
-            # Each noted worker has had a row. If the row is missing, another instance has removed it: the worker ended.
+            # Each noted worker has had a row. If the row is missing, or says that the worker left, the worker ended.
             for name in self._noted.keys() - self._seen.keys():
                 del self._noted[name]
         known = self._seen | {name: worker for name, worker in self._noted.items() if self._is_news(worker)}

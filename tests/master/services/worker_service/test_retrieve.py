@@ -131,6 +131,23 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
     assert attempts[3:] == ["a+2"]
 
 
+def test_stale_messages_beside_a_lease_are_deleted_once_the_worker_has_the_lease(
+    world: World, ann: AccountRecord
+) -> None:
+    """Otherwise AWS would not repeat the attempt, and a worker whose reply was lost could not have its lease again."""
+    watched = WatchedWorld(world)
+    stale, wanted = world.start(ann, 5), world.start(ann, 5)
+    world.cancel(ann, stale)
+    for _ in range(2):
+        (lease,) = watched.retrieve(attempt="a")
+        assert (lease.package_id, lease.attempt) == (wanted, 1)
+    assert "queue.delete" not in watched.calls
+    assert watched.retrieve(attempt="b") == []
+    assert watched.calls.count("queue.delete") == 1
+    world.clock.move(POLICY.lease_s + 1)
+    assert world.backend.queue.waiting() == 1
+
+
 def test_a_repeated_request_at_another_process_brings_the_same(world: World, ann: AccountRecord) -> None:
     """That process does not know that messages of the attempt were deleted, but AWS refuses the attempt."""
     for _ in range(2):
