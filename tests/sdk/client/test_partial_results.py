@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -96,12 +97,49 @@ def test_the_timeout_of_a_map_is_raised_in_any_case(pool: Pool, master: FakeMast
             next(results)
 
 
-def test_a_value_that_does_not_pickle_is_raised_in_its_place(any_pool: Pool) -> None:
-    """It is raised after the results of the values before it."""
-    results = any_pool.map(str, [0, 1, 2, threading.Lock(), 4], buffersize=2, return_exceptions=True)
-    assert [next(results), next(results)] == ["0", "1"]
-    with pytest.raises(SerializationError, match="lock"):
-        list(results)
+@pytest.mark.parametrize("place", range(4))
+def test_a_value_that_does_not_pickle_is_raised_in_its_place(any_pool: Pool, place: int) -> None:
+    """The values before it in the same package run, and so do those behind it."""
+    values: list[Any] = [0, 1, 2, 3]
+    values[place] = threading.Lock()
+    results = any_pool.map(str, values, buffersize=3)
+    assert [next(results) for _ in range(place)] == [str(value) for value in values[:place]]
+    with pytest.raises(SerializationError, match=f"the data of task {place} .*lock") as caught:
+        next(results)
+    assert caught.value.task_index == place
+    assert list(results) == [str(value) for value in values[place + 1 :]]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_values_that_do_not_pickle_are_returned_in_their_places(any_pool: Pool, ordered: bool) -> None:
+    bad = [0, 3, 4, 7]
+    values = [threading.Lock() if number in bad else number for number in range(8)]
+    run = any_pool.map if ordered else any_pool.map_unordered
+    found = list(run(str, iter(values), buffersize=4, return_exceptions=True))
+    errors = [each for each in found if isinstance(each, SerializationError)]
+    assert [error.task_index for error in errors] == bad
+    assert sorted(each for each in found if isinstance(each, str)) == ["1", "2", "5", "6"]
+    if ordered:
+        assert [number for number, each in enumerate(found) if each in errors] == bad
+
+
+def test_large_values_before_one_that_does_not_pickle_are_whole(any_pool: Pool) -> None:
+    """A part of the bad value is already written when its pickling fails."""
+    values = [bytes(400_000), b"x" * 400_000, [b"y" * 400_000, threading.Lock()], b"last"]
+    found = list(any_pool.map(len, values, buffersize=4, return_exceptions=True))
+    assert [found[0], found[1], found[3]] == [400_000, 400_000, 4]
+    assert isinstance(found[2], SerializationError)
+
+
+def test_values_before_an_error_of_the_iterable_run(any_pool: Pool) -> None:
+    def values() -> Iterator[int]:
+        yield from range(5)
+        raise LookupError("no more pages")
+
+    results = any_pool.map(str, values(), buffersize=4, return_exceptions=True)
+    assert [next(results) for _ in range(5)] == ["0", "1", "2", "3", "4"]
+    with pytest.raises(LookupError, match="no more pages"):
+        next(results)
     assert list(results) == []
 
 

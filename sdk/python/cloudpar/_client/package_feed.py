@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cloudpar._arguments.map_options import MapOptions
-from cloudpar._serialization.packing import pack
+from cloudpar._formatting.tracebacks import shorten
+from cloudpar._serialization.packing import Packed, pack
 from cloudpar._serialization.project.shipment import Shipper
 from cloudpar._serialization.task_code import Code
+from cloudpar.errors import SerializationError
 from cloudpar_protocol.payloads import CallStyle
 
 from .interruption import interrupt
 from .package_handle import PackageHandle
+from .package_key import PackageKey
 from .places import Places, values_of
 from .result_buffer import MapPart, ResultBuffer
 from .session import Order, Session
@@ -36,7 +39,7 @@ class PackageFeed:
         package_ids: The ids of all packages that have started.
         given: How many tasks these packages have in total.
         more: Whether another package may follow.
-        error: Why the next package could not start. The reader raises it after the results of the earlier packages.
+        error: Why no further package could start. The reader raises it after the results of the earlier packages.
         deadline: When reading must end, on the monotonic clock; None: there is no limit.
     """
 
@@ -88,26 +91,19 @@ class PackageFeed:
                 return
             limit = free
         try:
-            part = self._start(limit)
+            self._start(limit)
         except Exception as error:
             self.more = False
             if not self.given:
                 raise
             self.error = error
-            return
-        self.more = part is not None and limit is not None and part.n == limit
-        if part is not None:
-            self.parts.append(part)
-            self.given += part.n
-            if part.handle is not None:
-                self.package_ids.append(part.handle.id)
 
     def _are_short(self, tasks: int) -> bool:
         """Whether this many tasks are known to be little work; see `TaskLengths`."""
         handle = self.parts[-1].handle if self.parts else None
         return handle is not None and self.session.are_short(handle, tasks)
 
-    def _start(self, limit: int | None) -> MapPart | None:
+    def _start(self, limit: int | None) -> None:
         self.session.check()
         if limit is not None and self.session.closed:
             raise RuntimeError(
@@ -119,8 +115,15 @@ class PackageFeed:
         code = self._function = self._code_of(self._function)  # serialized once for all packages
         key = self.session.package_key()
         packed = pack(self._iterator, limit, code.codec, key.seals, key.folder, first=self.given, call=self._call)
+        self.more = packed is not None and limit is not None and packed.n == limit
         if packed is None:
-            return None
+            return
+        if packed.n:
+            self._send(code, packed, key, limit, began)
+        if packed.failure is not None:
+            self._fail_next(packed.failure)
+
+    def _send(self, code: Code, packed: Packed, key: PackageKey, limit: int | None, began: float) -> None:
         shipped = self._shipper.ship(code, packed.needs)
         if limit is None:
             self._function = None  # free it, since it may be large and no package follows
@@ -140,7 +143,28 @@ class PackageFeed:
             if part.handle is not None:
                 interrupt(self.session, [part.handle])
             raise
-        return part
+        self._add(part)
+        if part.handle is not None:
+            self.package_ids.append(part.handle.id)
+
+    def _fail_next(self, failure: Exception) -> None:
+        """Give a value that cannot be sent its error as its result, and go on behind it.
+
+        Raises:
+            Exception: It is an error of the iterable.
+        """
+        if not isinstance(failure, SerializationError):
+            raise failure
+        failure.task_index = self.given
+        shorten(failure)  # otherwise its traceback would keep the values of this package alive
+        refused = MapPart(self.buffer, self.given, 1)
+        refused.end(failure)
+        self._add(refused)
+        self.more = True
+
+    def _add(self, part: MapPart) -> None:
+        self.parts.append(part)
+        self.given += part.n
 
     def _places(self, n: int, limit: int | None) -> Places:
         if limit is None:

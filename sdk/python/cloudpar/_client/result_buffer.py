@@ -12,7 +12,10 @@ from .package_handle import PackageHandle
 
 
 class MapPart:
-    """One package's part of a map: the tasks [base, base + n). It receives their results for the buffer."""
+    """One package's part of a map: the tasks [base, base + n). It receives their results for the buffer.
+
+    A part without a package stands for a value that could not be sent; its `failure` is the result.
+    """
 
     def __init__(self, buffer: "ResultBuffer", base: int, n: int) -> None:
         self.base = base
@@ -47,10 +50,12 @@ class MapPart:
 
     def give_up(self, index: int) -> CloudparError:
         """Count a lost task as received, and return why it has no result."""
-        if self.handle is None:
-            raise AssertionError("a task is lost only with its package")
         self._arrived[index] = 1
-        return self.handle.lost_task(index)
+        if self.handle is not None:
+            return self.handle.lost_task(index)
+        if self.failure is None:
+            raise AssertionError("a task is lost only with its package, or because it could not be sent")
+        return self.failure
 
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         """Decode a result: return its value and None, or None and its exception."""

@@ -71,12 +71,15 @@ class Blob:
 class Packed:
     """The task data of n tasks: a part of the request that starts them, or a blob that is uploaded before.
 
-    `needs` are the modules and parts that the task code must bring with it.
+    `needs` are the modules and parts that the task code must bring with it. `failure` says why fewer values than
+    requested are packed: the next value cannot be serialized (SerializationError), or the iterable raised it. `n` may
+    be 0 then.
     """
 
     n: int
     data: RangeData | InlineData | Blob
     needs: Needs = field(default_factory=Needs, compare=False)
+    failure: Exception | None = None
 
     def close(self) -> None:
         """Free the memory or file of data that was not uploaded."""
@@ -120,7 +123,7 @@ class Packer:
         self._position = 0
 
     def append(self, value: object) -> None:
-        """Serialize the next task's data.
+        """Serialize the next task's data. If this raises a SerializationError, the data that came before stay whole.
 
         Raises:
             SerializationError: The data cannot be serialized; the text names the part that cannot.
@@ -133,9 +136,11 @@ class Packer:
         try:
             self._writer.append(value)
         except Exception as error:
-            if isinstance(error, OSError) and error.errno in NO_ROOM:
+            if _is_full(error):
                 raise  # the disk is full: the value is not at fault
-            task = f"task {self._first + len(self._starts) - 1}"
+            self._file.seek(self._starts.pop())
+            self._file.truncate()
+            task = f"task {self._first + len(self._starts)}"
             named = Call(task, tuple(value), {}) if self._call == "args" and isinstance(value, tuple) else value
             refused = refusal if self._codec == "pickle" else msgpack_data.refusal
             raise refused(error, named, f"the data of {task}") from error
@@ -238,7 +243,8 @@ def pack(
     Args:
         values: One for each task.
         limit: Take at most this many values; None takes all. If `values` is an iterator, a later call takes the next
-            ones.
+            ones. With a limit, a value that cannot be serialized, or an error of the iterable, ends the data, and is
+            their `failure`.
         codec: The serialization that the task code expects.
         seals: The package's seals; None: it is not sealed.
         folder: The payload folder of the pool's own master, to which large data is written; None: it is uploaded.
@@ -246,10 +252,10 @@ def pack(
         call: How the function is called with a value, for error texts.
 
     Raises:
-        SerializationError: A value cannot be serialized.
+        SerializationError: A value cannot be serialized, and there is no limit.
         TooLarge: There are more values or more bytes than a package may have.
         OSError: The disk is full.
-        Exception: The iterable raised it.
+        Exception: The iterable raised it, and there is no limit.
     """
     if limit is None and isinstance(values, Sized) and _is_over(values):
         raise too_many()
@@ -260,18 +266,29 @@ def pack(
     packer = Packer(seals, folder, first, call, codec)
     try:
         with LOCAL_MODULES.by_value(), _notice() if limit is None and not isinstance(values, Sized) else nullcontext():
-            for value in values if limit is None else itertools.islice(values, limit):
-                packer.append(value)
+            failure = _fill(packer, values, limit)
         n = len(packer)
-        packed = packer.finish() if n else None
+        packed = packer.finish() if n else None if failure is None else InlineData([])
     except BaseException as error:
         packer.close()
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
+        if isinstance(error, OSError) and _is_full(error):
             raise _no_room(error, folder) from error
         raise
     if packed is None or isinstance(packed, InlineData):
         packer.close()
-    return None if packed is None else Packed(n, packed, packer.needs)
+    return None if packed is None else Packed(n, packed, packer.needs, failure)
+
+
+def _fill(packer: Packer, values: Iterable[Any], limit: int | None) -> Exception | None:
+    """Pack the values. Return the error that ended them early, if there is a limit; otherwise it is raised."""
+    try:
+        for value in values if limit is None else itertools.islice(values, limit):
+            packer.append(value)
+    except Exception as error:
+        if limit is None or isinstance(error, TooLarge) or _is_full(error):
+            raise
+        return error
+    return None
 
 
 def _is_over(values: Sized) -> bool:
@@ -279,6 +296,10 @@ def _is_over(values: Sized) -> bool:
         return len(values) > PACKAGE_TASKS
     except OverflowError:  # a range may have more values than len() can return
         return True
+
+
+def _is_full(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in NO_ROOM
 
 
 def _no_room(error: OSError, folder: PayloadFolder | None) -> OSError:
