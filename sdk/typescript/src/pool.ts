@@ -4,6 +4,7 @@ import { CallSite } from './call-site.ts';
 import { closedMeanwhile } from './closed.ts';
 import { configure, type Whereabouts } from './configuration.ts';
 import { type Address, Connection } from './connection.ts';
+import { Forbidden } from './errors.ts';
 import { Events, type PoolEvent } from './events.ts';
 import type { Fetch } from './http.ts';
 import { MapResults } from './map-results.ts';
@@ -54,13 +55,20 @@ export class Pool {
    * @throws ConfigurationError when endpoint or token is missing.
    * @throws MasterUnreachable when no master answers (within 10 s).
    * @throws InvalidToken when the master does not know the token.
+   * @throws Forbidden when the token is not the token of an account.
    * @throws TypeError when an option is misspelt.
    */
   static async open(options: PoolOptions = {}): Promise<Pool> {
     checkOptions('Pool.open', options);
     const pool = Pool.at(await configure(options), options);
     try {
-      await pool.hello();
+      const { role } = await pool.hello();
+      if (role !== 'user') {
+        throw new Forbidden(
+          `this is the ${role} token of ${pool.endpoint}, and a pool needs an account's token: \`cloudpar up\` shows it ` +
+            'as CLOUDPAR_TOKEN, and elsewhere the operator makes one by `cloudpar account create NAME`',
+        );
+      }
     } catch (error) {
       await pool.close();
       throw error;

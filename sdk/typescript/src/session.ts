@@ -3,7 +3,7 @@ import { Acknowledgements } from './acknowledgements.ts';
 import { Awaiter } from './awaiter.ts';
 import { alreadyClosed } from './closed.ts';
 import type { Connection } from './connection.ts';
-import type { CloudparError } from './errors.ts';
+import { type CloudparError, SealBroken } from './errors.ts';
 import type { Events } from './events.ts';
 import { FleetWatch } from './fleet-watch.ts';
 import type { Message } from './messages.ts';
@@ -127,10 +127,19 @@ export class Session {
     }
   }
 
-  /** Asks for the results of a package that was started elsewhere: it continues when this session ends. */
+  /**
+   * Asks for the results of a package that was started elsewhere: it continues when this session ends.
+   *
+   * @throws SealBroken when the package is sealed, and the master gives no key: its results cannot be verified.
+   */
   async attach(packageId: string, tasks: number, receiver: Receiver): Promise<Package> {
     this.checkOpen();
     const { seal_key } = await (this.#who ?? this.hello());
+    if (isSealed(packageId) && seal_key == null) {
+      throw new SealBroken(
+        `package ${packageId} is sealed, and this master gives no key to verify its results: update it`,
+      );
+    }
     const seals = isSealed(packageId) && seal_key != null ? new Seals(seal_key, packageId) : undefined;
     const attached = new Package(packageId, tasks, this.#platform.now(), seals);
     this.ending.throwIfAborted();

@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events';
 import { anyOf, onAbort } from './abort-signals.ts';
 import type { CallSite } from './call-site.ts';
-import { CloudparError, SerializationError, TaskCancelled, TooLarge } from './errors.ts';
+import { CloudparError, SerializationError, TaskCancelled, TaskError, TooLarge } from './errors.ts';
 import type { CallStyle } from './messages.ts';
 import type { PackageOptions } from './options.ts';
-import { settle } from './outcomes.ts';
+import { copied, located, settle } from './outcomes.ts';
 import type { Package, TaskResult } from './package.ts';
 import { pack } from './packing.ts';
 import { taskCode } from './reference.ts';
@@ -155,17 +155,26 @@ class Batch {
 
   #end(failure: unknown): void {
     const reason = failure ?? new CloudparError("the package ended without this task's result");
-    for (const waiting of this.#open.values()) {
-      if (reason instanceof Error && this.#open.size === 1) {
-        waiting.site.mark(reason); // an error that several callers share shows no caller's place
-      }
-      waiting.reject(reason);
+    for (const [index, waiting] of this.#open) {
+      waiting.reject(reason instanceof CloudparError ? this.#errorOf(reason, index, waiting.site) : reason);
     }
     this.#open.clear();
     this.#over.abort();
     if (this.#started !== undefined) {
       this.#session.release(this.#started);
     }
+  }
+
+  /** Copies a failure for one caller: with its place in the program and, once there is a package, its task. */
+  #errorOf(failure: CloudparError, index: number, site: CallSite): CloudparError {
+    const error = copied(failure);
+    if (this.#started === undefined) {
+      site.mark(error);
+      return error;
+    }
+    const { id: packageId, seals } = this.#started;
+    const context = { packageId, base: 0, seals, site, inputs: this.#inputs };
+    return located(error, { index, input: null }, context, !(failure instanceof TaskError));
   }
 
   /** Rejects a task whose caller has aborted, and cancels it at the master. */

@@ -1,5 +1,5 @@
 import { expect, vi } from 'vitest';
-import { Gone, NotFound, range, SerializationError } from '../../src/index.ts';
+import { Gone, NotFound, range, SealBroken, SerializationError } from '../../src/index.ts';
 import { Seals } from '../../src/seals.ts';
 import { idOf, settled } from './fake-master.ts';
 import { test } from './fixtures.ts';
@@ -63,6 +63,15 @@ test('reading does not wait for the poll about another package that the master h
   await vi.waitFor(() => expect(master.count('await_tasks')).toBeGreaterThan(0));
   await settled();
   expect(await (await pool.attach(packageId)).results()).toEqual([0]);
+  await pool.close();
+});
+
+test('a sealed package is not read without a key', async ({ master }) => {
+  const pool = master.pool();
+  const { packageId } = await pool.start('m:f', range(1));
+  const sealed = `s${packageId.slice(1)}`;
+  master.packages.set(sealed, master.packages.get(packageId) as NonNullable<ReturnType<typeof master.packages.get>>);
+  await expect((await pool.attach(sealed)).results()).rejects.toThrow(SealBroken);
   await pool.close();
 });
 

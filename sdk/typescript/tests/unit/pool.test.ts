@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { Events } from '../../src/events.ts';
-import { Connection, Pool, type PoolEvent, range } from '../../src/index.ts';
+import type { Fetch } from '../../src/http.ts';
+import { Connection, Forbidden, Pool, type PoolEvent, range } from '../../src/index.ts';
 import { FakeMaster, idOf } from './fake-master.ts';
 import { reply, ScriptedPlatform } from './scripted-platform.ts';
 
@@ -20,6 +21,13 @@ test('hello of a pool does not return the key for seals', async () => {
 test('only Pool.open creates a pool', () => {
   const PublicPool = Pool as unknown as new (address: object) => Pool;
   expect(() => new PublicPool(ADDRESS)).toThrow('a pool is opened by `await Pool.open({ endpoint, token })`');
+});
+
+test.each(['worker', 'admin'] as const)('a pool is not opened with the %s token', async (role) => {
+  const { fetch } = new ScriptedPlatform(reply('HelloReply', { ...WHO, role }));
+  const opening = Pool.open({ ...ADDRESS, fetch: fetch as Fetch });
+  await expect(opening).rejects.toThrow(Forbidden);
+  await expect(opening).rejects.toThrow(`this is the ${role} token of http://master, and a pool needs an account's`);
 });
 
 test('no package starts unsealed at a master that knows seals, nor a call of submit', async () => {

@@ -1,8 +1,9 @@
 import { expect, test, vi } from 'vitest';
 import { decode } from '../../src/codec/messages.ts';
-import { QuotaExhausted, SerializationError, TooLarge } from '../../src/errors.ts';
+import { PackageFailed, QuotaExhausted, SerializationError, TooLarge } from '../../src/errors.ts';
 import { Pool } from '../../src/index.ts';
 import type { Draft, Message } from '../../src/messages.ts';
+import { FakeMaster, idOf } from './fake-master.ts';
 import { type Answer, error, reply, ScriptedPlatform } from './scripted-platform.ts';
 
 /** A master whose tasks return their arguments; it refuses packages of more than `most` tasks. */
@@ -117,6 +118,27 @@ test('another refusal fails all tasks', async () => {
   const found = await submitted(poolOf(master), [1, 2, 3]);
   expect(found).toEqual(Array(3).fill({ status: 'rejected', reason: expect.any(QuotaExhausted) }));
   expect(master.tried).toEqual([3]);
+});
+
+test('each caller has an error of its own when the start of their package is refused', async () => {
+  const [first, second] = await submitted(poolOf(new Echoing(1, error('quota_exhausted', 402))), [1, 2]);
+  const [one, other] = [first, second].map((each) => (each as PromiseRejectedResult).reason as QuotaExhausted);
+  expect(one).not.toBe(other);
+  expect([one?.message, one?.stack]).toEqual([other?.message, expect.stringContaining('submit-batcher.test')]);
+});
+
+test('each caller of a package that fails has an error with its task', async () => {
+  const master = new FakeMaster();
+  master.lost = () => true;
+  const pool = master.pool();
+  const found = await submitted(pool, ['a', 'b']);
+  const reasons = found.map((each) => (each as PromiseRejectedResult).reason as PackageFailed);
+  expect(reasons).toEqual([expect.any(PackageFailed), expect.any(PackageFailed)]);
+  expect(reasons.map(({ taskIndex, packageId, taskInput }) => [taskIndex, packageId, taskInput])).toEqual([
+    [0, idOf(0), "arguments ('a',)"],
+    [1, idOf(0), "arguments ('b',)"],
+  ]);
+  await pool.close();
 });
 
 test('a task that was aborted meanwhile is not sent again', async () => {
