@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cloudpar_worker.sandbox.confinement import closed_ports, costs, gaps, has_own_users, mechanisms, refusal, sentence
 from cloudpar_worker.sandbox.instance_metadata import answering, services
 from cloudpar_worker.sandbox.kernel import hide_memory, rest_capabilities
+from cloudpar_worker.sandbox.unix_sockets import open_sockets
 from cloudpar_worker.shell.settings import parse
 from cloudpar_worker.shell.unreadable import unreadable
 from cloudpar_worker.shell.zygotes import Zygotes
@@ -30,7 +31,7 @@ def main() -> int:
     )
     wanted.add_argument("--check", action="store_true", help="print what this machine offers to confine tasks")
     if parser.parse_args().check:
-        found = mechanisms(tempfile.gettempdir(), answering(services()))
+        found = mechanisms(tempfile.gettempdir(), answering(services()), open_sockets())
         print(msgspec.json.encode(found).decode())
         return 0
     try:
@@ -43,7 +44,7 @@ def main() -> int:
     confinement, found = settings.confinement, []
     if confinement:
         metadata = answering(services())
-        found = mechanisms(confinement.tmp, metadata)
+        found = mechanisms(confinement.tmp, metadata, open_sockets())
         confinement = replace(confinement, closed_ports=closed_ports(metadata))
     if refused := refusal(found):
         print(f"cloudpar worker: {refused}", file=sys.stderr)

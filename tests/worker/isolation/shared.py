@@ -61,6 +61,14 @@ def victim(endpoint: tuple[str, int]) -> None:
         line.recv(1)
 
 
+def listening(path: Path) -> socket.socket:
+    """A socket at a path."""
+    made = socket.socket(socket.AF_UNIX)
+    made.bind(str(path))
+    made.listen()
+    return made
+
+
 class Shared:
     """The worker; `clues` is what an attacker could know."""
 
@@ -75,9 +83,7 @@ class Shared:
             (home / name).chmod(0o600)
         self._line: socket.socket | None = None
         self.clues: dict[str, Any] = {}
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(str(home / "socket"))
-        self._listening.listen()
+        self._listening = listening(home / "socket")
         self._metadata = socket.create_server(("127.0.0.1", 0))
         metadata: tuple[str, int] = self._metadata.getsockname()
         for path in [home, *home.rglob("*")]:
@@ -90,6 +96,8 @@ class Shared:
         open_to_all.mkdir()
         for path in (tmp, open_to_all):
             path.chmod(0o1777)
+        self._public = listening(open_to_all / "socket")
+        (open_to_all / "socket").chmod(0o666)
         self.tmp = tmp
         environment = {
             "HOME": str(home), "SECRET_KEY": SECRET, "CLOUDPAR_TOKEN": SECRET, "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -111,7 +119,7 @@ class Shared:
         self.clues = {
             "agent": self.agent.process.pid, "zygote": zygote.pid, "looks_after": os.getpid(), "home": str(home),
             "endpoint": self.master.endpoint, "tmp": str(tmp),
-            "open_to_all": str(open_to_all), "metadata": metadata,
+            "open_to_all": str(open_to_all), "public": str(open_to_all / "socket"), "metadata": metadata,
         }  # fmt: skip
 
     def invade(self) -> None:
@@ -135,6 +143,7 @@ class Shared:
 
     def close(self) -> None:
         self._listening.close()
+        self._public.close()
         self._metadata.close()
         if self._line is not None:
             self._line.close()

@@ -31,7 +31,7 @@ def test_the_warning_about_one_user_says_more_for_root(
 ) -> None:
     monkeypatch.setattr(uid_pool, "obstacle", lambda _: HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    gap = next(each.gap for each in mechanisms(tempfile.gettempdir(), []) if each.name == OWN_USERS)
+    gap = next(each.gap for each in mechanisms(tempfile.gettempdir(), [], []) if each.name == OWN_USERS)
     assert means in gap
     assert fix in gap
 
@@ -42,7 +42,7 @@ def test_a_worker_as_root_without_user_ids_for_executors_is_refused(
 ) -> None:
     monkeypatch.setattr(uid_pool, "obstacle", lambda _: "" if own_uids else HINDRANCE)
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    assert (refusal(mechanisms(tempfile.gettempdir(), [])) is not None) is refused
+    assert (refusal(mechanisms(tempfile.gettempdir(), [], [])) is not None) is refused
 
 
 def start(monkeypatch: pytest.MonkeyPatch, *, user: int, obstacle: str, readable: Sequence[str] = ()) -> int:
@@ -58,6 +58,7 @@ def start(monkeypatch: pytest.MonkeyPatch, *, user: int, obstacle: str, readable
     monkeypatch.setattr(worker, "parse", lambda _: settings)
     monkeypatch.setattr(worker, "hide_memory", lambda: None)
     monkeypatch.setattr(worker, "answering", lambda _: [])
+    monkeypatch.setattr(worker, "open_sockets", list)
     monkeypatch.setattr(worker, "Zygotes", reach)
     monkeypatch.setattr(uid_pool, "obstacle", lambda _: obstacle)
     monkeypatch.setattr(os, "geteuid", lambda: user)
@@ -100,12 +101,33 @@ def test_a_metadata_service_that_answers_closes_its_port_or_is_a_gap(
     monkeypatch.setattr(syscall_filter, "available", lambda: filtered)
     closed = filtered and version >= landlock.NETWORKED
     assert closed_ports(ANSWERING) == ([80, 81] if closed else [])
-    found = mechanisms(tempfile.gettempdir(), ANSWERING)
+    found = mechanisms(tempfile.gettempdir(), ANSWERING, [])
     assert ("port 80 and 81 (as for http://)" in " ".join(costs(found))) == closed
     assert ("from 192.0.2.1, 192.0.2.2" in sentence(gaps(found))) != closed
 
 
 def test_without_metadata_services_all_ports_are_open() -> None:
-    found = mechanisms(tempfile.gettempdir(), [])
+    found = mechanisms(tempfile.gettempdir(), [], [])
     assert costs(found) == []
     assert [each.does for each in found if "metadata" in each.name and each.there] == ["none answers here"]
+
+
+@pytest.mark.parametrize(
+    ("version", "own_users", "filtered", "open_to_tasks"),
+    [
+        (landlock.RESOLVING - 1, True, True, True),
+        (landlock.RESOLVING, True, True, False),
+        (landlock.RESOLVING - 1, False, True, False),
+        (landlock.RESOLVING - 1, False, False, True),
+    ],
+)
+def test_sockets_that_tasks_can_reach_are_a_gap(
+    monkeypatch: pytest.MonkeyPatch, version: int, own_users: bool, filtered: bool, open_to_tasks: bool
+) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: version)
+    monkeypatch.setattr(syscall_filter, "available", lambda: filtered)
+    monkeypatch.setattr(uid_pool, "obstacle", lambda _: "" if own_users else HINDRANCE)
+    bus, others = "/run/dbus/system_bus_socket", [f"/run/{number}" for number in range(6)]
+    said = sentence(gaps(mechanisms(tempfile.gettempdir(), [], [bus, *others])))
+    assert (f"tasks can connect to {bus}, /run/0, /run/1, /run/2, /run/3 and 2 more, as every" in said) is open_to_tasks
+    assert "tasks can connect" not in sentence(gaps(mechanisms(tempfile.gettempdir(), [], [])))

@@ -51,6 +51,9 @@ class Mechanism(Struct, frozen=True):
     costs: bool = False
 
 
+NAMED: Final = 5
+"""How many sockets a sentence names."""
+
 OWN_USERS: Final = "a user for each executor"
 SIGNALS: Final = "Landlock for signals"
 
@@ -76,12 +79,13 @@ def decode(text: str) -> Confinement:
     return json.decode(text, type=Confinement)
 
 
-def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
+def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -> list[Mechanism]:
     """All mechanisms, and which of them work here. The call forks, so make it only in a process of one thread.
 
     Args:
         tmp: As in Confinement.
         answering: The metadata services that answer here.
+        sockets: Sockets of other programs to which every user may connect.
     """
     version = landlock.version()
     fix = uid_pool.obstacle(tmp)
@@ -104,7 +108,21 @@ def mechanisms(tmp: str, answering: Sequence[Service]) -> list[Mechanism]:
             "tasks may use all system calls: use a kernel with seccomp filters, on x86-64 or ARM64",
         ),
         _metadata(answering),
+        _sockets(sockets, own_users=not fix),
     ]
+
+
+def _sockets(found: Sequence[str], *, own_users: bool) -> Mechanism:
+    closed = landlock.version() >= landlock.RESOLVING
+    refused = not own_users and syscall_filter.available()
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return Mechanism(
+        "sockets of other programs out of reach",
+        closed or refused or not found,
+        f"tasks can connect to {', '.join(found[:NAMED])}{more}, as every user may: end these programs, close the "
+        "sockets' folders to other users, run the worker in its container, or use a kernel of version 7.1 or newer",
+        "closes them to tasks" if closed else "tasks make no sockets" if refused else "there are none",
+    )
 
 
 def _metadata(answering: Sequence[Service]) -> Mechanism:

@@ -13,11 +13,13 @@ _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
-_OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
+_RESOLVE_UNIX: Final = 1 << 16
+_OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL | _RESOLVE_UNIX
 _SCOPES: Final = 1 << 0 | 1 << 1
 """The scopes that rules can set: abstract sockets and signals. They then reach only processes under the same rules."""
 _RIGHTS: Final = {0: 0, 1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
-"""For each version of Landlock up to 4, the bit above its highest right for files. Later versions have one more right.
+"""For each version of Landlock up to 4, the bit above its highest right for files. Versions 5 to 8 have one more right,
+and later ones also the right to connect to sockets that have a path.
 
 The kernel refuses rules with a right that it does not know.
 """
@@ -25,6 +27,8 @@ NETWORKED: Final = 4
 """The first version that limits ports."""
 SCOPED: Final = 6
 """The first version that limits signals and abstract sockets."""
+RESOLVING: Final = 9
+"""The first version that limits connections to sockets that have a path. Those of the same executor stay open."""
 _CONNECT_TCP: Final = 1 << 1
 _PATH, _PORT = 1, 2
 """The kinds of rules."""
@@ -40,6 +44,12 @@ def version() -> int:
         return 0
 
 
+def all_rights(found: int) -> int:
+    """The rights for files that a version of Landlock knows."""
+    rights = (_RIGHTS.get(found) or 1 << 16) - 1
+    return rights | _RESOLVE_UNIX if found >= RESOLVING else rights
+
+
 class FileRules:
     """What all executors may do with files. The zygote makes one object, and each executor adds its own folder.
 
@@ -50,7 +60,7 @@ class FileRules:
 
     def __init__(self, readable: Iterable[str], writable: Iterable[str]) -> None:
         self._version = version()
-        self._all = (_RIGHTS.get(self._version) or 1 << 16) - 1
+        self._all = all_rights(self._version)
         self._opened: list[tuple[int, int]] = []
         if self._version:
             self._opened = [*self._open(readable, _READ), *self._open(writable, self._all)]

@@ -38,7 +38,7 @@ def by_handle(clues: Clues) -> Any:
     return call((303, 264), -100, (clues["home"] + "/profile").encode(), handle, ctypes.byref(ctypes.c_int()), 0) == 0
 
 
-@probe("a socket of the user who runs the worker, such as Docker's or D-Bus's", open_otherwise=True)
+@probe("a socket in the home folder of the user who runs the worker", open_otherwise=True)
 def unix_socket(clues: Clues) -> Any:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(clues["home"] + "/socket")
