@@ -23,7 +23,7 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help setup demo test checks guarantees mutants e2e runtimes versitygw bench programs docs generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test checks sbom guarantees mutants e2e runtimes versitygw bench programs docs generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
@@ -59,11 +59,16 @@ test: setup node_modules/.complete ## Lint, formatting, types, layers and all te
 	npm test --silent
 	@$(MAKE) --no-print-directory docs checks
 
-checks: $(SYNTHESIZED) build/checks/$(COMPLETE) ## The stack of each environment: cdk-nag, cfn-lint, checkov; the image's file; all shell scripts
+checks: sbom $(SYNTHESIZED) build/checks/$(COMPLETE) ## The stack of each environment: cdk-nag, cfn-lint, checkov; the image's file; all shell scripts
 	build/checks/bin/cfn-lint build/synth/*/*.template.json
 	build/checks/bin/checkov --config-file .checkov.yaml --file build/synth/*/*.template.json
 	build/checks/bin/hadolint worker/Dockerfile
 	build/checks/bin/shellcheck .ci/run $$(git ls-files '*.sh')
+
+sbom: setup build/sbom/$(COMPLETE) ## The wheel, and lists of its components and of the worker image's (CycloneDX), in build/components
+	@rm -rf build/components
+	$(RUN)uv build --quiet --wheel --build-constraints worker/build.txt --require-hashes --out-dir build/components .
+	$(RUN)python worker/sbom.py build/sbom/bin build/components
 
 # The stack as it is deployed, with the functions' code; cdk-nag is part of the app. No request to AWS asks which account this is.
 $(SYNTHESIZED): build/synth/%: build/functions node_modules/.complete
@@ -129,7 +134,7 @@ generate: setup node_modules/.complete ## Write docs/openapi.json, docs/referenc
 	$(RUN)python docs/reference.py > docs/reference.md
 	npm run --silent generate --workspace sdk/typescript
 
-lock: setup ## Resolve requirements/*.txt and worker/requirements.txt again, with hashes
+lock: setup ## Resolve requirements/*.txt and worker/*.txt again, with hashes
 	@lock() { $(RUN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-header "$$@"; } \
 	&& lock pyproject.toml requirements/dev.in -o requirements/dev.txt \
@@ -139,5 +144,8 @@ lock: setup ## Resolve requirements/*.txt and worker/requirements.txt again, wit
 	&& lock -c requirements/dev.txt pyproject.toml requirements/programs.in -o requirements/programs.txt \
 	&& lock requirements/e2e.in -o requirements/e2e.txt \
 	&& lock requirements/checks.in -o requirements/checks.txt \
-	&& lock requirements/docs.in -o requirements/docs.txt
-	@echo "lock: requirements/*.txt and worker/requirements.txt are resolved; what uses them installs them"
+	&& lock requirements/docs.in -o requirements/docs.txt \
+	&& lock requirements/sbom.in -o requirements/sbom.txt \
+	&& lock -c requirements/dev.txt pyproject.toml -o requirements/cloudpar.txt \
+	&& lock -c requirements/dev.txt worker/build.in -o worker/build.txt
+	@echo "lock: requirements/*.txt and worker/*.txt are resolved; what uses them installs them"

@@ -64,7 +64,7 @@ def container(image: Image, master: Up, folder: Path, **more: str) -> Iterator["
 def test_the_image_is_built_as_the_stack_builds_it(image: Image) -> None:
     docker = (ROOT / "worker/Dockerfile").read_text()
     assert f'ARG PYTHONS="{" ".join(CONTRACT["pythons"])}"' in docker
-    assert f"ARG UV={metadata.version('uv')}\n" in docker
+    assert f"\nuv=={metadata.version('uv')} " in (ROOT / "worker/build.txt").read_text()
     assert VERSION in image.versions
     assert image.log.count("install: Python") == len(image.versions)
 
