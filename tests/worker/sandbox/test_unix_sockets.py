@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cloudpar_worker.sandbox import landlock
 from cloudpar_worker.sandbox.unix_sockets import ENTRIES, reachable
 
 HEAD = "Num       RefCount Protocol Flags    Type St Inode Path\n"
@@ -72,3 +73,13 @@ def test_a_large_place_is_searched_only_in_part(folder: Path, held: ExitStack, m
     assert ENTRIES >= 1_000
     monkeypatch.setattr("cloudpar_worker.sandbox.unix_sockets.ENTRIES", 3)
     assert len(reachable(abstract=False, places=[str(large)], listed="/none")) == 3
+
+
+def test_connecting_is_a_right_only_where_the_kernel_knows_it() -> None:
+    """The kernel refuses all rules if one has a right that it does not know."""
+    resolve_unix = 1 << 16
+    assert [bool(landlock.all_rights(number) & resolve_unix) for number in (1, 4, 5, 8, 9, 10)] == [False] * 4 + [
+        True
+    ] * 2
+    assert landlock.all_rights(8) == resolve_unix - 1
+    assert landlock.all_rights(9) == 2 * resolve_unix - 1
