@@ -7,13 +7,13 @@ REMEMBERED = 1_000
 are remembered whose last retrieval left messages to delete; those of forgotten ones surface again."""
 
 
-class _Left(NamedTuple):
+class _Deferred(NamedTuple):
     attempt_id: str
     receipts: list[str]
 
 
 class Attempts:
-    """Names the queue calls of retrievals.
+    """Names the queue calls of retrievals, and keeps messages that may be deleted only after a retrieval.
 
     SQS repeats a call with the same name only until one of its messages is deleted. When a retrieval has deleted stale
     messages, its next call needs a new name. If the worker repeats the retrieval, the first call has the name that
@@ -22,7 +22,7 @@ class Attempts:
 
     def __init__(self) -> None:
         self._stale = Recent[str, int](REMEMBERED)
-        self._left = Recent[str, _Left](REMEMBERED)
+        self._deferred = Recent[str, _Deferred](REMEMBERED)
 
     def name(self, attempt_id: str) -> str:
         """Return the name for the next call of a retrieval."""
@@ -33,16 +33,17 @@ class Attempts:
         """Note that messages of the current name were deleted, so that SQS would refuse the name from now on."""
         self._stale[attempt_id] = self._stale.get(attempt_id, 0) + 1
 
-    def leave(self, worker_id: str, attempt_id: str, receipts: list[str]) -> None:
+    def defer(self, worker_id: str, attempt_id: str, receipts: list[str]) -> None:
         """Keep messages that came together with leases, and that are to be deleted once the worker has its leases."""
-        self._left[worker_id] = _Left(attempt_id, receipts)
+        self._deferred[worker_id] = _Deferred(attempt_id, receipts)
 
-    def arrived(self, worker_id: str, attempt_id: str) -> list[str]:
-        """Return the messages that an earlier retrieval of this worker has left. A new one shows that its reply came.
+    def deferred(self, worker_id: str, attempt_id: str) -> list[str]:
+        """Return the messages of an earlier retrieval of this worker, which may be deleted now.
 
-        If no new one comes, these messages surface again when their visibility ends.
+        A new retrieval shows that the worker has its leases. If none comes, these messages surface again when their
+        visibility ends.
         """
-        left = self._left.get(worker_id)
-        if left is None or left.attempt_id == attempt_id:
+        found = self._deferred.get(worker_id)
+        if found is None or found.attempt_id == attempt_id:
             return []
-        return self._left.pop(worker_id).receipts
+        return self._deferred.pop(worker_id).receipts

@@ -59,9 +59,9 @@ class Receiver:
             fit: What the worker can run.
             unfit_rounds: How many times to receive, at most, if some of the chunks that come do not fit the worker.
         """
-        arrived = self._attempts.arrived(request.worker_id, request.attempt_id)
-        if arrived:
-            self._backend.queue.delete(arrived)
+        deferred = self._attempts.deferred(request.worker_id, request.attempt_id)
+        if deferred:
+            self._backend.queue.delete(deferred)
         unfit: set[str] = set()
         put_back: set[tuple[str, int, int, int]] = set()
         express = True
@@ -113,7 +113,7 @@ class Receiver:
         # Only now: if this process dies before it has folded the events, the messages must come again. And if the reply
         # with these leases is lost, the worker can have them again only while no message of the attempt is deleted.
         if settled and leases:
-            self._attempts.leave(request.worker_id, request.attempt_id, settled)
+            self._attempts.defer(request.worker_id, request.attempt_id, settled)
         elif settled:
             self._backend.queue.delete(settled)
         names = {ChunkText.parse(message.body).name for message, _ in unfit}
