@@ -95,7 +95,7 @@ def test_without_a_bar_the_log_says_now_and_then_how_workers_start(
 
 def test_futures_are_reported_in_the_log_and_have_no_bar(caplog: pytest.LogCaptureFixture) -> None:
     bars = Bars(progress=True, endpoint="http://here:1")
-    handle = PackageHandle(Package(4), FutureReceiver([], None, lambda: None), on_news=bars.update)  # type: ignore[arg-type]
+    handle = PackageHandle(Package(4), FutureReceiver([], None), on_news=bars.update)  # type: ignore[arg-type]
     handle.package.started("p")
     handle.started_at -= 12.2
     news(handle, FleetStatus(starting=1))
