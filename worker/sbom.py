@@ -58,7 +58,8 @@ def wheel(path: Path) -> Component:
     """The project's wheel."""
     version = path.name.split("-")[1]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return _component("library", "cloudpar", version, f"pkg:pypi/cloudpar@{version}", digest)
+    # Not pkg:pypi: the name is not registered there, and a stranger's package of that name would be taken for this one.
+    return _component("library", "cloudpar", version, f"pkg:generic/cloudpar@{version}", digest)
 
 
 def _component(kind: str, name: str, version: str, purl: str, digest: str = "") -> Component:

@@ -40,7 +40,7 @@ def test_a_wheel_is_named_with_its_version_and_hash(sbom: ModuleType, tmp_path: 
     path = tmp_path / "cloudpar-1.2.3-py3-none-any.whl"
     path.write_bytes(b"wheel")
     made = sbom.wheel(path)
-    assert (made["purl"], made["version"]) == ("pkg:pypi/cloudpar@1.2.3", "1.2.3")
+    assert (made["purl"], made["version"]) == ("pkg:generic/cloudpar@1.2.3", "1.2.3")
     assert made["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(b"wheel").hexdigest()}]
 
 
