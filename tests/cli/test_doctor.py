@@ -127,7 +127,7 @@ def test_doctor_prints_a_line_for_each_finding(cluster: Up) -> None:
     ended = cloudpar("doctor", "--data", str(cluster.folder))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "master: release" in ended.stdout
-    assert ended.stdout.count("\n") == len(MECHANISMS) + 9
+    assert ended.stdout.count("\n") == len(MECHANISMS) + 10
 
 
 def test_a_metadata_service_that_answers_is_reported() -> None:

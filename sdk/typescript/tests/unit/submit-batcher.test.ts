@@ -135,8 +135,8 @@ test('each caller of a package that fails has an error with its task', async () 
   const reasons = found.map((each) => (each as PromiseRejectedResult).reason as PackageFailed);
   expect(reasons).toEqual([expect.any(PackageFailed), expect.any(PackageFailed)]);
   expect(reasons.map(({ taskIndex, packageId, taskInput }) => [taskIndex, packageId, taskInput])).toEqual([
-    [0, idOf(0), "arguments ('a',)"],
-    [1, idOf(0), "arguments ('b',)"],
+    [0, idOf(0), "arguments ('a')"],
+    [1, idOf(0), "arguments ('b')"],
   ]);
   await pool.close();
 });
