@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 import cloudpickle
 from msgspec.structs import replace
 
-from cloudpar_protocol import codec
+from cloudpar_protocol import codec, proofs
 from cloudpar_protocol import routes as r
 from cloudpar_protocol.client_messages import (
     Acknowledge,
@@ -121,6 +121,8 @@ class FakeMaster:
         return self._serve_call(request) if request.method == "POST" else self._serve_blob(request)
 
     def _serve_call(self, request: Request) -> Answer | None:
+        if request.path == proofs.PATH:  # as masters up to 0.3.0
+            return Answer(404)
         route = ROUTES[request.path]
         message = codec.decode(request.body, route.request)
         fault = self._fault(route.name)

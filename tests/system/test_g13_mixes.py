@@ -68,6 +68,15 @@ NOTES = Change(
     now='.__notes__[:1] == ["look here"]',
     why="an exception of today has a note with its task",
 )
+CHALLENGE = Change(
+    "tests/sdk/fake_master.py",
+    then="        route = self.routes[self.path]\n",
+    now=(
+        "        if self.path not in self.routes:\n            self._send(404, b'')\n            return\n"
+        "        route = self.routes[self.path]\n"
+    ),
+    why="a client of today first sends a challenge, to which a master of the release answers 404; its fake one fails",
+)
 WITH_AN_OLD_MASTER = {
     "0.1.0": [
         *(
@@ -82,9 +91,10 @@ WITH_AN_OLD_MASTER = {
         UP,
         REFERENCES,
         TYPE,
+        CHALLENGE,
         *PARTS,
     ],
-    "0.2.0": [NOTES, REFERENCES, TYPE, *PARTS, UP],
+    "0.2.0": [NOTES, REFERENCES, TYPE, CHALLENGE, *PARTS, UP],
 }
 MOVED = {
     "from cloudpar import Pool, packing, session": (

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from cloudpar_protocol import codec, routes
+from cloudpar_protocol import codec, proofs, routes
 from cloudpar_protocol.errors import InvalidToken, RequestError, Unavailable
 from cloudpar_protocol.payloads import Link, TaskResult
 from cloudpar_protocol.worker_messages import (
@@ -96,6 +96,8 @@ class ScriptedMaster:
     def _serve(self, request: Request) -> Answer | None:
         if request.path.startswith("/blob/"):
             return self._serve_blob(request)
+        if request.path == proofs.PATH and not self.away:  # as masters up to 0.3.0
+            return Answer(404)
         answer = None if self.away else self._serve_call(request)
         if self.away:  # perhaps only since the call
             with self.changed:

@@ -12,9 +12,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from cloudpar_master.services.bodies import bearer, sent_media
+from cloudpar_master.services.bodies import sent_media
 from cloudpar_master.services.dispatcher import Call
-from cloudpar_protocol import routes
+from cloudpar_protocol import proofs, routes
 from cloudpar_protocol.client_messages import AwaitTasksReply, StartTasksReply
 from cloudpar_protocol.errors import RequestError
 
@@ -24,6 +24,7 @@ from .blob_routes import BlobRoutes
 from .bodies import CLIENT_GONE, answer, read_body, refusal
 from .failure_log import RETRY_S, FailureLog, unwritable
 from .long_polling import LongPolling, unless_gone
+from .proving import Proving
 from .storage_state import StorageState
 
 
@@ -31,9 +32,10 @@ class Calls:
     """Serves POST /v1/{name}, the calls of the protocol."""
 
     def __init__(
-        self, long_polling: LongPolling, audit: AuditFile, failures: FailureLog, storage: StorageState
+        self, long_polling: LongPolling, proving: Proving, audit: AuditFile, failures: FailureLog, storage: StorageState
     ) -> None:
         self._long_polling = long_polling
+        self._proving = proving
         self._failures = failures
         self._storage = storage
         self._audit = audit
@@ -46,7 +48,7 @@ class Calls:
         """
         body = await read_body(request)
         link_base.note(request)
-        token, media = bearer(request.headers), sent_media(request.headers)
+        token, media = self._proving.token(request.headers), sent_media(request.headers)
         call = self._dispatcher.admit(request.path_params["name"], token, body, media)
         if call.route is routes.EXTEND_LEASES and call.request.unwritable is not None:
             self._storage.note(call.request.unwritable)
@@ -97,9 +99,7 @@ async def _ignore(request: Request, error: Exception) -> Response:
     return Response(status_code=CLIENT_GONE)
 
 
-def make_app(
-    long_polling: LongPolling, blobs: BlobRoutes, audit: AuditFile, failures: FailureLog, storage: StorageState
-) -> Starlette:
+def make_app(calls: Calls, proving: Proving, blobs: BlobRoutes, failures: FailureLog) -> Starlette:
     """Make the ASGI application of an embedded master."""
     # When the handler of `Exception` has answered an error that has no other handler, Starlette raises the error again,
     # and uvicorn logs it.
@@ -110,7 +110,8 @@ def make_app(
     )
     app = Starlette(
         routes=[
-            Route("/v1/{name}", Calls(long_polling, audit, failures, storage).serve, methods=["POST"]),
+            Route(proofs.PATH, proving.serve, methods=["POST"]),
+            Route("/v1/{name}", calls.serve, methods=["POST"]),
             Route("/blobs/{key:path}", blobs.serve, methods=["GET", "PUT"]),
         ],
         exception_handlers=handlers,

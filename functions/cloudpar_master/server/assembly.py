@@ -21,12 +21,13 @@ from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.timer import Timer
 
 from . import link_base
-from .app import make_app
+from .app import Calls, make_app
 from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .data_folder import Connection, DataFolder
 from .failure_log import FailureLog
 from .long_polling import LongPolling
+from .proving import Proving
 from .secret import key_secret, secret_of
 from .storage_state import StorageState
 from .wakeups import ANYTHING, Wakeups
@@ -84,9 +85,10 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
     blobs = FileBlobStore(
         folder.blobs, link_base.current(connection.endpoint), secret, clock, code_in_use=partial(code_in_use, database)
     )
+    accounts = SqliteAccountStore(database, clock)
     backend = Backend(
         packages=SqlitePackageStore(database, wakeups.head_saved, blobs.started),
-        accounts=SqliteAccountStore(database, clock),
+        accounts=accounts,
         queue=queue,
         registry=MemoryWorkerRegistry(None if database.fresh else clock.now()),
         blobs=blobs,
@@ -100,8 +102,10 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
     _ensure_default_account(backend, connection.token)
     storage = StorageState(wakeups.wake_awaits)
     long_polling, failures = LongPolling(Dispatcher(backend), wakeups, storage), FailureLog(storage)
+    proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes)
+    calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage)
     return Assembly(
-        app=make_app(long_polling, BlobRoutes(blobs), AuditFile(folder.audit, backend), failures, storage),
+        app=make_app(calls, proving, BlobRoutes(blobs), failures),
         long_polling=long_polling,
         wakeups=wakeups,
         timer=Timer(backend),

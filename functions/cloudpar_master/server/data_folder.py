@@ -13,6 +13,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cloudpar_protocol.tokens import new_token
+
 SECRET_BYTES = 32
 
 
@@ -99,9 +101,9 @@ class DataFolder:
         kept = self._kept()
         connection = replace(
             given,
-            token=given.token or kept.token or secrets.token_urlsafe(SECRET_BYTES),
-            worker_token=given.worker_token or kept.worker_token or secrets.token_urlsafe(SECRET_BYTES),
-            admin_token=given.admin_token or kept.admin_token or secrets.token_urlsafe(SECRET_BYTES),
+            token=given.token or kept.token or new_token(),
+            worker_token=given.worker_token or kept.worker_token or new_token(),
+            admin_token=given.admin_token or kept.admin_token or new_token(),
         )
         _write_privately(self._connection_path, msgspec.json.encode(connection))
         return connection

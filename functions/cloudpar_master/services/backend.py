@@ -1,4 +1,3 @@
-import hashlib
 from typing import NamedTuple
 
 from cloudpar_master.core.policy import Policy
@@ -14,6 +13,9 @@ from cloudpar_master.ports import (
     WorkerRegistry,
 )
 from cloudpar_master.ports.fleet import StandingFleet
+from cloudpar_protocol.proofs import hash_token
+
+__all__ = ["Backend", "hash_token"]
 
 
 class Backend(NamedTuple):
@@ -34,12 +36,3 @@ class Backend(NamedTuple):
     admin_token_hash: str
     fleet: Fleet = StandingFleet()
     safe: KeySafe | None = None
-
-
-def hash_token(token: str) -> str:
-    """Return the hash of a token, which is stored. A token has 256 random bits, so a plain SHA-256 does not reveal it.
-
-    >>> hash_token("secret")[:8]
-    '2bb80d53'
-    """
-    return hashlib.sha256(token.encode()).hexdigest()

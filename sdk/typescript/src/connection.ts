@@ -3,6 +3,7 @@ import { InternalError, RequestError, Unavailable } from './errors.ts';
 import { Events } from './events.ts';
 import { ROUTES } from './generated/shapes.ts';
 import type { Fetch, FetchAnswer, FetchInit } from './http.ts';
+import { Identity } from './identity.ts';
 import type { Link, Reply, Request, RouteName } from './messages.ts';
 import { completionStatus } from './multipart.ts';
 import { checkOptions } from './options.ts';
@@ -18,6 +19,9 @@ const SLOWEST_BYTES_PER_S = 50_000;
 
 /** S3's status for a second upload of a key. It counts as success, since no key is ever used for two payloads. */
 const THERE_ALREADY = 412;
+
+/** The status with which a master refuses a token. */
+const REFUSED = 401;
 
 /** S3's reason, with status 409, while an earlier attempt is still in progress. */
 const STILL_WRITTEN = 'ConditionalRequestConflict';
@@ -40,7 +44,7 @@ export interface ConnectionOptions {
 export class Connection {
   /** The master's URL, without a slash at its end. */
   readonly endpoint: string;
-  readonly #token: string;
+  readonly #identity: Identity;
   readonly #retrier: Retrier;
   readonly #fetch: Fetch;
 
@@ -50,9 +54,9 @@ export class Connection {
   constructor(address: Address, options: ConnectionOptions = {}, events = new Events(), platform: Platform = PLATFORM) {
     checkOptions('Connection', options);
     this.endpoint = address.endpoint.replace(/\/+$/, '');
-    this.#token = address.token;
     this.#retrier = new Retrier(this.endpoint, options.patienceS ?? PATIENCE_S, events, platform);
     this.#fetch = options.fetch ?? platform.fetch;
+    this.#identity = new Identity(this.endpoint, address.token, this.#fetch, () => platform.now());
   }
 
   /**
@@ -67,21 +71,40 @@ export class Connection {
   async call<R extends RouteName>(route: R, message: Request<R>, options: CallOptions = {}): Promise<Reply<R>> {
     const { request, reply } = ROUTES[route];
     const body = encode(request, message);
-    const headers = {
-      Authorization: `Bearer ${this.#token}`,
-      'Content-Type': MSGPACK,
-      Accept: MSGPACK,
-      'Cloudpar-Links': 'relative',
-    };
     return this.#retrier.untilAnswered(ANSWER_S + (options.holdS ?? 0), options, async (signal) => {
-      const init = { method: 'POST', headers, body, signal, redirect: 'error' } as const;
-      const response = await this.#fetch(`${this.endpoint}/v1/${route}`, init);
+      const post = () => this.#post(route, body, signal);
+      let response = await post();
+      if (response.status === REFUSED && this.#identity.isProved) {
+        // The master may have restarted since it proved itself: fetch does not show that it uses another connection.
+        this.#identity.forget();
+        response = await post();
+      }
       const answer = new Uint8Array(await response.arrayBuffer());
       if (response.status !== 200) {
         throw refusal(answer, response.status);
       }
       return (await decodeWithBreaks(reply, answer)) as Reply<R>;
     });
+  }
+
+  async #post(route: string, body: Uint8Array, signal: AbortSignal): Promise<FetchAnswer> {
+    const headers = {
+      Authorization: await this.#identity.authorization(signal),
+      'Content-Type': MSGPACK,
+      Accept: MSGPACK,
+      'Cloudpar-Links': 'relative',
+    };
+    return this.#send(`${this.endpoint}/v1/${route}`, { method: 'POST', headers, body, signal, redirect: 'error' });
+  }
+
+  /** Sends a request to the master's own address. */
+  async #send(url: string, init: FetchInit): Promise<FetchAnswer> {
+    try {
+      return await this.#fetch(url, init);
+    } catch (error) {
+      this.#identity.forget();
+      throw error;
+    }
   }
 
   /**
@@ -143,9 +166,14 @@ export class Connection {
   /**
    * Follows a link. A relative one is appended to the endpoint, so that it passes through the same proxies as calls.
    */
-  #follow(link: Link, init: Omit<FetchInit, 'method'>): Promise<FetchAnswer> {
-    const url = link.url.startsWith('/') ? this.endpoint + link.url : link.url;
-    return this.#fetch(url, { method: link.method, ...init });
+  async #follow(link: Link, init: Omit<FetchInit, 'method'>): Promise<FetchAnswer> {
+    const all = { method: link.method, ...init };
+    if (!link.url.startsWith('/')) {
+      return this.#fetch(link.url, all);
+    }
+    // The link is good after a restart of the master, too, so no other process should see it.
+    await this.#identity.authorization(init.signal);
+    return this.#send(this.endpoint + link.url, all);
   }
 
   /** Ends all running requests. */

@@ -58,7 +58,7 @@ class Gateway:
 
     def _serve(self, request: Request) -> Answer:
         function = self.worker if request.path in WORKERS else self.client
-        token = request.headers["Authorization"].removeprefix("Bearer ")
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         answer = function.invoke(event(request.path, request.body, token, media=request.headers["Content-Type"]))
         if answer is None:
             status, text = REFUSALS[next(self._order) % len(REFUSALS)]

@@ -116,7 +116,10 @@ class Shared:
             self.close()
             raise
         (zygote,) = psutil.Process(self.agent.process.pid).children()
+        with socket.create_server(("127.0.0.1", 0)) as service:
+            service_port = service.getsockname()[1]
         self.clues = {
+            "service_port": service_port,
             "agent": self.agent.process.pid, "zygote": zygote.pid, "looks_after": os.getpid(), "home": str(home),
             "endpoint": self.master.endpoint, "tmp": str(tmp),
             "open_to_all": str(open_to_all), "public": str(open_to_all / "socket"), "metadata": metadata,

@@ -6,6 +6,7 @@ import os
 import pickle
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -134,3 +135,12 @@ def test_a_file_that_the_task_itself_has_closed_has_no_note(shared: Shared) -> N
 
     error = pickle.loads(shared.run(closed).data or b"N.")
     assert (type(error), hasattr(error, "__notes__")) == (PermissionError, False)
+
+
+def test_a_port_that_a_task_may_not_choose_has_a_note_with_the_port_that_it_may(shared: Shared) -> None:
+    def listen(clues: Clues) -> Any:
+        with socket.create_server(("127.0.0.1", 0)) as free, socket.create_connection(free.getsockname()):
+            return socket.create_server(("127.0.0.1", clues["service_port"]))
+
+    result = shared.run(listen)
+    assert "can listen only at TCP ports that the system chooses (port 0)" in (result.traceback or "")

@@ -43,6 +43,8 @@ class Refusals(NamedTuple):
             return None
         if _wants_shared_memory(error):
             return None if self.shared_memory else _no_shared_memory()
+        if self.files and "attempting to bind on address" in str(error):
+            return _no_port()
         if self.closed_ports and error.filename is None:  # an error of a file would have its name
             return _no_connection(self.closed_ports)
         if self.files and error.filename is not None and not _is_own(error.filename):
@@ -97,4 +99,11 @@ def _no_connection(closed_ports: Sequence[int]) -> str:
         f"If this was a connection: tasks on the worker on {platform.node()} cannot connect to TCP port "
         f"{' and '.join(map(str, closed_ports))}, because its instance metadata answers there. Use https://, or ask "
         "its operator to block the metadata addresses by a firewall (docs/isolation.md)."
+    )
+
+
+def _no_port() -> str:
+    return (
+        f"Tasks on the worker on {platform.node()} are confined, since the worker is shared: they can listen only at "
+        "TCP ports that the system chooses (port 0), so that none takes the port of a service (docs/isolation.md)."
     )

@@ -1,4 +1,4 @@
-"""Landlock: limits which files a process uses, to which ports it connects, and to which processes it sends signals."""
+"""Landlock: limits which files a process uses, which TCP ports, and to which processes it sends signals."""
 
 import os
 import stat
@@ -29,7 +29,7 @@ SCOPED: Final = 6
 """The first version that limits signals and abstract sockets."""
 RESOLVING: Final = 9
 """The first version that limits connections to sockets that have a path. Those of the same executor stay open."""
-_CONNECT_TCP: Final = 1 << 1
+_BIND_TCP, _CONNECT_TCP = 1 << 0, 1 << 1
 _PATH, _PORT = 1, 2
 """The kinds of rules."""
 
@@ -75,7 +75,8 @@ class FileRules:
     def restrict(self, own: Sequence[str]) -> None:
         """Apply the rules to this process and all that it starts, with full rights to the folders in `own`.
 
-        If the kernel can, the rules also limit signals and abstract sockets to these processes.
+        If the kernel can, the rules also limit signals and abstract sockets to these processes, and let them listen
+        only at TCP ports that the kernel chooses. Otherwise a task could take the port of a service that restarts.
 
         Raises:
             OSError: The kernel refuses, for example because the process may still gain privileges.
@@ -84,7 +85,11 @@ class FileRules:
             return
         size = 8 if self._version < NETWORKED else 16 if self._version < SCOPED else 24
         scopes = _SCOPES if self._version >= SCOPED else 0
-        ruleset = syscall(_CREATE, struct.pack("<QQQ", self._all, 0, scopes)[:size], size, 0)
+        network = _BIND_TCP if self._version >= NETWORKED else 0
+        ruleset = syscall(_CREATE, struct.pack("<QQQ", self._all, network, scopes)[:size], size, 0)
+        if network:
+            any_free_port = struct.pack("<QQ", network, 0)
+            syscall(_ADD, ruleset, _PORT, any_free_port, 0)
         for descriptor, rights in [*self._opened, *self._open(own, self._all)]:
             syscall(_ADD, ruleset, _PATH, struct.pack("<Qi", rights & self._all, descriptor), 0)
         syscall(_RESTRICT, ruleset, 0)

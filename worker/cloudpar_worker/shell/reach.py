@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
+from cloudpar_protocol.transport.identity import Unproved
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 _AWAY = 2
@@ -38,7 +39,8 @@ class Reach:
             self._failures[address] += 1
             failures = self._failures[address]
         if failures == _AWAY:
-            warn(f"{address} does not answer ({type(error).__name__}); trying until it does")
+            why = str(error) if isinstance(error, Unproved) else type(error).__name__
+            warn(f"{address} does not answer ({why}); trying until it does")
 
     def answered(self, address: str) -> None:
         """Record that an address answered, with any status."""

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 from cloudpar_master.ports import AccountRecord, AccountStore, Clock, Reservation
 from cloudpar_master.ports.account_store import MOST_US, name_taken
 from cloudpar_protocol.errors import IdempotencyConflict
@@ -41,6 +43,13 @@ class SqliteAccountStore(AccountStore):
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
         return self._one("token_hash", token_hash)
+
+    def token_hashes(self, start: str) -> Sequence[str]:
+        """Return the hashes of tokens that start with these hexadecimal digits. Revoked accounts count, too."""
+        select = "SELECT token_hash FROM accounts WHERE token_hash >= ? AND token_hash < ?"
+        return [
+            token_hash for (token_hash,) in self._db.execute(select, (start, start + "g"))
+        ]  # "g" follows all digits
 
     def key(self, account_id: str) -> bytes | None:
         row = self._db.execute("SELECT encrypted FROM account_keys WHERE account_id = ?", (account_id,)).fetchone()

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from msgspec import Struct
 
 from cloudpar_protocol import codec
-from cloudpar_protocol.errors import BadRequest, RequestError, Unavailable
+from cloudpar_protocol.errors import BadRequest, InvalidToken, RequestError, Unavailable
 from cloudpar_protocol.link_urls import FILES, HEADER, RELATIVE, address, resolve
 from cloudpar_protocol.parts import completion_status
 from cloudpar_protocol.payloads import Link
@@ -19,6 +19,7 @@ from cloudpar_protocol.routes import Route
 
 from .answer import Answer
 from .connection_pool import PIECE_BYTES, ConnectionPool, Timeouts
+from .identity import Identity
 from .interruption import Interruption
 from .payload_folder import Draft, PayloadFolder
 
@@ -38,6 +39,9 @@ STILL_WRITTEN = b"ConditionalRequestConflict"
 class Channel:
     """Sends requests to one master, and payloads to and from blob stores. Safe for use by any thread.
 
+    Over plain HTTP, each new connection to the master's address starts with a challenge, so that neither the token nor
+    a payload nor a signed link is sent to another process that has taken the address; see `proofs`.
+
     Every request raises an OSError if there is no answer, and a RequestError if it is refused. The RequestError's
     `retryable` says whether the same request may succeed later.
 
@@ -47,19 +51,21 @@ class Channel:
         folder: The payload folder of a master that the pool started; None: links to files are refused.
 
     Raises:
-        ValueError: The endpoint is no URL, or the token has characters that a token cannot have.
+        ValueError: The endpoint is no URL, or the token has characters that a token cannot have, or its checksum does
+            not match.
     """
 
     def __init__(self, endpoint: str, token: str, folder: PayloadFolder | None = None) -> None:
         self.endpoint = endpoint
         self.folder = folder
         headers = {
-            "Authorization": f"Bearer {token}",
             "Content-Type": codec.MSGPACK,
             "Accept": codec.MSGPACK,
             HEADER: RELATIVE if folder is None else FILES,
         }
-        self._master = ConnectionPool(endpoint, headers)
+        self._identity = Identity(endpoint, token)
+        self._master = ConnectionPool(endpoint, headers, self._identity.show)
+        self._own_address = address(endpoint)
         self._stores: dict[str, ConnectionPool] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -76,9 +82,18 @@ class Channel:
         If no reply comes, the master may still have carried out the request.
         """
         answer = self._master.post(route.path, body, timeouts, interruption)
+        if answer.status == InvalidToken.status and self._identity.is_proved:
+            # Behind a proxy that keeps connections, the master may have restarted since it proved itself.
+            self._master.drop_idle()
+            answer = self._master.post(route.path, body, timeouts, interruption)
         if answer.status != 200:
             raise codec.decode_error(answer.body, answer.status)
         return codec.decode(answer.body, route.reply)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the master has proved who it is: over plain HTTP to this process, or by TLS."""
+        return self._identity.is_proved or self.endpoint.startswith("https:")
 
     def address(self, link: Link) -> str:
         """Return the scheme, host and port that a link leads to. Error messages show them."""
@@ -142,8 +157,10 @@ class Channel:
             if self._closed:
                 raise ConnectionAbortedError("this side closes its connections")
             if address not in self._stores:
+                # The links of an embedded master lead to its own address, and are good after a restart, too.
+                introduce = self._identity.verify if address == self._own_address else None
                 try:
-                    self._stores[address] = ConnectionPool(address)
+                    self._stores[address] = ConnectionPool(address, introduce=introduce)
                 except ValueError:
                     raise BadRequest(f"the master links to {address}, and no blob store is there") from None
             return self._stores[address]

@@ -7,13 +7,15 @@ import contextlib
 import select
 import socket
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from socket import create_connection
 from threading import Lock
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
+
+from cloudpar_protocol import codec
 
 from .answer import Answer, read
 from .interruption import Interruption, shut
@@ -25,6 +27,15 @@ PIECE_BYTES: Final = 1 << 16
 """The size of the pieces in which a body is sent, in bytes. The time limit of a socket then applies to each piece."""
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+_CHALLENGE: Final = {"Content-Type": codec.MSGPACK, "Accept": codec.MSGPACK}
+
+Ask = Callable[[str, bytes], Answer]
+"""Posts a body to a path of the server at the other end of one connection, without a token, and returns the answer."""
+
+Introduce = Callable[[Ask], str]
+"""Checks who is at the other end of a new connection, before any request is sent on it, and returns the value of the
+header `Authorization` for its requests; "" if they have none."""
 
 
 class Timeouts(NamedTuple):
@@ -40,18 +51,23 @@ class ConnectionPool:
     Args:
         endpoint: A URL. `post` puts the path of this URL before its own path; `request` does not.
         headers: What to send with each request.
+        introduce: What to do on each new connection first. Its errors are errors of the request that needs it.
 
     Raises:
         ValueError: The endpoint is no URL, or a header has characters that no header may have.
     """
 
-    def __init__(self, endpoint: str, headers: Mapping[str, str] = _NONE) -> None:
-        url = _split(endpoint)
+    def __init__(self, endpoint: str, headers: Mapping[str, str] = _NONE, introduce: Introduce | None = None) -> None:
+        url = split(endpoint)
         tls = url.scheme == "https"
         self._address = url.hostname or "", url.port or (443 if tls else 80)
         self._tls = ssl.create_default_context() if tls else None
         self._prefix = url.path.rstrip("/")
-        self._head = _lines({"Host": url.netloc, **headers})
+        self._host = {"Host": url.netloc}
+        self._head = _lines({**self._host, **headers})
+        self._introduce = introduce
+        self._authorizations: WeakKeyDictionary[socket.socket, str] = WeakKeyDictionary()
+        """The header line of each connection on which `introduce` has succeeded."""
         self._lock = Lock()
         self._idle: list[socket.socket] = []
         self._all: WeakSet[socket.socket] = WeakSet()
@@ -84,14 +100,16 @@ class ConnectionPool:
 
         Raises:
             OSError: There is no complete answer. The server may still have carried out the request.
+            RequestError: `introduce` raised it, so the request was not sent.
             ValueError: The target or a header has a line break, or a character that is not allowed.
         """
         interruption = interruption or Interruption()
-        head = f"{method} {_one_line(target)} HTTP/1.1\r\n{self._head}{_lines(headers)}\r\n".encode("latin-1")
+        start = f"{method} {one_line(target)} HTTP/1.1\r\n{self._head}{_lines(headers)}"
         connection = self._take(timeouts.connect_s)
         try:
             interruption.watch(connection)
             connection.settimeout(timeouts.answer_s)
+            head = f"{start}{self._authorization(connection)}\r\n".encode("latin-1")
             try:
                 _send(connection, head, body)
                 sent = True
@@ -106,6 +124,23 @@ class ConnectionPool:
             connection.close()
             raise
         self._put_back(connection, keep=keeps and sent)
+        return answer
+
+    def _authorization(self, connection: socket.socket) -> str:
+        """Return the header line for requests on a connection. If it is new, let the server prove who it is."""
+        if self._introduce is None:
+            return ""
+        if connection not in self._authorizations:
+            value = self._introduce(lambda path, body: self._challenge(connection, path, body))
+            self._authorizations[connection] = _lines({"Authorization": value}) if value else ""
+        return self._authorizations[connection]
+
+    def _challenge(self, connection: socket.socket, path: str, body: bytes) -> Answer:
+        lines = _lines({**self._host, **_CHALLENGE, "Content-Length": str(len(body))})
+        _send(connection, f"POST {one_line(path)} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"), [body])
+        answer, keeps = read(connection)
+        if not keeps and answer.status == 200:
+            raise ConnectionResetError("the server proved itself and closed the connection at once")
         return answer
 
     def _take(self, connect_s: float) -> socket.socket:
@@ -143,6 +178,13 @@ class ConnectionPool:
                 return
         connection.close()
 
+    def drop_idle(self) -> None:
+        """Close the idle connections, so that the next requests use new ones."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
     def hang_up(self) -> None:
         """Close the connections for writing, which tells the server that nothing else comes.
 
@@ -166,7 +208,12 @@ class ConnectionPool:
             connection.close()
 
 
-def _split(endpoint: str) -> SplitResult:
+def split(endpoint: str) -> SplitResult:
+    """Split a master's URL.
+
+    Raises:
+        ValueError: It is no URL of HTTP or HTTPS.
+    """
     with contextlib.suppress(ValueError):  # raised for a bad port or unbalanced brackets
         url = urlsplit(endpoint)
         if url.scheme in {"http", "https"} and url.hostname and url.port != 0:
@@ -178,10 +225,15 @@ def _split(endpoint: str) -> SplitResult:
 
 
 def _lines(headers: Mapping[str, str]) -> str:
-    return "".join(f"{name}: {_one_line(value)}\r\n" for name, value in headers.items())
+    return "".join(f"{name}: {one_line(value)}\r\n" for name, value in headers.items())
 
 
-def _one_line(value: str) -> str:
+def one_line(value: str) -> str:
+    """Return the value of a header.
+
+    Raises:
+        ValueError: It has a line break, or a character that no header may have.
+    """
     if not value.isprintable() or max(value, default="") > "\xff":
         raise ValueError("a token or an endpoint has a line break or a character that is not allowed: copy it again")
     return value

@@ -1,11 +1,11 @@
 """`cloudpar account`: an operator manages accounts."""
 
-import hashlib
 import secrets
 from typing import Unpack
 
 import click
 
+from cloudpar._client.connection import Connection
 from cloudpar.deployment.administration import Administration
 from cloudpar.deployment.prices import SECRET_USD
 from cloudpar_protocol import routes
@@ -17,12 +17,15 @@ from cloudpar_protocol.account_messages import (
     ListAccounts,
     RevokeAccount,
 )
+from cloudpar_protocol.client_messages import Hello
+from cloudpar_protocol.proofs import hash_token
+from cloudpar_protocol.tokens import new_token
 
 from . import spans
 from .access import json_option
 from .account_search import find_account
 from .listing_group import ListingGroup
-from .master import Operator, as_operator, of_operator
+from .master import Master, Operator, as_operator, of_operator
 from .presentation import account_table, console, print_json, words
 
 
@@ -68,8 +71,8 @@ def create(
         raise click.BadParameter("a new account's quota cannot be negative", param_hint="--quota")
     if secret is not None and operator["stack"] is None:
         raise click.UsageError("--secret keeps the token with AWS: give the --stack whose account it is")
-    request, token = new_account(name, quota_us)
     master = of_operator(operator)
+    request, token = new_account(name, quota_us, _token_for(master))
     if secret is not None and isinstance(master, Administration):
         _create_with_secret(master, request, token, secret, as_json=as_json)
         return
@@ -83,15 +86,22 @@ def create(
     out.print(f"  export CLOUDPAR_ENDPOINT={master.endpoint}\n  export CLOUDPAR_TOKEN={token}", soft_wrap=True)
 
 
-def new_account(name: str, quota_us: int) -> tuple[CreateAccount, str]:
-    """Make the request for an account, and its token.
+def _token_for(master: Master) -> str:
+    """Make a token. A client sends one of the new form over plain HTTP only to a master that proves itself."""
+    if not isinstance(master, Connection):
+        return secrets.token_urlsafe(32)
+    master.call(routes.HELLO, Hello())
+    return new_token() if master.is_proved else secrets.token_urlsafe(32)
+
+
+def new_account(name: str, quota_us: int, token: str | None = None) -> tuple[CreateAccount, str]:
+    """Make the request for an account, and its token, unless it is given.
 
     The request contains only the token's hash, so that no log of the master can contain the token.
     """
-    token = secrets.token_urlsafe(32)
-    token_hash = hashlib.sha256(token.encode()).hexdigest()
+    token = token or secrets.token_urlsafe(32)
     key = secrets.token_urlsafe(16)
-    return CreateAccount(idempotency_key=key, name=name, token_hash=token_hash, quota_us=quota_us), token
+    return CreateAccount(idempotency_key=key, name=name, token_hash=hash_token(token), quota_us=quota_us), token
 
 
 def _create_with_secret(

@@ -27,6 +27,9 @@ class Store extends ScriptedPlatform {
   override readonly fetch: typeof fetch = async (input, init) => {
     const url = String(input);
     const body = init?.body as Uint8Array;
+    if (url.endsWith('/v1/prove')) {
+      return new Response(null, { status: 404 }); // as masters up to 0.3.0
+    }
     if (url.startsWith('http://master/')) {
       return this.#prepare(decode('PrepareUploads', body).uploads[0] as Message<'Upload'>);
     }

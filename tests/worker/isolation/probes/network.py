@@ -68,6 +68,12 @@ def metadata_otherwise(clues: Clues) -> Any:
     return connect_by(SMC, clues)
 
 
+@probe("listening at the port of a service that restarts", open_otherwise=True)
+def port_of_a_service(clues: Clues) -> Any:
+    with socket.create_server(("127.0.0.1", clues["service_port"])) as server:
+        return server.getsockname()
+
+
 @probe("creating rules of Landlock, each of which copies the rules on ports", open_otherwise=True)
 def more_rules(clues: Clues) -> Any:
     return call((444, 444), struct.pack("QQQ", 0, 0, 1), 24, 0) >= 0

@@ -1,0 +1,118 @@
+"""Shows a token to a master. Over plain HTTP the master must first prove that it knows the token; see `proofs`."""
+
+import secrets
+
+from cloudpar_protocol import codec, proofs, tokens
+from cloudpar_protocol.errors import BadRequest, InvalidToken, RequestError
+
+from .answer import Answer
+from .connection_pool import Ask, one_line, split
+
+_NO_ROUTE = frozenset({404, 405})
+"""How a server answers that does not know the challenge: a master up to release 0.3.0, or one on AWS."""
+
+_PROVED: set[tuple[str, str]] = set()
+"""The addresses whose server has proved to this process that it knows a token, each with the hash of that token.
+
+All connections of the process share it: a worker has several channels to one master.
+"""
+
+
+class Unproved(ConnectionError):
+    """A process answers at the master's address that does not know the token."""
+
+
+class Identity:
+    """A token, and the master to which it is shown.
+
+    Args:
+        endpoint: The master's URL.
+        token: The token.
+
+    Raises:
+        ValueError: The endpoint is no URL, or the token has a checksum that does not match, or characters that a token
+            cannot have.
+    """
+
+    def __init__(self, endpoint: str, token: str) -> None:
+        url = split(endpoint)
+        self._address = f"{url.scheme}://{url.netloc}"
+        self._path = url.path.rstrip("/") + proofs.PATH
+        self._bearer = one_line(f"Bearer {token}")
+        self._token, self._hash = token, proofs.hash_token(token)
+        self._must_prove = tokens.has_checksum(token)
+        self._is_plain = url.scheme == "https"
+        """Whether to show the token as it is, because TLS has proved who the server is, or because the server does not
+        know the challenge and the token is one of an earlier release."""
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the master has proved itself over plain HTTP."""
+        return (self._address, self._hash) in _PROVED
+
+    def show(self, ask: Ask) -> str:
+        """Let the server at the other end of a new connection prove itself; return the value of `Authorization`.
+
+        Raises:
+            OSError: There is no answer, or the server does not know the token although it has proved itself earlier:
+                another process has taken the address, and the master may come back.
+            InvalidToken: The server does not know the token, and has never proved itself to this process.
+            RequestError: It answers with an error, or with no proof, and has never proved itself to this process.
+        """
+        if not self._is_plain or self.is_proved:
+            proved = self._proved(ask)
+            if proved is not None:
+                return proved
+            self._is_plain = True
+        return self._bearer
+
+    def verify(self, ask: Ask) -> str:
+        """Do as `show`, for requests that carry a link instead of a token: return no value."""
+        self.show(ask)
+        return ""
+
+    def _proved(self, ask: Ask) -> str | None:
+        """Return a credential; None if the server knows no challenge, and the token may be shown to such a server."""
+        nonce = secrets.token_hex(proofs.NONCE_BYTES)
+        body = codec.encode(proofs.Prove(key=proofs.key_of(self._hash), nonce=nonce))
+        answer = ask(self._path, body)
+        try:
+            reply = self._reply(answer)
+        except RequestError:
+            if self.is_proved:
+                raise Unproved(_STRANGER) from None
+            raise
+        if reply is None:
+            return None
+        if not proofs.proves(reply, self._hash, nonce):
+            if self.is_proved:
+                raise Unproved(_STRANGER)
+            raise InvalidToken(
+                f"this token is unknown at {self._address}: check that it is this master's (CLOUDPAR_TOKEN of a user, "
+                "CLOUDPAR_WORKER_TOKEN of a worker, CLOUDPAR_ADMIN_TOKEN of an operator), or ask the operator for one; "
+                "or the process that answers there is not this master"
+            )
+        _PROVED.add((self._address, self._hash))
+        return f"{proofs.SCHEME} {proofs.credential(self._token, self._hash, reply.nonce)}"
+
+    def _reply(self, answer: Answer) -> proofs.ProveReply | None:
+        if answer.status in _NO_ROUTE:
+            if self.is_proved or self._must_prove:
+                raise RequestError(
+                    f"the server at {self._address} does not prove that it knows the token (HTTP status "
+                    f"{answer.status}), and without TLS this token is sent only to a master that does: check the "
+                    "endpoint; update a master of release 0.3.0 or earlier; or use https"
+                )
+            return None
+        if answer.status != 200:
+            raise codec.decode_error(answer.body, answer.status)
+        try:
+            return codec.decode(answer.body, proofs.ProveReply)
+        except BadRequest as error:
+            raise RequestError(f"what answers at {self._address} is not a master: {error}") from None
+
+
+_STRANGER = (
+    "a process answers at this address that does not know the token, so it is not this deployment's master, or the "
+    "token is no longer one of this master"
+)
