@@ -1,4 +1,4 @@
-"""`python -m bench` measures every figure that the project promises, and ProcessPoolExecutor beside it."""
+"""`python -m bench` measures every figure that the project promises, and, where it applies, ProcessPoolExecutor's."""
 
 import sys
 

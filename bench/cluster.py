@@ -1,4 +1,4 @@
-"""Warm pools, and clusters that are started by `cloudpar up`, for the measurements."""
+"""Pools that have already run tasks, and clusters that are started by `cloudpar up`, for the measurements."""
 
 import os
 import tempfile
@@ -20,7 +20,7 @@ EXECUTORS = 2
 
 @dataclass(frozen=True)
 class Warm:
-    """A pool with a cluster of its own and a ProcessPoolExecutor. All executors have already run a task."""
+    """A pool with a cluster of its own, and a ProcessPoolExecutor. Both have already run tasks."""
 
     pool: Pool
     cluster: LocalCluster
@@ -28,15 +28,16 @@ class Warm:
 
 
 def complain(error: Exception) -> None:
-    """Report that a process of the cluster keeps ending."""
+    """Print that a process of the cluster has ended and is not started again."""
     os.write(2, f"bench: {error}\n".encode())
 
 
 @contextmanager
 def warm(function: Callable[[int], object] = abs) -> Iterator[Warm]:
-    """Yield a pool and a ProcessPoolExecutor, each with two executors.
+    """Yield a pool and a ProcessPoolExecutor, each with two executors, after a warm-up with `function`.
 
-    A fork server forks the processes of the latter, because a fork of this process, which has threads, may hang.
+    A fork server forks the processes of the ProcessPoolExecutor, because a fork of this process, which has threads, may
+    hang.
     """
     with ProcessPoolExecutor(EXECUTORS, get_context("forkserver")) as peer:
         list(peer.map(function, repeat(3, 4 * EXECUTORS)))
@@ -58,7 +59,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment without the user's configuration of Cloud Parallelizer."""
+    """Return this process's environment without the user's settings, and such that no profile file is found."""
     return operation.environment(XDG_CONFIG_HOME=os.devnull)
 
 

@@ -2,7 +2,7 @@
 
     python -m bench.coming_from
 
-Exit code 1: a program prints something else than its counterpart.
+Exit code 1: a program prints something else than its counterpart, or fails.
 """
 
 import re
@@ -20,7 +20,7 @@ _LIBRARY = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
 
 
 class Pair(NamedTuple):
-    """A program of another library, and what its counterpart on the page prints."""
+    """A program of another library, and what its counterpart for the pool prints."""
 
     there: str
     prints: str
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
 
 def pairs() -> list[Pair]:
-    """Return all pairs of the page."""
+    """Return all pairs that the page shows."""
     return [Pair(found["there"], found["prints"]) for found in _PAIR.finditer(PAGE.read_text(encoding="utf-8"))]
 
 
@@ -46,7 +46,7 @@ def run(program: str, folder: Path) -> str:
 
 
 def main() -> int:
-    """Run all programs and print a line for each."""
+    """Run all programs whose library is installed, print a line for each program, and return the exit code."""
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for pair in pairs():

@@ -1,4 +1,4 @@
-"""How long the processes that a client has started outlive this client after a SIGKILL."""
+"""How long a client's own master, agent and executors live on after the client was killed by SIGKILL."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ list(results)
 
 
 def end_s() -> float:
-    """Return the seconds from the signal to the end of the last process."""
+    """Return the seconds from the signal to the end of the last of these processes."""
     with subprocess.Popen(
         [sys.executable, "-c", CLIENT], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as client:
@@ -40,7 +40,7 @@ def end_s() -> float:
 
 
 def run() -> Iterator[Reading]:
-    """Yield readings of clients that run in processes of their own."""
+    """Yield readings, each of a new client in a process of its own."""
     for _ in range(REPEATS):
         yield Reading(ENDING.name, end_s())
 

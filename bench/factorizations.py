@@ -1,4 +1,4 @@
-"""The main job: 500 factorizations on two executors, and how much processor time everything else used meanwhile."""
+"""500 factorizations on two executors, and how much processor time master, agent and client use meanwhile."""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def cpu_s(process: psutil.Process) -> float:
 
 
 class Usage:
-    """The processor time that all processes of a pool have used since this was made."""
+    """The processor time that all processes of a pool have used since this object was made."""
 
     def __init__(self, on: Warm) -> None:
         master, agent = (psutil.Process(pid) for pid in on.cluster.pids)
@@ -34,13 +34,13 @@ class Usage:
         return sum(map(cpu_s, self._overhead)), sum(map(cpu_s, self._executors))
 
     def share(self) -> float:
-        """The percentage of this time that master, agent and client have used, and not the executors."""
+        """The percentage of this time that master, agent and client have used. The rest is the executors'."""
         overhead_s, executors_s = (now - then for now, then in zip(self._now(), self._before, strict=True))
         return 100 * overhead_s / (overhead_s + executors_s)
 
 
 def run() -> Iterator[Reading]:
-    """Measure on warm pools.
+    """Measure on pools that have already run tasks.
 
     ProcessPoolExecutor does not report how long its tasks run, so its efficiency is computed from the time that the
     same tasks run on the pool.

@@ -12,7 +12,10 @@ FAIRNESS = Figure("fairness", "another account's 10 tasks beside 100,000 of 10 m
 
 
 def run() -> Iterator[Reading]:
-    """Measure repeatedly while the huge package runs. The other account's executors are new each time."""
+    """Measure repeatedly while the huge package runs.
+
+    Each time, the small package gets new executors, because an executor runs the tasks of one account only.
+    """
     with up(EXECUTORS) as cluster, Customer(cluster, "small").pool() as small, cluster.pool() as huge:
         many = huge.map(ten_milliseconds, range(100_000))
         for number in range(200):

@@ -17,7 +17,7 @@ class Figure:
     Attributes:
         name: The name that `--only` takes.
         what: A description for people.
-        unit: The unit of both columns and of the limit.
+        unit: The unit of the pool's value, of ProcessPoolExecutor's value and of the limit.
         limit: The target.
         at_least: Whether the limit is a lower bound. By default it is an upper bound.
     """
@@ -34,7 +34,10 @@ class Figure:
 
 
 class Reading(NamedTuple):
-    """One repetition: the pool's value, and ProcessPoolExecutor's value measured right before or after it."""
+    """One reading of a figure: the pool's value, and ProcessPoolExecutor's value, measured right before or after it.
+
+    `peer` is None if there is nothing to measure with ProcessPoolExecutor.
+    """
 
     figure: str
     ours: float
@@ -43,14 +46,14 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """Figures that one run measures. `run` yields each reading when it is made."""
+    """Figures that one call of `run` measures. It yields each reading when it is made."""
 
     figures: tuple[Figure, ...]
     run: Callable[[], Iterator[Reading]]
 
 
 class Found(NamedTuple):
-    """The medians of a figure."""
+    """The medians of a figure's readings."""
 
     figure: Figure
     ours: float
@@ -58,7 +61,7 @@ class Found(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the target is met."""
+        """Whether the pool's median meets the target."""
         return self.figure.holds(self.ours)
 
 

@@ -1,4 +1,4 @@
-"""The processor time of an agent that has nothing to do."""
+"""The processor time that an agent, its zygote and its executors use while they have nothing to do."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the pool adds to a task's duration: for many tasks in one map, many submitted one by one, and a single one."""
+"""What a pool costs without any work: many empty tasks in one map, many separate submits, and a single submit."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ def no_op(_: int) -> None:
 
 
 def map_all(pool: Executor, chunksize: int | None) -> None:
-    """Map 10,000 tasks. ProcessPoolExecutor gets a chunksize, because without one it sends tasks one by one."""
+    """Map 10,000 tasks. ProcessPoolExecutor gets a chunksize, because without it, it sends tasks one by one."""
     chunks = {} if chunksize is None else {"chunksize": chunksize}
     for _ in pool.map(no_op, range(10_000), **chunks):
         pass
@@ -38,7 +38,7 @@ def round_trip_s(pool: Executor) -> float:
 
 
 def run() -> Iterator[Reading]:
-    """Measure all three on warm pools."""
+    """Measure all three on pools that have already run tasks."""
     with warm(no_op) as on:
         actions: list[tuple[Figure, Callable[[], object], Callable[[], object]]] = [
             (MAP, partial(map_all, on.pool, None), partial(map_all, on.peer, 100)),

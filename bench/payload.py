@@ -12,12 +12,12 @@ VALUES = [bytes([number]) * 5_000_000 for number in range(10)]
 
 
 def send(pool: Executor) -> None:
-    """Have tasks return the length of large arguments."""
+    """Send ten large arguments to tasks, which return the lengths."""
     assert list(pool.map(len, VALUES)) == [5_000_000] * 10
 
 
 def run() -> Iterator[Reading]:
-    """Measure on warm pools."""
+    """Measure on pools that have already run tasks."""
     with warm() as on:
         for _ in range(REPEATS):
             yield Reading(PAYLOAD.name, timed(lambda: send(on.pool)), timed(lambda: send(on.peer)))

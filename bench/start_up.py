@@ -1,4 +1,4 @@
-"""How long users wait at the start: imports, a cold pool, a master alone."""
+"""How long users wait at the start: for the import, for the first result of a new pool, and for a master."""
 
 import subprocess
 import sys
@@ -28,13 +28,13 @@ if __name__ == "__main__":
 
 
 def python(*arguments: str) -> str:
-    """Run an interpreter to its end."""
+    """Run an interpreter to its end, and return what it prints."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, env=environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def import_ms(module: str) -> float:
-    """Return how much longer an interpreter takes if it imports the module, by the best of several runs each."""
+    """Return how much longer an interpreter takes if it imports the module, by the best of IMPORTS runs each."""
     bare, full = [], []
     for _ in range(IMPORTS):
         bare.append(timed(lambda: python("-c", "pass")))
@@ -48,7 +48,7 @@ def cold_s(module: str, pool: str) -> float:
 
 
 def master_s() -> float:
-    """Return the seconds from the process's start to its ready line."""
+    """Return the seconds from the start of a master's process, on new data, to its ready line."""
     with tempfile.TemporaryDirectory(prefix="cloudpar-bench-") as folder:
         began = time.perf_counter()
         with subprocess.Popen(

@@ -1,8 +1,8 @@
 """`python -m bench.transport` compares the project's HTTP client with http.client and urllib3 on this machine.
 
-All keep their connections open, and make the same requests in turn. The figures are medians of ratios: the time of
-http.client or urllib3, divided by the time of the project's client in the same round. A ratio over 1 means that the
-project's client is faster.
+All three keep their connections open, and make the same requests in turn. For the project's client, the figures are
+times. For the other two they are medians of ratios: the time of http.client or urllib3, divided by the time of the
+project's client in the same round. A ratio over 1 means that the project's client is faster.
 """
 
 import http.client
@@ -53,7 +53,7 @@ class Cost(NamedTuple):
 
 
 def serve(listening: socket.socket) -> None:
-    """Answer requests on all connections, in a process of its own. The path of a request is the size of the answer."""
+    """Accept connections without end, and answer their requests. The path of a request is the size of the answer."""
     while True:
         connection, _ = listening.accept()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -61,7 +61,7 @@ def serve(listening: socket.socket) -> None:
 
 
 def answer(connection: socket.socket) -> None:
-    """Read each request wholly, and answer it."""
+    """Read each request of a connection completely, and answer it, until the client closes the connection."""
     scratch, body = bytearray(MB), bytes(max(case.received for case in CASES))
     while True:
         read = bytearray()

@@ -1,11 +1,12 @@
 """The container's first process: it reads the worker token, gives up root, and looks after one agent.
 
-It starts as root only because no other user may read the token. The agent passes three of its capabilities on to the
-zygotes, which use them to give each executor a user id of its own and to kill it. No other process uses them. SIGTERM
-goes on to the agent, which drains. This process also reaps the processes that tasks leave behind.
+It starts as root, because no other user may read the token. When it gives up root it keeps three capabilities, which
+the agent passes on to the zygotes. The zygotes use them to give each executor a user id of its own, and to kill it. No
+other process uses them. On SIGTERM, this process sends SIGTERM to the agent, which then drains. This process also reaps
+processes that tasks leave behind.
 
-The agent, and at first its executors, run on the Python that CLOUDPAR_PYTHON names. The agent knows all installed
-versions and runs each package on its client's.
+The agent, and at first its executors, run on the Python that CLOUDPAR_PYTHON names, or on the newest one. The agent
+knows all installed versions, and runs each package on the version of its client.
 """
 
 import json
@@ -19,15 +20,18 @@ from typing import Final
 from cloudpar_worker.sandbox.kernel import become_with_needed, hide_memory, no_new_privileges, set_capabilities
 
 PYTHONS: Final = Path("/opt/cloudpar/python")
-"""The folder with an environment for each version, as worker/install.sh makes them: 3.13/bin/python."""
+"""The folder with an environment for each version, such as 3.13/bin/python. worker/install.sh makes them."""
 TOKEN: Final = Path("/run/cloudpar/worker-token")
 USER: Final = 10001
 
 
 def main() -> int:
-    """Run an agent until it ends, and return its exit code as a shell counts it."""
-    # The kernel gives a container's first process only signals that it handles. Without these handlers a drain would
-    # wait for its time limit.
+    """Run an agent until it ends; return its exit code, or 128 plus the number of the signal that ended it.
+
+    Return 2 if the Python that CLOUDPAR_PYTHON names is not in the image.
+    """
+    # The kernel gives a container's first process only signals that it handles. Without these handlers, a SIGTERM
+    # before the agent's start would be lost, and the container would run on until the time limit of its stop.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _frame: os._exit(128 + received))
     token = Path(os.environ.get("CLOUDPAR_TOKEN_FILE", TOKEN)).read_text(encoding="utf-8").strip()
@@ -52,7 +56,7 @@ def main() -> int:
 
 
 def give_up_root() -> None:
-    """Become an ordinary user for good, whose memory tasks cannot read."""
+    """If this process is root, become an ordinary user for good. Keep tasks from reading this process's memory."""
     if os.geteuid() == 0:
         become_with_needed(USER)
     no_new_privileges()
@@ -60,19 +64,19 @@ def give_up_root() -> None:
 
 
 def folders(variable: str) -> list[str]:
-    """More folders for tasks besides the system's and their own, separated as in PATH."""
+    """The folders that an environment variable lists, separated as in PATH. They are opened to tasks."""
     return list(filter(None, os.environ.get(variable, "").split(os.pathsep)))
 
 
 def pythons(folder: Path) -> dict[str, str]:
-    """The interpreters in an image by version, oldest first."""
+    """The interpreters in this folder by version, the oldest version first."""
     found = [path for path in folder.glob("*/bin/python") if os.access(path, os.X_OK)]
     by_version = {path.parent.parent.name: str(path) for path in found}
     return dict(sorted(by_version.items(), key=lambda item: tuple(map(int, item[0].split(".")))))
 
 
 def look_after(python: str, settings: dict[str, object]) -> int:
-    """Start the agent, pass signals on to it, reap other processes, and wait for its end."""
+    """Start the agent, pass signals on to it, and reap other processes until it ends; return its exit code."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("CLOUDPAR_")}
     environment |= {"HOME": "/tmp", "PYTHONUNBUFFERED": "1"}  # noqa: S108 - the same
     command = [python, "-P", "-m", "cloudpar_worker", "--stdin"]

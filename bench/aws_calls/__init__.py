@@ -1,4 +1,4 @@
-"""What a package costs on AWS: the calls of the real services, adapters and agents, counted in simulated time."""
+"""Counts what a package costs on AWS, in simulated time: the calls of the real services, adapters and agents."""
 
 import os
 

@@ -15,7 +15,7 @@ from .package import AGENTS, EXECUTORS, Load, count_package
 
 LOADS = [Load(tasks, task_us) for task_us in (1_000, 1_000_000) for tasks in (1, 100, 10_000, 1_000_000)]
 SLOW = Load(1_000_000, 1_000_000)
-"""Takes hours, since moto searches all rows for each query; counted only if it is named."""
+"""This load takes hours, because moto searches all rows for each query. It is counted only if `--tasks` names it."""
 
 
 @click.command()

@@ -19,13 +19,15 @@ CALL_S, CALL_GB = 0.03, 0.5
 SERVICES = ("API Gateway", "Lambda", "SQS", "DynamoDB", "S3", "AutoScaling")
 LINES = (*SERVICES, "calls", "read units", "write units", "USD")
 ASIDE = ("idle polls", "timer", "set up", "forget")
-"""Purposes that no package causes: idle agents, the timer, a pool's first request, deleting tombstones a day later."""
+"""Purposes that do not count as a package's: idle agents, the timer, a pool's first request, and the deletion of
+tombstones a day later.
+"""
 
 CALLS_OF_ONE, CALLS_OF_MILLION, USD_OF_MILLION, REQUESTS_OF_CHUNK = 30, 5_000, 0.01, 3.0
 
 
 class Bill:
-    """What one package cost, from its counted requests and units."""
+    """What one package cost, computed from the requests and units that were counted."""
 
     def __init__(self, load: Load, counted: Counted) -> None:
         self.load = load

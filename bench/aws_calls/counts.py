@@ -20,7 +20,7 @@ class Counts:
 
     @contextmanager
     def during(self, purpose: str) -> Iterator["Counter[str]"]:
-        """Count under this purpose inside the `with` block; at its end the yielded counter gets what it has counted."""
+        """Count under this purpose inside the `with` block. At its end, the yielded counter gets the block's counts."""
         before, self._purpose = self._purpose, purpose
         earlier = self.of.copy()
         here: Counter[str] = Counter()

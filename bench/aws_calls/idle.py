@@ -15,7 +15,7 @@ START_S, REQUESTS_PER_S = 3.0, 10.0
 
 
 class Idle(NamedTuple):
-    """Requests of all idle agents together, and the simulated time from a package's start to its first lease."""
+    """Requests of all idle agents, per second, and the simulated time from a package's start to its first lease."""
 
     requests_per_s: float
     start_s: float
@@ -36,7 +36,9 @@ class Idle(NamedTuple):
 
 
 def count_idle(calm_us: int = CALM_US) -> Idle:
-    """Start all agents at once, as an update of all instances does. Their requests spread over time by themselves.
+    """Count the requests of idle agents, and then measure how soon a new package gets its first lease.
+
+    All agents start at once, as after an update of all instances. Their requests spread over time by themselves.
 
     Args:
         calm_us: How long the agents run before their requests are counted, in simulated microseconds.

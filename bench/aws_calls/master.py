@@ -69,7 +69,7 @@ class Group:
         self._counts = counts
 
     def describe_auto_scaling_groups(self, **_: Any) -> dict[str, Any]:
-        """One group."""
+        """Return the one group."""
         self._counts.add("AutoScaling")
         instances = [{"LifecycleState": "InService"}]
         return {"AutoScalingGroups": [{"DesiredCapacity": 1, "MaxSize": 4, "Instances": instances}]}
@@ -101,7 +101,7 @@ class Master:
 
 @contextmanager
 def on_aws(clock: Clock, counts: Counts) -> Iterator[Master]:
-    """A master on moto, whose calls are counted."""
+    """Yield a master on moto; its calls are counted."""
     at = clients_in_process(clock)
     names = create(f"calls-{next(_numbers)}", ENDPOINT, ENDPOINT, ENDPOINT)
     # The age of messages decides how many chunks wait in the queue, so this clock is exact; that of the tests is not.

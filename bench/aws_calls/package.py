@@ -20,7 +20,7 @@ from .workers import ROUND_TRIP_US, Agent
 
 AGENTS, EXECUTORS = 25, 4
 IDLE_US = 20_000_000
-"""How long the agents are idle before the package starts."""
+"""Before the package starts, the agents start one after the other over this time, in microseconds."""
 
 TICK_US = 60_000_000
 
@@ -42,8 +42,8 @@ class Counted(NamedTuple):
 def count_package(load: Load, progress: Callable[[int], None] = lambda _done: None) -> Counted:
     """Start a package, run it on idle agents, read and acknowledge the results, and wait until its tombstone is gone.
 
-    Between its requests for results, the client waits as long as the master tells it to. For a package of one task it
-    waits until the task is done, so that one request is enough.
+    Between its requests for results, the client waits as long as the master tells it to. For a package of one task, it
+    sends its first request when the task should be done, so that one request is enough.
     """
     clock, counts = Clock(), Counts()
     with on_aws(clock, counts) as master:
@@ -110,7 +110,7 @@ def _await(clock: Clock, master: Master, package: str, tasks: int, progress: Cal
 
 
 def advance(clock: Clock, until_us: int) -> None:
-    """Run all events until an instant."""
+    """Run all events up to an instant of simulated time."""
     arrived: list[bool] = []
     clock.at(until_us, lambda: arrived.append(True))
     while not arrived:
@@ -118,7 +118,7 @@ def advance(clock: Clock, until_us: int) -> None:
 
 
 def watch_minutes(clock: Clock, master: Master) -> None:
-    """Run the timer once a minute."""
+    """Run the timer once a minute from now on."""
 
     def tick() -> None:
         with master.counts.during("timer"):

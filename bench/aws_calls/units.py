@@ -27,7 +27,7 @@ class StoredRow(NamedTuple):
 
 
 def written(operation: str, asked: Mapping[str, Any]) -> list[tuple[str, Row]]:
-    """The rows that a call writes, each with its table; of an update or a deletion, only the row's key."""
+    """The rows that a call writes, each with its table. If a call names only a row's key, it stands for the row."""
     if operation in {"PutItem", "UpdateItem"}:
         actions = [asked]
     elif operation == "TransactWriteItems":

@@ -1,4 +1,4 @@
-"""Agents with simulated executors: the real state machine, and a master that takes a while to answer."""
+"""Agents with simulated executors: they run the real state machine, and a request to the master takes ROUND_TRIP_US."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from .master import WORKER, Master
 
 ROUND_TRIP_US = 30_000
 READ_US = 50_000
-"""The agent reads the results of short tasks together, this long after it fed them."""
+"""The agent reads the results of short tasks together: of as many as an executor runs in this time, in microseconds."""
 
 RESULT = b"8 bytes."
 

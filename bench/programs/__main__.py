@@ -1,4 +1,4 @@
-"""`python -m bench.programs` times programs on the pool, joblib and Dask, then checks the behaviour of others."""
+"""`python -m bench.programs` times programs on the pool, joblib and Dask, then checks how other programs behave."""
 
 import gc
 import sys
@@ -50,7 +50,10 @@ def timed(program: Program, engine: Engine) -> float:
 @click.option("--rounds", default=5, help="Counted runs on each engine.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(only: tuple[str, ...], rounds: int, as_json: bool) -> None:
-    """Measure and print. Exit code 1: a program takes over 1.5 times joblib's time, or does not behave as it should."""
+    """Measure and print.
+
+    Exit code 1: a program takes over 1.5 times joblib's time, computes another result, or does not behave as expected.
+    """
     outcomes = []
     for program in (each for each in PROGRAMS if not only or each.name in only):
         click.echo(f"{program.name}: {program.what}", err=True)
@@ -66,7 +69,7 @@ def main(only: tuple[str, ...], rounds: int, as_json: bool) -> None:
 
 
 def holds(expectation: Expectation) -> bool:
-    """Whether a program behaves as it is expected to. Prints one line."""
+    """Run a program, print one line about it, and return whether it behaves as expected."""
     try:
         verdict = f"ok {expectation.run()}"
     except Exception as error:  # noqa: BLE001 - the other programs run although one fails

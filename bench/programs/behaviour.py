@@ -28,7 +28,7 @@ class Expectation(NamedTuple):
     Attributes:
         name: The name that `--only` takes.
         what: One line for the table.
-        run: Raises AssertionError if the pool behaves otherwise. Returns a figure to show, or an empty text.
+        run: Raises an error if the pool behaves otherwise. Returns a text with a figure to show, or an empty text.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Expectation(NamedTuple):
 
 
 def nap(seconds: float) -> float:
-    """Sleep, and return when it began."""
+    """Sleep, and return the time at which the sleep began."""
     began = time.time()
     time.sleep(seconds)
     return began
@@ -71,7 +71,7 @@ def parse(text: str) -> int:
 
 
 def one_error() -> str:
-    """An error names the one bad row of 10,000, and the other rows have no error."""
+    """An error names the one bad value of 10,000, and the other values have no error."""
     texts = ["12"] * 10_000
     texts[7_312] = "twelve"
     with Pool("local", workers=2, progress=False) as pool:
@@ -138,7 +138,7 @@ list(pool.map(lambda x: lock, [1]))
 
 
 def notebook() -> str:
-    """A notebook shows a bar, sees an edit between two calls, and its errors are short and show the cell's line."""
+    """A notebook shows a bar, a call sees an edit before it, and errors are short and show the line of the cell."""
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     NotebookClient(book, timeout=60, allow_errors=True).execute()
     first, second, divided, unpicklable, _ = [cell.outputs for cell in book.cells]
@@ -190,7 +190,7 @@ def urgent() -> str:
 def _waited_s(engine: Engine) -> tuple[int, float]:
     """Submit a long job and, a second later, one call.
 
-    Returns how many tasks of the job began before the call began, and for how many seconds the call waited.
+    Return how many tasks of the job began before the call began, and for how many seconds the call waited.
     """
     assert engine.submit is not None
     engine.map(nap, [0.0] * 4)

@@ -22,7 +22,7 @@ class Engine:
     """A library with its processes.
 
     Attributes:
-        name: One of the names above.
+        name: CLOUDPAR, JOBLIB or DASK.
         map: Calls a function for each value; returns the results in the order of the values.
         submit: Starts a call and returns its future; None for joblib, which has no such call.
         pool: The pool, for a program that needs more of it than `map`; None for the other libraries.
@@ -36,14 +36,14 @@ class Engine:
 
 @contextmanager
 def cloudpar_engine(workers: int) -> Iterator[Engine]:
-    """A pool with a master and workers of its own."""
+    """Yield a pool with a master and a worker of its own."""
     with Pool("local", workers=workers, progress=False) as pool:
         yield Engine(CLOUDPAR, lambda function, values: list(pool.map(function, values)), pool.submit, pool)
 
 
 @contextmanager
 def joblib_engine(workers: int) -> Iterator[Engine]:
-    """The default backend of joblib, loky, which keeps its processes from call to call."""
+    """Yield the default backend of joblib, loky, which keeps its processes from call to call."""
 
     def map_all(function: Callable[..., Any], values: Iterable[Any]) -> list[Any]:
         return list(joblib.Parallel(n_jobs=workers)(joblib.delayed(function)(value) for value in values))
@@ -56,7 +56,7 @@ def joblib_engine(workers: int) -> Iterator[Engine]:
 
 @contextmanager
 def dask_engine(workers: int) -> Iterator[Engine]:
-    """A local Dask cluster of single-threaded workers."""
+    """Yield a local Dask cluster of single-threaded workers."""
     cluster = LocalCluster(
         n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=40
     )

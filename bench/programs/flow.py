@@ -18,7 +18,7 @@ IMAGES = Path(tempfile.gettempdir()) / "cloudpar-bench-images"
 
 
 def paint() -> None:
-    """Write 100 pictures of 800 x 600."""
+    """Write 100 pictures of 800 x 600 pixels."""
     IMAGES.mkdir(exist_ok=True)
     for number in range(100):
         pixels = np.random.default_rng(number).integers(0, 255, (60, 80, 3), dtype=np.uint8)
@@ -76,7 +76,10 @@ def tree(engine: Engine) -> object:
 
 
 def leaf(number: int) -> int:
-    """Compute for 10 ms of this thread's time, because nested joblib runs two such calls as threads of one process."""
+    """Compute for 10 ms of this thread's processor time.
+
+    Nested joblib runs two such calls as threads of one process, whose processor time they would share.
+    """
     deadline = time.thread_time() + 0.01
     while time.thread_time() < deadline:
         pass
@@ -84,7 +87,7 @@ def leaf(number: int) -> int:
 
 
 def branch_by_pool(number: int) -> int:
-    """Map inside a task: the pool finds its master by itself."""
+    """Map inside a task. `Pool()` there is the pool that runs the task."""
     with Pool() as pool:
         return sum(pool.map(leaf, range(10 * number, 10 * number + 10)))
 
@@ -110,7 +113,7 @@ def streams(engine: Engine) -> object:
 
 
 def uneven(number: int) -> int:
-    """Compute for 4 ms; 1 call in 50 takes 50 times longer."""
+    """Compute for 4 ms; 1 call in 50 takes 50 times as long."""
     deadline = time.process_time() + (0.2 if number % 50 == 49 else 0.004)
     while time.process_time() < deadline:
         pass

@@ -24,7 +24,7 @@ def samples() -> tuple[Any, Any]:
 
 
 def grid_search(engine: Engine) -> object:
-    """Fit three folds for each of 12 points; the samples travel with the function."""
+    """Fit three folds for each of 12 combinations of parameters. The function captures the samples."""
     x, y = samples()
 
     def score(parameters: dict[str, Any]) -> float:

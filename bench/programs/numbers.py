@@ -66,7 +66,7 @@ def optuna_study(engine: Engine) -> object:
 
 
 def draw(_: int) -> float:
-    """Draw from NumPy's global generator, whose state a fork would duplicate."""
+    """Draw from NumPy's global generator. Processes forked from one process would all have the same state of it."""
     return float(np.random.random())  # noqa: NPY002 - that is the program
 
 

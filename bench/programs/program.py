@@ -14,10 +14,11 @@ class Program:
     Attributes:
         name: The name that `--only` takes.
         what: One line for the table.
-        run: The program. Returns what it computed, which must be equal on every engine.
+        run: Runs the program, and returns what it computed. This must be equal on every engine.
         engines: The engines whose API can express it.
-        workers: Processes that each engine starts.
-        prepare: Runs once before any engine and is not timed; it writes the files that the program reads.
+        workers: How many processes each engine starts for tasks.
+        prepare: Writes the files that the program reads. It is called once, before the first engine starts, and is not
+            timed.
     """
 
     name: str

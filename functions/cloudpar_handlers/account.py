@@ -18,7 +18,8 @@ from .request_log import Entry, RequestLog
 
 WHO_CHARS = 300
 """At most this many characters of the caller's ARN are logged. The caller itself sends the ARN, since Lambda does not
-say who invokes the function; CloudTrail records the true one under the request id."""
+say who invokes the function. If CloudTrail's data events are switched on, they record the true caller under the same
+request id."""
 
 JSON = {"accept": codec.JSON}
 

@@ -15,7 +15,7 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
-    """Tell the package of each lost chunk that it was lost.
+    """Report each lost chunk to its package.
 
     The answer names the messages that could not be handled. Lambda delivers these again, and deletes all others.
     """

@@ -21,8 +21,8 @@ Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
 def handler(*served: Route[Any, Any]) -> Handler:
     """Make the handler of a Lambda function that serves these routes, with the master that its environment describes.
 
-    Lambda gives a function a whole processor while it starts. Therefore this already makes a link: that loads the
-    client of S3, and the first call need not do it.
+    Lambda gives a function a whole processor while it starts. Therefore this function makes one link at once: making
+    it loads the client of S3, so that the first request does not have to.
     """
     backend = from_environment()
     backend.blobs.get_link("warm-up")

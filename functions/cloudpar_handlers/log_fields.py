@@ -10,7 +10,10 @@ from .request_log import Entry
 
 
 def note_call(entry: Entry, call: Call) -> None:
-    """Note the caller, and the packages that the call names."""
+    """Note the caller's role and account, and the packages that the call names.
+
+    For retrievals and publications, which workers send, also note the worker's id.
+    """
     entry.note(account_id=call.user.account_id if call.user else None, role=call.caller.role)
     match call.request:
         case AwaitTasks(packages=cursors):
@@ -51,7 +54,8 @@ def note_reply(entry: Entry, call: Call, reply: object) -> None:
 def note_error(entry: Entry, error: Exception) -> Exception:
     """Note why a call failed, and return the error for its caller.
 
-    An unforeseen error, which is neither a RequestError nor a passing fault of AWS, is logged with its traceback.
+    An unforeseen error is logged with its traceback. A RequestError is not unforeseen, nor is an error of AWS after
+    which the call may succeed later.
     """
     reason = translate(error)
     if isinstance(reason, RequestError):

@@ -12,7 +12,7 @@ from aws_lambda_powertools.metrics.metrics import EphemeralMetrics
 
 SERVICE = "cloudpar"
 IDS = 10
-"""How many package ids a line names. If a request has more of them, the line also says how many there are."""
+"""How many package ids a line names at most. If a request has more of them, the line also says how many there are."""
 
 
 class RequestLog:
@@ -25,11 +25,11 @@ class RequestLog:
         self._service = service
 
     def entry(self, kind: str, context: Any) -> "Entry":
-        """Start the line of an invocation; `context` is Lambda's."""
+        """Start the line of an invocation; `context` is Lambda's context object, which has the request id."""
         return Entry(self, kind, str(getattr(context, "aws_request_id", "")))
 
     def write(self, kind: str, facts: Mapping[str, Any], error: Exception | None) -> None:
-        """Write the line. If `error` is an unforeseen error, add its traceback."""
+        """Write the line. If there was an unforeseen error (`error` is not None), add its traceback."""
         if error is not None:
             self._log.error(kind, extra=dict(facts), exc_info=error)
         else:
@@ -71,7 +71,11 @@ class Entry:
             self._figures[name] = self._figures.get(name, 0) + value
 
     def fail(self, error: Exception) -> None:
-        """Note an unforeseen error: its traceback is logged, and the metric InternalErrors counts it."""
+        """Note an unforeseen error. The metric InternalErrors counts it.
+
+        The line has the error's class and traceback. If an invocation has several such errors, it has those of the last
+        one.
+        """
         self._failure = error
         self.note(error=type(error).__name__)
         self.count("InternalErrors")

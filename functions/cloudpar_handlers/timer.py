@@ -9,7 +9,8 @@ from cloudpar_master.services.timer import PACKAGES, Timer
 from .request_log import RequestLog
 
 ENOUGH_MS = 15_000
-"""With less time left than this, in milliseconds, no further round starts; the next invocation goes on."""
+"""If the invocation has less time left than this, in milliseconds, it starts no further round. The next invocation
+folds the other packages."""
 
 _timer = Timer(from_environment(worker_token=False))
 _log = RequestLog()
@@ -19,7 +20,7 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
     """Fold the packages that are due, in rounds, until none is left or little time is left.
 
     Raises:
-        Exception: A round failed. No further round starts; the next invocation goes on.
+        Exception: A round failed. No further round starts; the next invocation folds what is left.
     """
     del event
     entry = _log.entry("tick", context)

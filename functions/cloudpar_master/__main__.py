@@ -21,11 +21,13 @@ DATES = "%Y-%m-%d %H:%M:%S"
 
 
 def main() -> int:
-    """Run a master until a signal ends it or, with `--stdin`, until its parent ends.
+    """Run a master until SIGTERM or SIGINT ends it or, with `--stdin`, until its parent ends.
 
     Returns:
-        The exit code: 0 after such an end, 1 if the master cannot run, 2 if its arguments or its standard input are
-        wrong.
+        The exit code: 0 after such an end, 1 if the master cannot run, 2 if its standard input is wrong.
+
+    Raises:
+        SystemExit: The arguments are wrong (exit code 2), or ask for the help text (0).
     """
     options = _options()
     os.umask(0o077)  # only the owner may read payloads and token hashes, even if others may read the folder

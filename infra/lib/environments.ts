@@ -1,7 +1,8 @@
 import type { EnvironmentSettings } from './settings';
 
 /**
- * The settings that all environments share. A task may run for an hour (contract.json), and so may an instance's drain.
+ * The settings of each environment that does not override them. By default a task may run for an hour (contract.json),
+ * so an instance's drain may last a little longer than that.
  */
 const ALIKE = {
   logLevel: 'INFO',
@@ -33,7 +34,10 @@ export const ENVIRONMENTS = {
 
 export type EnvironmentName = keyof typeof ENVIRONMENTS;
 
-/** Instance families, each with EXECUTORS' vCPUs at its sizes: with many pools, spot interruptions are rare. */
+/**
+ * Instance families. Each has the vCPUs of EXECUTORS at its sizes. AWS chooses among many families, so spot
+ * interruptions are rare.
+ */
 export const FAMILIES = {
   arm64: ['c8g', 'c7g', 'c6g', 'm8g', 'm7g', 'm6g'],
   x86_64: ['c7i', 'c7a', 'c6i', 'c6a', 'm7i', 'm6i'],

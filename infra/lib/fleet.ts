@@ -14,10 +14,10 @@ import { userData } from './user-data';
 import { type WorkerImage, workerImages } from './worker-image';
 
 export const HOOK = 'drain';
-/** The host (host/watch.sh) renews the hook every minute while the worker drains. */
+/** The hook's timeout. The host (host/watch.sh) renews the hook every minute while the worker drains. */
 const HOOK_TIMEOUT = Duration.minutes(5);
 const WARM_UP = Duration.minutes(2);
-/** The newest Amazon Linux 2023 at each deployment; a new image refreshes the instances. */
+/** Parameters that name the newest Amazon Linux 2023 at each deployment. A new image refreshes the instances. */
 const IMAGE_PARAMETERS: Record<Architecture, string> = {
   arm64: '/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64',
   x86_64: '/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64',
@@ -33,7 +33,10 @@ export interface FleetProps {
   readonly mathAlarms: CfnCondition;
 }
 
-/** The workers: an Auto Scaling group of spot instances that has no instance while there are no tasks. */
+/**
+ * The workers: an Auto Scaling group, of spot instances except the first `onDemandBase`. It has no instance while there
+ * are no tasks.
+ */
 export class Fleet extends Construct {
   readonly group: autoscaling.AutoScalingGroup;
   readonly role: iam.Role;
@@ -93,7 +96,7 @@ export class Fleet extends Construct {
           autoscaling.GroupMetric.PENDING_INSTANCES,
         ),
       ],
-      // For a new image of the worker or of Amazon Linux, the new instances work before the old ones drain.
+      // A new image of the worker or of Amazon Linux replaces the instances: new ones work before the old ones drain.
       updatePolicy: autoscaling.UpdatePolicy.instanceRefresh({
         strategy: autoscaling.InstanceRefreshStrategy.ROLLING,
         minHealthyPercentage: 100,
@@ -125,7 +128,7 @@ export class Fleet extends Construct {
       availabilityZones: Array.from({ length: settings.zones }, (_, index) => Fn.select(index, Fn.getAzs())),
       natGateways: 0,
       subnetConfiguration: [{ name: 'Workers', subnetType: ec2.SubnetType.PUBLIC, cidrMask: 20 }],
-      // To empty the default group takes a function of the CDK; no instance uses the group.
+      // The CDK would need a Lambda function to empty the default security group, which no instance uses.
       restrictDefaultSecurityGroup: false,
       gatewayEndpoints: {
         S3: { service: ec2.GatewayVpcEndpointAwsService.S3 },
@@ -150,7 +153,7 @@ export class Fleet extends Construct {
         securityGroup,
         requireImdsv2: true,
         httpEndpoint: true,
-        // From the container the service is a second hop, so the container cannot read the host's credentials.
+        // The metadata service is two hops away from the container, which therefore cannot read the host's credentials.
         httpPutResponseHopLimit: 1,
         instanceMetadataTags: false,
         blockDevices: [

@@ -3,7 +3,7 @@
  * itself (roles are handed out without policy updates; integrations and targets are this app's own classes).
  * tests/aws/handlers/test_grants.py checks that each function may do what it does, and nothing else.
  *
- * The statements that only forbid are elsewhere: "TLS only" for bucket, queues and topic.
+ * Only the statements that refuse access without TLS are elsewhere: the CDK adds them to bucket, queues and topic.
  */
 import { ArnFormat, Stack } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
@@ -25,7 +25,7 @@ export interface GrantsProps {
   readonly topic: sns.Topic | undefined;
 }
 
-/** All wildcards in this file, with their reasons. A test checks that no other action uses "*". */
+/** All wildcards in the roles' policies, with their reasons. A test checks that no other action uses "*". */
 const WILDCARDS: NagPackSuppression[] = [
   {
     id: 'AwsSolutions-IAM5',
@@ -65,9 +65,9 @@ export class Grants extends Construct {
   }
 
   /**
-   * For start, await, cancel and acknowledge: folds packages, signs links for code, data and results, wakes the fleet.
-   * Uploads in parts are s3:PutObject too; no role may abort one, since the bucket's lifecycle rule does that after a
-   * day.
+   * For start, await, cancel, acknowledge and the other requests of clients: folds packages, signs links for code, data
+   * and results, wakes the fleet. Uploads in parts are s3:PutObject too; no role may abort one, since the bucket's
+   * lifecycle rule does that after a day.
    */
   private client(): void {
     const { services, storage, queue, groupName } = this.props;
@@ -76,7 +76,7 @@ export class Grants extends Construct {
       this.index('account'),
       allow(['sqs:GetQueueAttributes'], [queue.tasks.queueArn, queue.express.queueArn]),
       this.blobs(['s3:PutObject'], ['code/*', 'data/*']),
-      this.blobs(['s3:GetObject'], ['code/*', 'results/*']),
+      this.blobs(['s3:GetObject'], ['code/*', 'data/*', 'results/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
       allow(['ssm:GetParameter', 'ssm:PutParameter'], [this.keyArn()]),
       allow(['autoscaling:SetDesiredCapacity'], [this.groupArn(groupName)]),
@@ -85,7 +85,8 @@ export class Grants extends Construct {
   }
 
   /**
-   * For retrieve, publish, extend and give back: folds packages, receives from the queue, signs links, records workers.
+   * For retrieve, prepare results, publish, extend and give back: folds packages, receives from the queues, signs
+   * links, records workers.
    */
   private worker(): void {
     const { services, storage, queue } = this.props;
@@ -103,7 +104,7 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** For administration: creates and lists accounts; lists packages and cancels them, which folds them. */
+  /** For operators: creates, changes and lists accounts; lists packages and cancels them, which folds them. */
   private account(): void {
     const { services, storage } = this.props;
     this.policy('Account', services.account, [
@@ -126,11 +127,11 @@ export class Grants extends Construct {
       // Lambda receives from the queue with this role.
       allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'], [queue.lost.queueArn]),
     ]);
-    // Lambda checks that the role may read the queue when the source is created.
+    // When the source is created, Lambda checks that the role may read the queue.
     services.lostSource.node.addDependency(policy);
   }
 
-  /** Who may call the functions: the API its two, the schedule the timer; all other callers need IAM's permission. */
+  /** Lets the API call its two functions, and the schedule the timer. Any other caller needs its own IAM permission. */
   private invocations(): void {
     const { services } = this.props;
     const principal = new iam.ServicePrincipal('apigateway.amazonaws.com');
@@ -163,7 +164,7 @@ export class Grants extends Construct {
           [this.groupArn(groupName)],
         ),
         allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [fleet.log.logGroupArn]),
-        // AmazonSSMManagedInstanceCore would allow it to read every parameter.
+        // AmazonSSMManagedInstanceCore allows a host to read every parameter; it must not read the accounts' key.
         new iam.PolicyStatement({
           effect: iam.Effect.DENY,
           actions: ['ssm:GetParameter', 'ssm:GetParameters', 'ssm:GetParametersByPath', 'ssm:GetParameterHistory'],
@@ -192,7 +193,10 @@ export class Grants extends Construct {
     NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
   }
 
-  /** The "TLS only" policy replaces the topic's default policy, by which alarms could publish. */
+  /**
+   * Lets the alarms publish to the topic. The topic's default policy would do so, but the policy that refuses access
+   * without TLS replaces it.
+   */
   private alarms(): void {
     const { topic } = this.props;
     topic?.addToResourcePolicy(
@@ -238,7 +242,10 @@ export class Grants extends Construct {
     );
   }
 
-  /** A SecureString under AWS's own key, which needs no grant: a role that may read the parameter may decrypt it. */
+  /**
+   * The parameter with the key that encrypts accounts' keys. It is a SecureString under AWS's own key, which needs no
+   * grant: a role that may read the parameter may decrypt it.
+   */
   private keyArn(): string {
     const resourceName = this.props.storage.keyParameter.slice(1);
     return Stack.of(this).formatArn({ service: 'ssm', resource: 'parameter', resourceName });

@@ -30,7 +30,7 @@ interface AlarmOptions {
 
 const FIVE_MINUTES = Duration.minutes(5);
 
-/** What an operator looks at. An alarm costs 0.10 USD a month for each of its metrics, so there are few. */
+/** Alarms, and the dashboard if it is wanted. An alarm costs 0.10 USD a month for each metric, so there are few. */
 export class Observability extends Construct {
   readonly topic: sns.Topic | undefined;
 
@@ -65,7 +65,7 @@ export class Observability extends Construct {
     const { services, queue } = this.props;
     this.alarm('ApiErrors', {
       anchor: 'api-errors',
-      // A throttled function is answered with a server error, too: see docs/runbook.md#throttling.
+      // If AWS throttles a function, the API answers with a server error, too: see docs/runbook.md#throttling.
       meaning: 'the master answers with server errors, or the concurrency of its functions is used up.',
       metric: services.api.metricServerError({ period: FIVE_MINUTES, statistic: cloudwatch.Stats.SUM }),
       threshold: 5,

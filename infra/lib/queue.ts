@@ -21,7 +21,7 @@ export class Queue extends Construct {
       // Groups are independent: SQS then takes thousands of messages a second instead of 300.
       deduplicationScope: sqs.DeduplicationScope.MESSAGE_GROUP,
       fifoThroughputLimit: sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
-      // The sender's id is the chunk's generation; the same body may be sent again on purpose.
+      // The sender gives each message a deduplication id, since it may send the same body again on purpose.
       contentBasedDeduplication: false,
       encryption: sqs.QueueEncryption.SQS_MANAGED,
       enforceSSL: true,

@@ -26,10 +26,12 @@ const LATE_MINUTES = 3;
 const IDLE = 0.5;
 
 /**
- * Scales by the backlog: chunks that wait or run in both queues, for each executor that exists or was requested.
+ * Scales by the chunks of both queues. The group grows by the number of chunks that wait, divided by the number of
+ * executors that exist or were requested. It shrinks by the number of chunks that run, divided by the executors of the
+ * instances in service.
  *
- * Step scaling with two alarms, since target tracking supports neither "to zero" nor "from zero", and its own alarms
- * cost as much. From zero, start_tasks wakes the group at once; the alarm replaces a wake-up that failed.
+ * It is step scaling with two alarms, since target tracking supports neither "to zero" nor "from zero", and its own
+ * alarms cost as much. From zero, start_tasks wakes the group at once; if that fails, the alarm does it.
  */
 export class Scaling extends Construct {
   readonly grow: cloudwatch.Alarm;
@@ -45,8 +47,8 @@ export class Scaling extends Construct {
     const executors = EXECUTORS[settings.instanceSize];
 
     this.grow = this.alarm('Grow', {
-      // Only waiting chunks count: more executors do not help a running chunk. Without an instance, any chunk is a
-      // reason.
+      // Only waiting chunks count: more executors do not help a running chunk. Without an instance, any waiting chunk
+      // is a reason.
       expression:
         'IF(desired < 1, (waiting + waitingExpress) * 1000, ' +
         `(waiting + waitingExpress) / (desired * ${executors}))`,
@@ -68,9 +70,10 @@ export class Scaling extends Construct {
     this.grow.addAlarmAction(new AutoScalingAction(add));
 
     this.shrink = this.alarm('Shrink', {
-      // -1 means that instances existed and no chunk ran for all of these minutes, so no waiting chunk could run there.
-      // Instances that were only requested do not count: while none can start, chunks wait and none runs. The last
-      // instance stays while any chunk runs. Each metric costs as much as an alarm, so the waiting chunks are not read.
+      // -1 means that instances are in service and no chunk runs. If that lasts for all minutes of the alarm, waiting
+      // chunks cannot run there, so they keep no instance. Instances that were only requested do not count: while none
+      // can start, chunks wait and none runs. The last instance stays while any chunk runs. Each metric costs as much
+      // as an alarm, so the waiting chunks are not read.
       expression:
         'IF(there < 1, 1, IF(running + runningExpress < 1, -1, ' +
         `IF(there < 2, 1, (running + runningExpress) / (there * ${executors}))))`,

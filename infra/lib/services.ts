@@ -43,12 +43,12 @@ interface ServiceOptions {
   readonly module?: string;
 }
 
-/** The master: an HTTP API with two functions, and three functions that no request reaches. */
+/** The master: an HTTP API with two functions, and three functions that no HTTP request reaches. */
 export class Services extends Construct {
   readonly api: apigateway.HttpApi;
   readonly client: Service;
   readonly worker: Service;
-  /** Invoked by administrators, whom IAM authenticates. */
+  /** Invoked by operators, whom IAM authenticates. */
   readonly account: Service;
   readonly timer: Service;
   readonly lost: Service;
@@ -74,7 +74,7 @@ export class Services extends Construct {
     this.account = this.service('account', {
       memorySize: 512,
       timeout: API_TIMEOUT,
-      // The log keeps administrators' actions at every log level.
+      // The log keeps the operators' actions at every log level.
       environment: { LOG_LEVEL: settings.logLevel === 'DEBUG' ? 'DEBUG' : 'INFO' },
     });
     this.timer = this.service('timer', {
@@ -155,7 +155,7 @@ export class Services extends Construct {
     for (const name of contract.workerRoutes) {
       api.addRoutes({ path: `/v1/${name}`, methods: [apigateway.HttpMethod.POST], integration: integrations.worker });
     }
-    // All other names, so that a misspelt one is answered with the protocol's own error.
+    // The client function takes all other names, so that a misspelt one is answered with the protocol's own error.
     api.addRoutes({ path: '/v1/{name}', methods: [apigateway.HttpMethod.POST], integration: integrations.client });
     const accessLog = new logs.LogGroup(this, 'AccessLog', {
       retention: settings.logDays,

@@ -15,7 +15,7 @@ export interface EnvironmentSettings {
   readonly recovery: boolean;
   readonly logDays: number;
   readonly logLevel: string;
-  /** How many requests a second the API takes, and the burst above them. */
+  /** How many requests a second the API takes, and how many it takes at once (the burst). */
   readonly rateLimit: number;
   readonly burstLimit: number;
   readonly maxInstances: number;
@@ -39,11 +39,14 @@ export interface Settings extends EnvironmentSettings {
   /** Names of existing tables, such as restored ones, that replace the stack's own. */
   readonly packageTable: string | undefined;
   readonly accountTable: string | undefined;
-  /** Concurrent calls that are reserved for each function of the API, and its maximum; 0: not reserved. */
+  /**
+   * How many concurrent calls are reserved for each function of the API, which then cannot have more. 0: none is
+   * reserved, and the functions share what the account has.
+   */
   readonly reservedConcurrency: number;
   /**
-   * The limits of an account, by their names in the master's policy; contract.json has the largest value of each. That
-   * of packages is low, since each start of a package reads all running ones.
+   * The limits of an account, by their names in the master's policy; contract.json has the largest value of each. The
+   * largest `running_packages` is low, since each start of a package reads all running ones.
    */
   readonly limits: Readonly<Record<string, number>>;
   readonly architectures: readonly Architecture[];
@@ -192,7 +195,10 @@ function environmentName(value: unknown): EnvironmentName {
   );
 }
 
-/** Reads an image's full name with a tag or digest: instances would never be refreshed for a moving default tag. */
+/**
+ * Checks that an image's name has a tag or a digest. Without one, the name would stay the same when the image changes,
+ * and the instances would not be refreshed.
+ */
 function imageName(value: string | undefined): string | undefined {
   if (value !== undefined && !/^[a-z0-9][\w./:-]*(:[\w.-]+|@sha256:[0-9a-f]{64})$/.test(value)) {
     throw new SettingsError(

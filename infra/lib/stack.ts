@@ -18,8 +18,8 @@ export class CloudparStack extends Stack {
       terminationProtection: settings.retain,
       ...props,
     });
-    // The name is fixed: the start of a package wakes the group, and the group's hosts call the API that starts
-    // packages.
+    // A fixed name, since CloudFormation permits no circular references: the function that starts packages wakes the
+    // group, and the group's hosts call the API of that function.
     const groupName = `${name}-workers`;
     const storage = new Storage(this, 'Storage', settings);
     const queue = new Queue(this, 'Queue', LOST_TIMEOUT);
@@ -50,7 +50,7 @@ export class CloudparStack extends Stack {
     }
   }
 
-  /** A parameter and no setting, so that the template that is checked equals the one that an emulator runs. */
+  /** A parameter instead of a setting, so that the template that is checked equals the one that an emulator runs. */
   private mathAlarms(): CfnCondition {
     const parameter = new CfnParameter(this, 'MathAlarms', {
       type: 'String',

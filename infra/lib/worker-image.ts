@@ -51,7 +51,7 @@ export function workerImages(scope: Construct, settings: Settings): Map<Architec
   return images;
 }
 
-/** Copies exactly what the Dockerfile reads, so that each change of it makes a new image. */
+/** Copies exactly the files that the Dockerfile reads, so that a change of any other file makes no new image. */
 export function buildContext(requirements: string | undefined): string {
   const context = mkdtempSync(join(tmpdir(), 'cloudpar-worker-image-'));
   for (const source of SOURCES) {
@@ -72,7 +72,7 @@ export function buildContext(requirements: string | undefined): string {
 function repositoryArn(scope: Construct, image: string): string | undefined {
   const found = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\/([^:@]+)/.exec(image);
   if (!found) {
-    return undefined; // a public registry
+    return undefined; // not a registry of AWS: pulling takes no permission of AWS
   }
   const [, account, region, resourceName] = found;
   return Stack.of(scope).formatArn({ service: 'ecr', account, region, resource: 'repository', resourceName });

@@ -13,7 +13,7 @@ export default function setup(): () => void {
   };
 }
 
-/** Makes a new folder in it. */
+/** Makes a new folder in the folder of the tests. */
 export function freshFolder(): string {
   return mkdtempSync(join(process.env[NAME] ?? tmpdir(), 'cloudpar-'));
 }

@@ -56,13 +56,17 @@ def pass_gate(running: str, gate: str) -> str:
 
 
 class Up:
-    """`cloudpar up --json` on a free port."""
+    """`cloudpar up --json` on a free port.
+
+    Its worker runs tasks of all accounts, since many tests have several; `isolation` None leaves the default.
+    """
 
     def __init__(
         self, folder: Path, workers: int, port: int = 0, more: Sequence[str] = (), errors: IO[str] | None = None,
-        *, program: Sequence[str] = CLOUDPAR,
+        *, program: Sequence[str] = CLOUDPAR, isolation: str | None = "none",
     ) -> None:  # fmt: skip
         self.folder = folder
+        more = [*more, *(("--isolation", isolation) if isolation and workers else ())]
         self.process = subprocess.Popen(
             [*program, "up", "--workers", str(workers), "--port", str(port), "--data", str(folder), "--json", *more],
             env=environment(), stdout=subprocess.PIPE, stderr=errors or subprocess.PIPE, text=True,

@@ -21,7 +21,7 @@ class Worker:
         self._log = log
         with log.open("wb") as file:
             self.process = subprocess.Popen(
-                [*CLOUDPAR, "worker", "--endpoint", deployment.endpoint, "--executors", "1", "--isolation", "own"],
+                [*CLOUDPAR, "worker", "--endpoint", deployment.endpoint, "--executors", "1", "--isolation", "none"],
                 env=environment(CLOUDPAR_WORKER_TOKEN=deployment.worker_token), stderr=file,
             )  # fmt: skip
         until(self._ready)

@@ -112,17 +112,19 @@ MOVED = {
     ),
 }
 """Today's places of private modules that tests of earlier releases import."""
-WITH_OLD_CLIENTS = {
-    "0.1.0": [
-        Change(
-            "tests/system/test_million.py",
-            then='once_like_a_short_one(cluster: Up) -> None:\n    customer = Customer(cluster, "many")',
-            now='once_like_a_short_one(cluster: Up) -> None:\n    customer = Customer(cluster, "more")',
-            why="the names of active accounts are unique on a master of today",
-        ),
-    ],
-    "0.2.0": [],
-}
+NAMES = Change(
+    "tests/system/test_million.py",
+    then='once_like_a_short_one(cluster: Up) -> None:\n    customer = Customer(cluster, "many")',
+    now='once_like_a_short_one(cluster: Up) -> None:\n    customer = Customer(cluster, "more")',
+    why="the names of active accounts are unique on a master of today",
+)
+SETTING = Change(
+    "tests/cli/test_up.py",
+    then='"$.settings.lease_s"',
+    now='"--set lease_s=0"',
+    why="a master of today names the option of a wrong setting",
+)
+WITH_OLD_CLIENTS = {"0.1.0": [NAMES], "0.2.0": [NAMES, SETTING]}
 
 
 def apply(change: Change, root: Path) -> None:

@@ -18,8 +18,10 @@ InstructionT = TypeVar("InstructionT", bound=do.Instruction)
 class Worker:
     """Its executors are forked, and it has these leases. `instructions` are those after the last stimulus."""
 
-    def __init__(self, *leases: Lease, executors: int = 1, pythons: tuple[str, ...] = (PYTHON,)) -> None:
-        self.state = WorkerState(executors=executors, memory_bytes=10**9, pythons=pythons)
+    def __init__(
+        self, *leases: Lease, executors: int = 1, pythons: tuple[str, ...] = (PYTHON,), shared: bool = False
+    ) -> None:
+        self.state = WorkerState(executors=executors, memory_bytes=10**9, pythons=pythons, shared=shared)
         self.now = 1_000_000
         self.instructions: list[do.Instruction] = []
         self.published: list[tuple[str, int]] = []

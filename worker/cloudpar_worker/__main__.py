@@ -21,7 +21,10 @@ from cloudpar_worker.shell.zygotes import Zygotes
 
 
 def main() -> int:
-    """Run an agent until it ends, or print the answer to --check; return the exit code."""
+    """Run an agent until it ends, or print the answer to --check; return the exit code.
+
+    The code is 2 if the settings are not valid, or if a shared worker must not start here.
+    """
     parser = argparse.ArgumentParser(prog="python -m cloudpar_worker", description=__doc__)
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument(
@@ -60,7 +63,12 @@ def main() -> int:
     rest_capabilities()
     from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - the imports run while the zygote starts
 
-    code = Agent(settings, zygotes, stdin=0).run()
+    try:
+        agent = Agent(settings, zygotes, stdin=0)
+    except ValueError as error:  # the endpoint or the token cannot be sent
+        print(f"cloudpar worker: {error}", file=sys.stderr)
+        return 2
+    code = agent.run()
     zygotes.close()
     return code
 

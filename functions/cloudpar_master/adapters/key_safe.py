@@ -13,12 +13,13 @@ _NONCE_BYTES = 12
 
 
 class AesGcmSafe(KeySafe):
-    """Encrypts accounts' keys by AES-256-GCM.
+    """Makes accounts' keys, and encrypts them by AES-256-GCM.
 
     The account's id is the associated data, so that a key that was copied to another account cannot be decrypted.
 
     Args:
-        secret: Returns the 32 bytes of the key that encrypts. It is called once, at the first use.
+        secret: Returns the 32 bytes of the key that encrypts. It is called at the first use; if it raises an error, it
+            is called again at the next use.
     """
 
     def __init__(self, secret: Callable[[], bytes]) -> None:

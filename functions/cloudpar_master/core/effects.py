@@ -1,7 +1,7 @@
 """Effects: what a head leaves to do outside of it, such as sending chunks or charging the account.
 
 Effects are computed from the head and not stored beside it. If a master dies after it has saved a head and before it
-has carried out the effects, none is lost: the next fold of the package computes them again.
+has carried out the effects, none is lost: the master that folds the package next computes them again.
 """
 
 from msgspec import Struct
@@ -11,26 +11,33 @@ from .policy import Policy
 
 
 class Reserve(Struct, frozen=True):
-    """Request a slice of compute time from the account. The answer is the event QuotaGranted."""
+    """Request up to `wanted_us` from the account, as slice number `slice`. The answer is the event QuotaGranted."""
 
     slice: int
     wanted_us: int
 
 
 class Send(Struct, frozen=True):
-    """Put chunks into the queue. The answer is the event Sent, which names the chunks that the queue has taken."""
+    """Put chunks into the queue.
+
+    The answer is the event Sent, which names the chunks that the queue has taken. If it has taken none, there is no
+    event.
+    """
 
     chunks: list[OpenRange]
 
 
 class Settle(Struct, frozen=True):
-    """Charge the account and give the rest of the slices back. The answer is the event Settled."""
+    """Charge the account for `used_us`, and give the rest of the slices back. The answer is the event Settled."""
 
     used_us: int
 
 
 class Delete(Struct, frozen=True):
-    """Remove the data and results of a package that stores `kept_bytes` or more. The answer is the event Deleted."""
+    """Remove the task data and the results of a package that stores `kept_bytes` (Policy) or more.
+
+    The answer is the event Deleted.
+    """
 
 
 class Forget(Struct, frozen=True):

@@ -35,7 +35,8 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
 
     Attributes:
         losses: How many workers were lost with these tasks before.
-        unfit: What the worker lacks that the tasks need; None: the worker lacks nothing.
+        unfit: The worker's host, and what the worker lacks that the tasks need. None: it gives the tasks back for
+            another reason.
         used_us: Execution time to charge, although the tasks have no result.
     """
 
@@ -50,8 +51,8 @@ class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=
     """There are live workers, but none of them can run the package.
 
     Attributes:
-        message: Set if no worker has the package's Python. The package fails with this message, unless such a worker
-            comes within `grace_s`. None: workers have its Python, but each of them lacks something else.
+        message: Set if no worker has the package's Python. The package fails with this message, unless a worker with
+            its Python comes within `grace_s`. None: workers have its Python, but each of them lacks something else.
     """
 
     message: str | None = None
@@ -100,9 +101,9 @@ class Acknowledged(Struct, frozen=True, kw_only=True, tag="acknowledged"):
 
 
 class ExecutorsIdle(Struct, frozen=True, kw_only=True, tag="executors_idle"):
-    """Executors found the queue empty while this package had tasks in no chunk.
+    """A worker with so many executors got no chunk while this package had tasks in no chunk.
 
-    A master also makes this event to open a closed package.
+    A master also makes this event, with one executor, to open a closed package.
     """
 
     executors: int
@@ -116,11 +117,13 @@ class QuotaGranted(Struct, frozen=True, kw_only=True, tag="quota_granted"):
         granted_us: The part of the slice that was granted; it may be 0.
         exhausted: Nothing was granted, and waiting is useless: no other package of the account can give compute time
             back, or this package may not get any.
+        packages: If nothing was granted: how many packages of the account may be waiting for compute time.
     """
 
     slice: int
     granted_us: int
     exhausted: bool
+    packages: int = 0
 
 
 class Sent(Struct, frozen=True, kw_only=True, tag="sent"):

@@ -1,6 +1,7 @@
-"""Tells clients and workers how long to wait before their next request, to bound the total rate of requests.
+"""Says how long clients and workers wait before their next request, and how long workers collect results.
 
-The master computes these delays, because it knows how much work is left and how many workers are idle.
+These times bound the total rate of requests. The master computes them, because it knows how much work is left and how
+many workers are idle.
 """
 
 from . import planning
@@ -11,16 +12,16 @@ CLIENT_BOUNDS_S = (0.05, 5.0)
 WORKER_BOUNDS_S = (0.2, 30.0)
 YOUNG_S = 0.2
 POLLS_PER_S = 8.0
-"""How many requests a second all idle workers together should send. WORKER_BOUNDS_S bound the delay of each one, so few
-idle workers send fewer requests, and very many send more."""
+"""How many requests a second all idle workers together should send. WORKER_BOUNDS_S bound the delay of each one, so a
+single idle worker sends fewer requests, and more than 240 idle workers send more."""
 
 
 def client_delay_s(head: Head, now: float) -> float:
     """Return how many seconds a client that awaits a package should wait before its next request.
 
-    The delay is a tenth of the time that the remaining tasks will probably take. Little is known about a young package,
-    and it may end much sooner than estimated, so the delay is at most YOUNG_S plus half of the package's age.
-    CLIENT_BOUNDS_S bound the delay in any case.
+    The delay is a tenth of the time that the remaining tasks will probably take, where a task counts as 1 s until
+    durations are measured. Little is known about a young package, and it may end much sooner than estimated, so the
+    delay is at most YOUNG_S plus half of the package's age. CLIENT_BOUNDS_S bound the delay in any case.
     """
     tasks, pace = head.tasks, head.pace
     rest_us = (tasks.count - tasks.done) * (pace.mean_us or 1_000_000.0)
@@ -29,16 +30,23 @@ def client_delay_s(head: Head, now: float) -> float:
 
 
 SHORTEST_COLLECTION_US = 200_000
-"""The shortest time, in microseconds, for which a worker may collect results before it publishes them: each publication
-costs a fold."""
+"""The least time, in microseconds, that `collect_us` returns. If workers published more often, each publication would
+cost a fold for little work."""
 
 
 def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
-    """Return for how long a worker with this many executors may collect results while all executors have work.
+    """Return for how many microseconds a worker may collect results while all of its executors have work.
 
-    In that time the worker finishes about one chunk, so a chunk costs one publication. If little of the quota is left,
-    the time is SHORTEST_COLLECTION_US. Only publications tell the master how much time tasks used: if they came late,
-    tasks could use more than the quota, and no account pays for the excess.
+    The time is at least SHORTEST_COLLECTION_US. If it is longer, the worker finishes about one chunk in this time, so
+    that a chunk costs about one publication. If little of the quota is left, the time is SHORTEST_COLLECTION_US. Only
+    publications tell the master how much time tasks used: if they came late, tasks could use more than the quota, and
+    no account pays for the excess.
+
+    Args:
+        executors: How many executors the worker has.
+        head: The package whose results it collects.
+        budget_us: How much compute time the package may still use.
+        policy: Figures of the deployment.
     """
     chunk_us = planning.chunk_target_us(head.pace.executors, policy) // executors
     scarce = budget_us < 3 * chunk_us * max(executors, head.pace.executors)
@@ -46,7 +54,7 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
 
 
 def worker_delay_s(idle_workers: int) -> float:
-    """Return how many seconds a worker that found the queue empty should wait before its next request.
+    """Return how many seconds a worker that got no chunks should wait before its next request.
 
     >>> worker_delay_s(1), worker_delay_s(40), worker_delay_s(10_000)
     (0.2, 5.0, 30.0)

@@ -42,7 +42,7 @@ def first_window(tasks: int, policy: Policy) -> int:
 
 
 def chunk_target_us(executors: int, policy: Policy) -> int:
-    """Return how long chunks should last for this many executors.
+    """Return how many microseconds chunks should last for this many executors.
 
     The more executors there are, the sooner one of them is free for another account, so the longer chunks may last.
 
@@ -57,8 +57,9 @@ def chunk_target_us(executors: int, policy: Policy) -> int:
 def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     """Return how many of the `uncut` tasks the next chunk takes.
 
-    Chunks in the queue delay other accounts. Therefore a chunk that should last longer than SHORT_WAIT_US is made
-    shorter if the window is over 1.5 times the number of chunks that keep the executors busy.
+    Chunks in the queue delay other accounts. Therefore the target time is reduced if it is over SHORT_WAIT_US and the
+    window is too large: over 1.5 times the number of chunks that keep the executors busy. A window twice as large as
+    that halves the target time.
 
     Args:
         uncut: How many tasks are not in a chunk yet; at least 1.
@@ -96,9 +97,10 @@ def next_window(window: int, wait_us: int, executors: int, policy: Policy) -> in
     """Return how many chunks may be open from now on, given how long a recent one waited in the queue.
 
     If the wait was short, the window doubles until it keeps the known executors busy, and then grows slowly, because
-    chunks in the queue delay other accounts. If the wait was long, the window is halved, but stays large enough to keep
-    the executors busy. What is short or long depends on how long chunks last, up to a bound: chunks need not wait for
-    longer than SHORT_WAIT_US.
+    chunks in the queue delay other accounts. If the wait was long, the window is halved, but to no less than keeps the
+    executors busy. Otherwise it stays. A wait is short if it is less than a quarter of `chunk_target_us` and less than
+    SHORT_WAIT_US. It is long if it is over twice `chunk_target_us` or over four times SHORT_WAIT_US. The result is at
+    most `largest_window`.
 
     >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
     (6, 10, 8)

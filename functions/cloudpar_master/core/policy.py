@@ -6,8 +6,7 @@ from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]
-"""A figure above zero. With zero, a master would refuse every request (`requests_per_s`) or fail every package
-(`lifetime_s`), for example."""
+"""A figure above zero. With zero, for example, a master would fail each package as soon as it starts (`lifetime_s`)."""
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,25 +18,27 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             another account, so the longer chunks may last.
         first_window: How many chunks a package may have open before anything is measured. A package of at most
             planning.SMALL_PACKAGE tasks may have more.
-        largest_window: The largest window of a package. It bounds the size of the head.
+        largest_window: The size to which the window of a package may grow. Each open chunk takes room in the head.
         lease_s: A worker that does not beat for this long loses its chunks to others.
-        slice_us: How much compute time a package reserves ahead for each of its executors, at most.
+        slice_us: How much compute time a package reserves ahead for each of its executors, at most, once durations are
+            measured.
         task_timeout_s: The longest time that one task may run.
-        lifetime_s: A package that still runs after this time fails.
-        retention_s: An ended package that no client acknowledged is deleted after this time.
+        lifetime_s: A package fails if not all of its tasks are done this long after its start.
+        retention_s: A package that no client has acknowledged is deleted this long after its end.
         tombstone_s: The tombstone of a deleted package is kept for this time.
-        kept_bytes: If an ended package stores fewer bytes than this, its data is removed together with its tombstone,
-            because a separate removal may cost requests. The data of a larger package is removed as soon as the package
-            is settled, and its client has acknowledged it or the retention time is over.
-        fleet_memory_s: A worker that published nothing of a package for this long no longer counts as one of the
-            package's workers. A worker that sent no request for this long counts as gone.
+        kept_bytes: If an ended package stores fewer bytes than this, its data and results are removed together with its
+            tombstone, because a separate removal may cost requests. Those of any other package are removed as soon as
+            the package is settled, and its client has acknowledged it or the retention time is over.
+        fleet_memory_s: With each publication, a package stops counting the workers that published nothing of it for
+            this long. A worker that did not retrieve, publish or extend leases for this long counts as gone.
         grace_s: If there are live workers, but none of them has a package's version of Python, the package waits this
             long for such a worker before it fails. If there are no workers, it waits without this limit.
         open_packages, open_small_packages: If an account has this many packages running and chunks wait in the queue,
-            its next package starts closed. The second figure is for a next package of at most planning.SMALL_PACKAGE
-            tasks.
-        looks_at_end: Whether the master opens the next closed package of an account as soon as another one ends. Where
-            looking for it costs requests, an await of the closed package opens it instead.
+            its next package starts closed, unless a task starts it. The second figure is for a next package of at most
+            planning.SMALL_PACKAGE tasks.
+        looks_at_end: Whether the master looks for the next closed package of an account, to open it, when a publication
+            or a cancellation ends an open one. On AWS looking costs requests, so this is False: closed packages open
+            when their clients await them, or when executors are idle.
         requests_per_s: How many requests a second a process of the master accepts from one account, after a burst.
         request_burst: How many requests of one account may come at once.
         running_packages: How many packages an account may have running. This limit and the next two are checked when a

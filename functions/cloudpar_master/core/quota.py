@@ -25,12 +25,14 @@ def add_us(sum_us: int, more_us: int) -> int:
 
 
 def slice_wanted_us(head: Head, policy: Policy) -> int:
-    """Return how much more compute time a package should request now; 0: none.
+    """Return how many microseconds of compute time a package should request now; 0: none.
 
     A package reserves what its remaining tasks are likely to take, but at most `slice_us` for each executor, so that it
-    does not hold the whole quota of its account. It requests more only when less than a third of this amount is free.
-    If the account had nothing left at the last request, the package first uses up its reserve. If no task remains, it
-    requests only what its tasks have used beyond the reserve.
+    does not hold the whole quota of its account. While their duration is unknown, this amount is FIRST_SLICE_US. The
+    package requests more only when less than a third of the amount is free. If the last request was useless
+    (`exhausted`), it first uses up its reserve, and then requests at least MARGIN_US. If no task remains, it requests
+    only what its tasks have used beyond the reserve. A package that has ended, is closed, or has to wait until
+    `ask_again_at` requests nothing.
     """
     tasks, own, pace = head.tasks, head.quota, head.pace
     if head.life.ended or pace.closed or own.ask_again_at > head.now:
@@ -50,5 +52,8 @@ def slice_wanted_us(head: Head, policy: Policy) -> int:
 
 
 def budget_us(head: Head, account_free_us: int) -> int:
-    """Return how long a task of this package may run until the account has nothing left; at least 0."""
+    """Return how many microseconds a package may use until its reserve and its account's free time are used up.
+
+    The result is at least 0.
+    """
     return max(0, account_free_us + head.quota.reserved_us - head.quota.used_us)

@@ -1,8 +1,8 @@
 """Chooses whose chunk is handed out next: accounts take turns, and within an account its packages do.
 
 Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). The account that has received the least work is next. A
-new account counts as if it had received as much as the one with the least. It therefore need not wait because others
-came before it, and it does not get the work that it missed before it came.
+new account counts as if it had received as much as the waiting account with the least. It therefore need not wait
+because others came before it, and it does not get the work that it missed before it came.
 """
 
 from collections.abc import Collection, Iterable
@@ -42,9 +42,10 @@ class Line(NamedTuple):
 
 
 class _VirtualTime:
-    """Counts the work that each key has received: its virtual time, in microseconds.
+    """Counts the work that each key has received, in microseconds. This count is the key's virtual time.
 
-    `now_us` is the virtual time of the waiting key that has received the least work.
+    A key that is new, or has received less than `now_us`, counts from there. `now_us` is the least virtual time of the
+    waiting keys when `advance` was last called.
     """
 
     def __init__(self) -> None:
@@ -53,22 +54,22 @@ class _VirtualTime:
         self._last_start_us: dict[str, int] = {}
 
     def start_us(self, key: str) -> int:
-        """Return the virtual time of a key; the key with the smallest one is next."""
+        """Return the virtual time of a key, but at least `now_us`. The waiting key with the smallest one is next."""
         return max(self.now_us, self._finish_us.get(key, 0))
 
     def lead_us(self, key: str) -> int:
         """Return how far a key is ahead of `now_us`, without counting its last chunk.
 
-        If that chunk counted, an account with one long task would wait until the others had received as much work.
+        If that chunk counted, an account would lose the precedence of its first chunks by a single long task.
         """
         return self._last_start_us.get(key, 0) - self.now_us
 
     def advance(self, waiting: Iterable[str]) -> None:
-        """Move `now_us` on to the waiting key that has received the least work. `now_us` never goes back."""
+        """Move `now_us` on to the least virtual time of these keys, of which there must be one. It never goes back."""
         self.now_us = max(self.now_us, min(map(self.start_us, waiting)))
 
     def charge(self, key: str, cost_us: int) -> None:
-        """Count work that a key receives."""
+        """Add work to what a key has received."""
         start_us = self.start_us(key)
         self._finish_us.pop(key, None)
         self._finish_us[key] = start_us + cost_us
@@ -78,7 +79,7 @@ class _VirtualTime:
             del self._finish_us[longest_ago], self._last_start_us[longest_ago]
 
     def refund(self, key: str, cost_us: int) -> None:
-        """Take back a charge for work that a worker gave back untouched."""
+        """Take back the charge for a chunk that a worker gave back whole, if the key is still remembered."""
         if key in self._finish_us:
             self._finish_us[key] -= cost_us
             self._last_start_us[key] = min(self._last_start_us[key], self._finish_us[key])
@@ -107,7 +108,9 @@ class Turns:
         return chosen
 
     def give_back(self, line: Line) -> None:
-        """Take back the charge for a chunk of which a worker ran nothing. The next worker's retrieval charges it again.
+        """Take back the charge for a chunk that a worker gave back whole.
+
+        The chunks into which its tasks are cut again are charged when they are handed out.
 
         Without this, a short package that its first worker cannot run would wait behind the long package that it should
         overtake.

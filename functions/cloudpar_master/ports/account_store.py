@@ -33,7 +33,7 @@ class Reservation(NamedTuple):
     """The answer to a request for a slice.
 
     `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says that waiting is useless: no
-    other package can give compute time back, or this package may not get any.
+    other package of the account can give compute time back, or this package may not get any.
     """
 
     granted_us: int
@@ -66,7 +66,10 @@ class AccountStore(Protocol):
         ...
 
     def free_us(self, account_id: str) -> int:
-        """Return how much of the quota is free; 0 if there is no such account. A large answer may be a little old."""
+        """Return how much of the quota is free, in microseconds; 0 if there is no such account.
+
+        An answer of at least one hour of compute time may be some seconds old. A smaller one is always read afresh.
+        """
         ...
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
@@ -107,9 +110,10 @@ class AccountStore(Protocol):
         ...
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
-        """Add `quota_us` to the quota, or subtract from it if it is negative; once for each key.
+        """Add `quota_us` to the quota, or subtract from it if it is negative.
 
-        The quota stays between spent + reserved and MOST_US. Returns the account after that; None if it does not exist.
+        A call that is repeated under the same idempotency key `key` changes nothing. The quota stays between spent +
+        reserved and MOST_US. Returns the account after that; None if it does not exist.
         """
         ...
 

@@ -12,7 +12,7 @@ class BlobStore(Protocol):
     """
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
-        """Make a link for an upload of this size and checksum. The upload may be repeated; other bytes are refused."""
+        """Make a link for an upload of this size and CRC-32. The upload may be repeated; other bytes are refused."""
         ...
 
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:

@@ -4,14 +4,20 @@ from cloudpar_protocol.client_messages import FleetStatus
 
 
 class Fleet(Protocol):
-    """The hosts of workers, which a master may be able to wake and count. The calls raise no errors and are cheap."""
+    """The hosts of workers, which a master may be able to wake and count.
+
+    The calls raise no errors. They are cheap: on AWS, a process usually looks at the hosts once in some seconds only.
+    """
 
     def wake(self) -> None:
-        """Start a host if none runs or starts, since there is work. If that fails, do nothing."""
+        """Start a host if none runs or starts, since there is work. If that fails, only log the failure."""
         ...
 
     def status(self) -> FleetStatus | None:
-        """Return how many hosts run and start; the numbers may be some seconds old. None if they are unknown."""
+        """Return how many hosts run and start, and why no more can start; None if that is unknown.
+
+        The answer may be some seconds old.
+        """
         ...
 
 

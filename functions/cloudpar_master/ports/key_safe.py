@@ -2,12 +2,16 @@ from typing import Protocol
 
 
 class KeySafe(Protocol):
-    """Makes accounts' keys, and encrypts them with a key of its own, which is in no table."""
+    """Makes accounts' keys, and encrypts them with a key of its own, which is in no table.
+
+    On AWS both calls raise Unavailable if this key does not exist yet and the process may not create it, and
+    botocore's ClientError if AWS does not let the process read it.
+    """
 
     def make(self, account_id: str) -> bytes:
         """Make a new key for an account, and return it encrypted."""
         ...
 
     def open(self, account_id: str, encrypted: bytes) -> bytes | None:
-        """Decrypt a key; None if it was encrypted for another account or by another safe."""
+        """Decrypt a key; None if it was encrypted for another account or by another safe, or is damaged."""
         ...

@@ -66,7 +66,7 @@ RUNNING_FIGURES: Final = Running._fields[1:]
 
 
 class PackageStore(Protocol):
-    """Heads, inboxes and result pages. A read of these sees every write that was answered before it.
+    """Specs, heads, inboxes and result pages. A read of the last three sees every write that was answered before it.
 
     A list of packages (`due`, `uncut`, `of_account`, `running`, `unsettled`) may be a little old.
     """
@@ -140,7 +140,7 @@ class PackageStore(Protocol):
         ...
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        """Return the packages of an account (None: of all), newest first."""
+        """Return the packages of an account (None: of all accounts), newest first, at most `limit`."""
         ...
 
     def running(self, account_id: str) -> Running:
@@ -152,7 +152,7 @@ class PackageStore(Protocol):
         ...
 
     def delete_pages(self, package_id: str) -> None:
-        """Remove the results and the inline task data; the head stays."""
+        """Remove the result pages, and the task data in the spec; the head and the rest of the spec stay."""
         ...
 
     def forget(self, package_id: str) -> None:

@@ -13,7 +13,7 @@ class Sending(NamedTuple):
         group: Its group and its deduplication id: within 5 minutes the queue drops further messages of the same group.
         account, package: Whose chunk it is. Accounts take turns, and so do the packages of an account.
         first: The chunk starts with the first task of its package.
-        cost_us: How long the chunk is likely to keep an executor busy.
+        cost_us: How long the chunk is likely to keep an executor busy, in microseconds.
         python: The version of Python that it needs; "" if any version will do.
         express: The chunk starts with one of the first tasks of its package, and no worker was lost with it. A queue
             that cannot choose keeps such messages apart, so that they do not wait behind others.
@@ -29,24 +29,41 @@ class Sending(NamedTuple):
     express: bool = False
 
 
-Needs = tuple[str, str]
-"""What a message needs of its worker, as a package id and a version of Python: the worker has this version ("": any),
-and it is not set aside for this package."""
+class Needs(NamedTuple):
+    """What a message needs of its worker.
+
+    Attributes:
+        account: The worker serves this account.
+        package: The worker is not set aside for this package.
+        python: The worker has this version of Python; "": any version will do.
+    """
+
+    account: str
+    package: str
+    python: str
 
 
 class Fit(NamedTuple):
     """Which messages a worker can take.
 
     It takes those that need no version of Python or one of `pythons` (empty: any), if their package is not in
-    `set_aside`.
+    `set_aside`, and their account is `account` ("": any). It also takes all messages of the packages in `ended`: they
+    have no tasks left to run, so that the master only removes the messages.
     """
 
     pythons: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
+    account: str = ""
+    ended: tuple[str, ...] = ()
 
-    def takes(self, package_id: str, python: str) -> bool:
-        """Whether the worker can run the chunks of such a package."""
-        return self.has(python) and package_id not in self.set_aside
+    def takes(self, needs: Needs) -> bool:
+        """Whether the worker can take messages that need this."""
+        runs = self.serves(needs.account) and self.has(needs.python) and needs.package not in self.set_aside
+        return runs or needs.package in self.ended
+
+    def serves(self, account_id: str) -> bool:
+        """Whether the worker runs tasks of this account."""
+        return self.account in ("", account_id)
 
     def has(self, python: str) -> bool:
         """Whether the worker has this version of Python, as far as it reported ("": any version does)."""
@@ -58,8 +75,9 @@ ANY: Final = Fit()
 
 
 class Message(NamedTuple):
-    """A received message. The queue does not deliver it again before its visibility timeout ends.
+    """A received message.
 
+    Before its visibility timeout ends, the queue delivers it again only to a call that repeats the same attempt.
     `wait_us` is how long the message waited for this delivery, or 0 if the queue cannot tell. `receives` counts the
     deliveries of the message, including this one.
     """
@@ -71,18 +89,25 @@ class Message(NamedTuple):
 
 
 class StaleAttempt(Exception):
-    """The queue cannot repeat an attempt, because its messages may have changed. A new attempt needs another id."""
+    """The queue cannot repeat an attempt, for example because some of its messages were deleted.
+
+    A new attempt needs another id.
+    """
 
 
 class TaskQueue(Protocol):
     """A queue that delivers each message at least once. A message is only a hint: the head says which tasks are wanted.
 
-    A queue that can choose delivers the messages of one package in the order of their sending. Accounts and packages
-    take turns, and first chunks usually come before all others (core.turns).
+    The embedded queue can look into its messages and choose among them; SQS cannot. A queue that can choose delivers
+    the messages of one package in the order of their sending. In such a queue, accounts and packages take turns, and
+    first chunks usually come before all others (core.turns).
     """
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """Store messages durably in the queue. Returns, for each one, False if the caller has to send it again."""
+        """Store messages durably in the queue. Returns, for each one, False if the caller has to send it again.
+
+        The answer is also True for a message that the queue drops because of its group.
+        """
         ...
 
     def receive(
@@ -101,8 +126,8 @@ class TaskQueue(Protocol):
         A queue that can look into messages brings only those that fit; one that cannot brings any, and the caller puts
         back what does not fit. A call with the same attempt id within 5 minutes brings the same messages, if they are
         still hidden, and hides them for `visibility_s` again. `again` says that the id was used before: a queue that
-        consists of several queues may then bring up to `limit` messages of each. Without `express`, a queue that keeps
-        `express` messages apart brings none of them.
+        consists of several queues may then bring up to `limit` messages of each. A queue that keeps `express` messages
+        apart brings none of them without `express`, and only these if `besides` is not empty.
 
         Raises:
             StaleAttempt: The id was used before, and the queue cannot say what it brought.
@@ -118,7 +143,10 @@ class TaskQueue(Protocol):
         ...
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
-        """Remove messages of which a worker ran no task. They do not count when the queue decides whose turn it is."""
+        """Remove messages whose chunks were given back whole.
+
+        They do not count when the queue decides whose turn it is.
+        """
         ...
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:

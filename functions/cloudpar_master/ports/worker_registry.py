@@ -7,7 +7,7 @@ from .task_queue import ANY, Fit
 class WorkerRecord(NamedTuple):
     """What a worker reported with its last retrieval, and when it last sent a request.
 
-    `executors` is 0 if the registry was lost, and the worker has sent only beats since then.
+    `executors` is 0 if the registry does not have the worker's last report any more, and only beats came since then.
     """
 
     worker_id: str
@@ -29,16 +29,23 @@ class WorkerRegistry(Protocol):
         ...
 
     def leave(self, worker_id: str) -> None:
-        """Remove a worker that has ended. Its requests that arrive late do not bring it back."""
+        """Remove a worker that has ended.
+
+        Beats of it that arrive late do not bring it back, and neither does a retrieval that a master still holds.
+        """
         ...
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """Return the workers that sent a request at this time or later.
+        """Return the workers whose `seen_at` is at this time or later.
 
-        What other processes noted may be missing for some seconds. With `newest` nothing is missing; that costs a call.
+        What other processes noted in the last seconds may be missing. With `newest` it is there; on AWS this always
+        costs a call.
         """
         ...
 
     def knows_all(self, now: float) -> bool:
-        """Whether every live worker has had time to send a request; False right after the registry was lost."""
+        """Whether the registry has had time to hear of every live worker.
+
+        After the registry was lost, this is False for some seconds.
+        """
         ...

@@ -22,10 +22,12 @@ from . import link_base
 from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .bodies import CLIENT_GONE, answer, read_body, refusal
+from .connections import admitted
 from .failure_log import RETRY_S, FailureLog, unwritable
 from .long_polling import LongPolling, unless_gone
 from .proving import Proving
 from .storage_state import StorageState
+from .turns import Turns
 
 
 class Calls:
@@ -40,16 +42,22 @@ class Calls:
         self._storage = storage
         self._audit = audit
         self._dispatcher = long_polling.dispatcher
+        self._turns = Turns()
 
     async def serve(self, request: Request) -> Response:
         """Carry out the call of a request.
 
-        A retrieval or an await with `hold_s` is held open until there is something to answer.
+        A retrieval or an await with a `hold_s` above 0 is held open until there is something to answer, but not for
+        longer than `hold_s`. The handlers of `make_app` answer the errors that this raises.
         """
+        name = request.path_params["name"]
+        # The token comes first: a client without one must not make the master read bodies.
+        caller = self._dispatcher.caller(name, self._proving.token(request.headers))
+        admitted(request)
         body = await read_body(request)
         link_base.note(request)
-        token, media = self._proving.token(request.headers), sent_media(request.headers)
-        call = self._dispatcher.admit(request.path_params["name"], token, body, media)
+        await self._turns.wait(caller.account.account_id if caller.account else caller.role)
+        call = self._dispatcher.enter(name, caller, body, sent_media(request.headers))
         if call.route is routes.EXTEND_LEASES and call.request.unwritable is not None:
             self._storage.note(call.request.unwritable)
         try:

@@ -15,7 +15,7 @@ from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegist
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.adapters.system import RandomIds, SystemClock
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports import AccountRecord, AccountStore, Clock
 from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.timer import Timer
@@ -40,8 +40,9 @@ class Assembly(NamedTuple):
     """The parts of a master that its process uses.
 
     Attributes:
-        blobs_kept_s: A blob that was not used for this long belongs to no package, since no package lives longer.
-        lease_s: A leased chunk goes back into the queue after this time without a beat.
+        blobs_kept_s: A blob that was not used for this many seconds belongs to no package, since no package lives
+            longer.
+        lease_s: A leased chunk goes back into the queue after this many seconds without a beat.
     """
 
     app: Starlette
@@ -60,6 +61,10 @@ class Assembly(NamedTuple):
 
         A chunk whose lease has run out waits again, and no other call wakes a request for it. Returns how many packages
         and lost chunks the timer handled.
+
+        Raises:
+            Unavailable: The package of a lost chunk is too busy now. This tick then folds no due packages.
+            ExceptionGroup: Some packages could not be folded; all others were.
         """
         self.wakeups.chunks_sent([ANYTHING] * self.queue.waiting())
         return self.timer.tick()
@@ -72,7 +77,8 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         DataFolderError: The database depends on a secret that the folder does not have, and `new_secret` is False; or
             a new secret cannot be written.
         sqlite3.Error: The database cannot be opened or converted.
-        OSError: The secret cannot be read, or the folder of blobs cannot be made.
+        OSError: The secret cannot be read, the folder of blobs cannot be made, or an older database cannot be copied
+            before its conversion.
     """
     wakeups, clock, ids = Wakeups(), SystemClock(), RandomIds()
     database = Database(folder.database)
@@ -98,8 +104,8 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         worker_token_hash=hash_token(connection.worker_token),
         admin_token_hash=hash_token(connection.admin_token),
         safe=AesGcmSafe(lambda: key_secret(secret)),
+        default_account=_default_account(accounts, connection.token, clock),
     )
-    _ensure_default_account(backend, connection.token)
     storage = StorageState(wakeups.wake_awaits)
     long_polling, failures = LongPolling(Dispatcher(backend), wakeups, storage), FailureLog(storage)
     proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes)
@@ -118,21 +124,25 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
     )
 
 
-def _ensure_default_account(backend: Backend, token: str) -> None:
+def _default_account(accounts: AccountStore, token: str, clock: Clock) -> str:
+    """Return the id of the account of this token. Make the account if there is none yet."""
     token_hash = hash_token(token)
-    if backend.accounts.by_token(token_hash) is None:
-        account_id = hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16]
-        # If connection.json is lost, the master makes a new token, and so a second account beside the earlier one.
-        taken = any(each.name == "default" and each.state == "active" for each in backend.accounts.list())
-        backend.accounts.create(
-            AccountRecord(
-                account_id=account_id,
-                name=f"default-{account_id}" if taken else "default",
-                token_hash=token_hash,
-                state="active",
-                granted_us=PRACTICALLY_UNLIMITED_US,
-                spent_us=0,
-                reserved_us=0,
-                created_at=backend.clock.now(),
-            )
+    known = accounts.by_token(token_hash)
+    if known is not None:
+        return known.account_id
+    account_id = hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16]
+    # If connection.json is lost, the master makes a new token, and so a second account beside the earlier one.
+    taken = any(each.name == "default" and each.state == "active" for each in accounts.list())
+    accounts.create(
+        AccountRecord(
+            account_id=account_id,
+            name=f"default-{account_id}" if taken else "default",
+            token_hash=token_hash,
+            state="active",
+            granted_us=PRACTICALLY_UNLIMITED_US,
+            spent_us=0,
+            reserved_us=0,
+            created_at=clock.now(),
         )
+    )
+    return account_id

@@ -11,6 +11,8 @@ from starlette.responses import Response, StreamingResponse
 from cloudpar_master.adapters.embedded.blob_store import READ_BYTES, FileBlobStore
 from cloudpar_protocol.errors import BadRequest
 
+from .connections import admitted
+
 BINARY = "application/octet-stream"
 
 
@@ -21,9 +23,13 @@ class BlobRoutes:
         self._store = store
 
     async def serve(self, request: Request) -> Response:
-        """Serve GET or PUT /blobs/{key}. A HEAD is refused, since no link allows it."""
+        """Serve GET or PUT /blobs/{key}. A HEAD is refused, since no link allows it.
+
+        Raises like `check`, `write` and `open` of the store, and like `parse_range`.
+        """
         key, query = request.path_params["key"], dict(request.query_params)
         self._store.check(request.method, key, query)
+        admitted(request)
         if request.method == "PUT":
             await self._store.write(key, query, request.stream())
             return Response()

@@ -75,9 +75,13 @@ class DataFolder:
         self._lock.close()
 
     def kept_secret(self) -> bytes | None:
-        """Return the stored secret; None if there is none, or if it is damaged (of another size)."""
+        """Return the stored secret; None if the folder has none, or if it is damaged (of another size).
+
+        Raises:
+            OSError: The file cannot be read.
+        """
         kept = self.secret_path.read_bytes() if self.secret_path.exists() else b""
-        # A power cut may have left the file empty. With an empty secret any caller could sign links.
+        # A power cut may have left the file empty. If an empty secret counted, any caller could sign links.
         return kept if len(kept) == SECRET_BYTES else None
 
     def make_secret(self) -> bytes:

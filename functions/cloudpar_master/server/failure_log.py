@@ -58,7 +58,7 @@ def unwritable(error: BaseException) -> Unwritable | None:
 
 
 class FailureLog:
-    """Logs each failure with its traceback. If nothing can be written, it logs one line a minute instead.
+    """Logs each failure with its traceback. For failures to write, it logs at most one line a minute instead.
 
     Args:
         storage: Receives a report if nothing can be written.

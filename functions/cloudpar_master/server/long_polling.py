@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cloudpar_master.core.recent import Recent
-from cloudpar_master.ports import Fit
 from cloudpar_master.services.dispatcher import Call, Dispatcher
 from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply
 from cloudpar_protocol.limits import HOLD_S
@@ -43,11 +42,11 @@ class LongPolling:
     async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold a retrieval until there is a chunk for it; hold a peek until a chunk of another package waits.
 
-        Both end after `hold_s` at the latest. A worker that has hung up gets no lease: its chunk would lie idle until
-        the lease ends. Another held retrieval is woken in its place.
+        Both end after `hold_s` at the latest, and when the server ends. A worker that has hung up gets no lease: the
+        chunk would lie idle until the lease ends. Another held retrieval is woken in its place.
         """
         request: RetrieveTasks = call.request
-        fit = Fit(tuple(request.pythons), tuple(request.set_aside))
+        fit = self.dispatcher.fit(request)
         deadline = _now() + min(request.hold_s, HOLD_S)
         while not gone():
             reply = self.dispatcher.perform(call)
@@ -79,9 +78,9 @@ class LongPolling:
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold an await until one of its packages has news, for at most `hold_s`.
 
-        It also ends when its session has started a package that it does not name, and when a report comes that the
-        master, or a worker that shares its folder, cannot write. While there is such a report, an await is held for at
-        most `storage_state.HOLD_S`.
+        The await also ends when its session has started a package that it does not name, when the server ends, and when
+        a report comes that the master, or a worker that shares its folder, cannot write. While there is such a report,
+        an await is held for at most `storage_state.HOLD_S`.
         """
         request: AwaitTasks = call.request
         unwritable = self._storage.unwritable is not None

@@ -6,11 +6,13 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import uvicorn
 import uvloop
 
 from .assembly import Assembly
+from .connections import GuardedConnection, Strangers, allow_most_files
 
 TICK_S = 1.0
 TICKS = 6
@@ -24,7 +26,7 @@ BUSY = 50
 class MasterServer(uvicorn.Server):
     """A uvicorn server that calls `ready` when it listens, and answers held requests when it ends.
 
-    A signal ends it with exit code 0.
+    SIGTERM or SIGINT ends it, and the process then exits with code 0.
     """
 
     def __init__(self, assembly: Assembly, ready: Callable[[], None]) -> None:
@@ -37,6 +39,7 @@ class MasterServer(uvicorn.Server):
                 server_header=False,
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=1,
+                http=partial(GuardedConnection, Strangers()),  # type: ignore[arg-type]  # uvicorn only calls it
             )
         )
         self._long_polling = assembly.long_polling
@@ -58,12 +61,12 @@ class MasterServer(uvicorn.Server):
         yield
 
     def end(self) -> None:
-        """Answer held requests, accept no new ones, and let `serve` return."""
+        """Answer held requests, hold no others, and let `serve` return."""
         self.should_exit = True
         self._long_polling.end()
 
     def follow(self, stdin: int) -> None:
-        """End if standard input has ended, since the parent has then ended, too."""
+        """Read standard input, and end if it has ended: then the parent has ended, or wants the master to end."""
         with contextlib.suppress(BlockingIOError):
             if not os.read(stdin, 65536):
                 asyncio.get_running_loop().remove_reader(stdin)
@@ -71,10 +74,11 @@ class MasterServer(uvicorn.Server):
 
 
 def run(assembly: Assembly, listening: socket.socket, ready: Callable[[], None], stdin: int | None) -> None:
-    """Serve until a signal comes.
+    """Serve until SIGTERM or SIGINT comes.
 
     If `stdin` is not None, it is a descriptor that the parent holds open, and the master also ends with its parent.
     """
+    allow_most_files()
     uvloop.run(_serve(assembly, listening, ready, stdin))
 
 

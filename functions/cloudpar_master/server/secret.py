@@ -19,6 +19,8 @@ def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> b
     Raises:
         DataFolderError: The database depends on another secret, or on one that was lost, and `new` is False; or a new
             secret cannot be written.
+        OSError: The stored secret cannot be read.
+        sqlite3.Error: The database cannot be read or written.
     """
     kept, mark = folder.kept_secret(), SecretMark(database)
     if not new and not mark.fits(None if kept is None else _mark(kept)):

@@ -6,8 +6,9 @@ from typing import NamedTuple
 from cloudpar_master.ports import Fit, Needs
 from cloudpar_master.ports.task_queue import ANY
 
-ANYTHING: Needs = ("", "")
-"""Stands for the needs of a chunk if they are not known. Such a chunk wakes any held retrieval, and all peeks."""
+ANYTHING = Needs("", "", "")
+"""Stands for the needs of a chunk if they are not known. Such a chunk wakes all peeks, and the retrieval that was held
+longest."""
 
 
 class _Retrieval(NamedTuple):
@@ -21,11 +22,11 @@ class _Peek(NamedTuple):
     besides: frozenset[str]
 
     def is_for(self, need: Needs) -> bool:
-        return need == ANYTHING or (need[0] not in self.besides and self.fit.takes(*need))
+        return need == ANYTHING or (need.package not in self.besides and self.fit.takes(need))
 
 
 class Wakeups:
-    """Wakes held requests. All calls come from the server's own thread: asyncio's futures are not safe for others."""
+    """Wakes held requests. Only the server's own thread may use it: asyncio's futures are not safe in other threads."""
 
     def __init__(self) -> None:
         self._retrievals: deque[_Retrieval] = deque()
@@ -33,7 +34,7 @@ class Wakeups:
         self._awaits: dict[str, set[asyncio.Future[None]]] = defaultdict(set)
 
     def head_saved(self, package_id: str) -> None:
-        """Wake every await that names this package, since it has news."""
+        """Wake every await that names this package, since the package may have news."""
         for waiter in self._awaits.pop(package_id, ()):
             _wake(waiter)
 
@@ -46,7 +47,7 @@ class Wakeups:
         heard: set[Needs] = set()
         for need in needs:
             heard.add(need)
-            found = next((each for each in self._retrievals if each.fit.takes(*need)), None)
+            found = next((each for each in self._retrievals if need == ANYTHING or each.fit.takes(need)), None)
             if found is not None:
                 self._retrievals.remove(found)
                 found.waiter.set_result(need)

@@ -30,8 +30,8 @@ class AccountKeys:
         """Return an account's key; None if this deployment has no safe for keys, so that its packages are not sealed.
 
         Raises:
-            Unavailable: The account does not exist, or another process has just stored a key that this one cannot
-                decrypt.
+            Unavailable: The account does not exist, another process has just stored a key that this one cannot decrypt,
+                or the safe cannot encrypt keys now (see KeySafe).
         """
         safe = self._backend.safe
         if safe is None:

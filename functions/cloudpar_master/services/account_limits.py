@@ -4,7 +4,7 @@ from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import RateLimited, TooLarge
 
 FULL_S = 0.5
-"""The delay, in seconds, that the refusal of a start names. The client then waits longer each time."""
+"""The delay, in seconds, that the refusal of a start names. After each further refusal the client waits longer."""
 
 OPERATOR = "ask the operator for a higher limit"
 

@@ -31,7 +31,11 @@ class AccountService:
         self._keys = AccountKeys(backend)
 
     def hello(self, role: Literal["user", "worker", "admin"], account: AccountRecord | None) -> HelloReply:
-        """Tell a caller its role and, if it is a user, its account with quota and key."""
+        """Tell a caller its role and, if it is a user, its account with quota and key.
+
+        Raises:
+            Unavailable: The account's key is not available now (see AccountKeys).
+        """
         timeout_s = self._backend.policy.task_timeout_s
         if account is None:
             return HelloReply(release=__version__, role=role, task_timeout_s=timeout_s)
@@ -75,7 +79,7 @@ class AccountService:
         return ListAccountsReply(accounts=[_public(account) for account in self._backend.accounts.list()])
 
     def grant_quota(self, request: GrantQuota) -> AccountReply:
-        """Add compute time to an account, once for each idempotency key.
+        """Add compute time to an account, once for each idempotency key. A negative amount takes some back.
 
         Raises:
             Gone: The account was revoked.

@@ -1,28 +1,19 @@
-from typing import NamedTuple
-
 from cloudpar_master.core.recent import Recent
 
 REMEMBERED = 1_000
-"""How many retrievals with a new name are remembered. A forgotten one starts with its first name again. As many workers
-are remembered whose last retrieval left messages to delete; those of forgotten ones surface again."""
-
-
-class _Deferred(NamedTuple):
-    attempt_id: str
-    receipts: list[str]
+"""How many retrievals with a new name are remembered. A forgotten one starts with its first name again."""
 
 
 class Attempts:
-    """Names the queue calls of retrievals, and keeps messages that may be deleted only after a retrieval.
+    """Names the queue calls of retrievals.
 
-    SQS repeats a call with the same name only until one of its messages is deleted. When a retrieval has deleted stale
-    messages, its next call needs a new name. If the worker repeats the retrieval, the first call has the name that
-    brought its chunks.
+    SQS repeats a call with the same name only until one of its messages is deleted or extended. When a retrieval has
+    deleted messages that it could not lease, its next call needs a new name. If the worker repeats the retrieval at
+    this process, its first call has the last of these names, by which its chunks came.
     """
 
     def __init__(self) -> None:
         self._stale = Recent[str, int](REMEMBERED)
-        self._deferred = Recent[str, _Deferred](REMEMBERED)
 
     def name(self, attempt_id: str) -> str:
         """Return the name for the next call of a retrieval."""
@@ -30,20 +21,5 @@ class Attempts:
         return f"{attempt_id}+{stale}" if stale else attempt_id
 
     def went_stale(self, attempt_id: str) -> None:
-        """Note that messages of the current name were deleted, so that SQS would refuse the name from now on."""
+        """Note that SQS refuses the current name from now on, for example because its messages were deleted."""
         self._stale[attempt_id] = self._stale.get(attempt_id, 0) + 1
-
-    def defer(self, worker_id: str, attempt_id: str, receipts: list[str]) -> None:
-        """Keep messages that came together with leases, and that are to be deleted once the worker has its leases."""
-        self._deferred[worker_id] = _Deferred(attempt_id, receipts)
-
-    def deferred(self, worker_id: str, attempt_id: str) -> list[str]:
-        """Return the messages of an earlier retrieval of this worker, which may be deleted now.
-
-        A new retrieval shows that the worker has its leases. If none comes, these messages surface again when their
-        visibility ends.
-        """
-        found = self._deferred.get(worker_id)
-        if found is None or found.attempt_id == attempt_id:
-            return []
-        return self._deferred.pop(worker_id).receipts

@@ -21,7 +21,8 @@ __all__ = ["Backend", "hash_token"]
 class Backend(NamedTuple):
     """What a master runs on: its ports, its policy, and the hashes of the workers' and the operators' tokens.
 
-    An empty hash matches no token. Without `safe`, packages are not sealed.
+    An empty hash matches no token. Without `safe`, packages are not sealed. `default_account` is the account of the
+    user who runs the master; "" if there is none.
     """
 
     packages: PackageStore
@@ -36,3 +37,4 @@ class Backend(NamedTuple):
     admin_token_hash: str
     fleet: Fleet = StandingFleet()
     safe: KeySafe | None = None
+    default_account: str = ""

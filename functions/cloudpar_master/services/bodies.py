@@ -58,7 +58,7 @@ def sent_media(headers: Mapping[str, str]) -> str:
 def accepted_media(headers: Mapping[str, str]) -> str:
     """Return the media type for the answer: one that the request accepts, or else that of its body.
 
-    If the request accepts both media types, or names none, this is MessagePack.
+    If the request accepts both media types, or neither of its headers names one of them, this is MessagePack.
     """
     accepted = headers.get("accept", "")
     if codec.MSGPACK in accepted:
@@ -75,7 +75,10 @@ def answer(headers: Mapping[str, str], reply: Struct) -> Answer:
 
 
 def refusal(headers: Mapping[str, str], error: Exception) -> Answer:
-    """Render an error in the media type that the request accepts. An unforeseen error becomes an InternalError."""
+    """Render an error in the media type that the request accepts.
+
+    An error that is not a RequestError becomes an InternalError.
+    """
     if not isinstance(error, RequestError):
         error = InternalError("the master failed at this request; its log says how. Nothing acknowledged is lost")
     more = {} if error.retry_after_s is None else {"Retry-After": str(max(1, ceil(error.retry_after_s)))}

@@ -37,7 +37,7 @@ class ChunkText(NamedTuple):
 
     @classmethod
     def of(cls, package_id: str, chunk: OpenRange) -> "ChunkText":
-        """Make the text of a chunk that is sent for the first time."""
+        """Make the text of a chunk that its package sends."""
         return cls(package_id, chunk.start, chunk.end, chunk.generation, chunk.losses)
 
     @classmethod
@@ -74,7 +74,7 @@ class ChunkText(NamedTuple):
         return message.receives == 1 and not self.queue_losses
 
     def waited_us(self, message: Message, now: float) -> int:
-        """Return how long the chunk has waited since it was first sent.
+        """Return how many microseconds the chunk has waited since it was first sent.
 
         If a worker was lost with the chunk since then, return how long the chunk has waited since it came back into the
         queue, or 0 if the queue cannot tell.

@@ -37,7 +37,7 @@ from cloudpar_protocol.errors import (
     RateLimited,
     TooLarge,
 )
-from cloudpar_protocol.payloads import Unfit
+from cloudpar_protocol.payloads import BlobData, Unfit
 
 from .account_limits import check_fits, check_room
 from .backend import Backend
@@ -71,7 +71,7 @@ class ClientService:
         Raises:
             BadRequest: Task code comes without its hash, or the checksums of parts do not fit the size.
             TooLarge: A payload exceeds a limit of the protocol or of the account.
-            Forbidden: The request names another account's payload.
+            Forbidden: The request names task data by a key that this method cannot have made for this account.
         """
         links = UploadLinks(self._backend.blobs)
         return PrepareUploadsReply(uploads=[self._prepare(account, upload, links) for upload in request.uploads])
@@ -94,12 +94,13 @@ class ClientService:
         return PreparedUpload(key=key, link=link, parts=parts)
 
     def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
-        """Start a package. This makes one head and one window of chunks, however many tasks there are.
+        """Start a package. This makes one head and at most one window of chunks, however many tasks there are.
 
-        A repeated request is not refused for lack of quota, or because much is running.
+        A repeated request is not refused for lack of quota, because much is running, or because its payload is gone.
 
         Raises:
             BadRequest, Forbidden: As in `check_submission`.
+            NotFound: The package's task data was not uploaded.
             TooLarge: The package exceeds a limit of the protocol or of the account.
             QuotaExhausted: The account's whole quota is spent.
             RateLimited: The account has too much running.
@@ -119,6 +120,9 @@ class ClientService:
         except RateLimited:
             if on.packages.spec(package_id) is None:
                 raise
+        missing = self._missing(request)
+        if missing is not None and on.packages.spec(package_id) is None:
+            raise NotFound(f"nothing was uploaded as {missing!r}: upload it by the link of prepare_uploads, then start")
         now = on.clock.now()
         spec = Spec(
             package_id=package_id,
@@ -136,6 +140,14 @@ class ClientService:
             self._folding.start(head)
             on.fleet.wake()
         return StartTasksReply(package_id=package_id)
+
+    def _missing(self, request: StartTasks) -> str | None:
+        """Return the key of task data that was not uploaded; None if there is none.
+
+        No worker could run such a package, and meanwhile it would hold compute time of its account.
+        """
+        data = request.data
+        return data.blob.key if isinstance(data, BlobData) and not self._backend.blobs.exists(data.blob.key) else None
 
     def _used_up(self, account: AccountRecord) -> bool:
         """Whether all of the quota is spent. If so, the account is read again: a remembered one may miss a grant."""
@@ -158,7 +170,12 @@ class ClientService:
         return 1 if request.depth else 0
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
-        """Return the news of these packages, in bulk, up to the size of one body."""
+        """Return the news of these packages, in bulk, up to the size of one body.
+
+        Raises:
+            Unavailable: A package that waits for workers is too busy now, or a master of a newer release has written
+                its head. The client should repeat the request.
+        """
         statuses: list[PackageStatus] = []
         missing: dict[str, str] = {}
         delays: list[float] = []
@@ -223,9 +240,10 @@ class ClientService:
         If `account` is None, the caller is an operator, who may cancel any package.
 
         Raises:
-            NotFound: The account has no such package.
+            NotFound: There is no such package, or it belongs to another account.
             BadRequest: The request contradicts itself, or its tasks are too scattered.
-            Unavailable: The package is too busy now. The cancellation is stored, and a later fold carries it out.
+            Unavailable: The package is too busy now, or a master of a newer release has written its head. The
+                cancellation is stored, and a later fold carries it out.
         """
         opened = self._visible(account, request.package_id)
         if opened is None:
@@ -258,7 +276,11 @@ class ClientService:
     def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
         """Acknowledge packages, so that their storage is freed. A running one is cancelled first.
 
-        Unknown packages are ignored, since they have no storage.
+        Packages that do not exist or belong to another account are ignored.
+
+        Raises:
+            Unavailable: A package is too busy now, or a master of a newer release has written its head. The client
+                should repeat the request.
         """
         for package_id in request.package_ids:
             opened = self._visible(account, package_id)
@@ -298,5 +320,8 @@ class ClientService:
 
 
 def _set_aside(head: Head) -> list[Unfit]:
-    """Return the workers that cannot run a package; none if workers run it anyway: its errors say what they lack."""
+    """Return the workers that cannot run a package.
+
+    If workers run it anyway, there are none, because the errors of its tasks say what the workers lack.
+    """
     return [] if head.life.run_anyway else head.life.set_aside

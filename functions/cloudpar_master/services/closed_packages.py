@@ -16,7 +16,7 @@ UNCUT = 100
 
 
 class OpenCount:
-    """Counts an account's open packages once for all closed packages that a request names; there may be a hundred."""
+    """Counts an account's open packages once, although one request may name a hundred closed packages."""
 
     def __init__(self, packages: PackageStore) -> None:
         self._packages = packages
@@ -30,7 +30,7 @@ class OpenCount:
         return self._open[account_id]
 
     def note(self, head: Head) -> None:
-        """Count a package if it is open now."""
+        """Count a package if it is open now. Call `of` for its account first."""
         self._open[head.account_id] += not (head.life.ended or head.pace.closed)
 
 

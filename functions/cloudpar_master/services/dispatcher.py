@@ -5,15 +5,17 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports import AccountRecord, Fit
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.errors import NotFound
 from cloudpar_protocol.routes import Route
+from cloudpar_protocol.worker_messages import RetrieveTasks
 
 from .access import Caller, identify, permit
 from .account_service import AccountService
 from .backend import Backend
 from .client_service import ClientService
+from .placement import fit_of
 from .request_rate import RequestRate
 from .worker_list import WorkerList
 from .worker_service import WorkerService
@@ -39,7 +41,7 @@ Handler = Callable[[Call], Struct]
 
 
 class Dispatcher:
-    """Every route, bound to its service."""
+    """Checks requests, and passes each one to the service of its route."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -67,20 +69,28 @@ class Dispatcher:
         }
 
     def admit(self, name: str, token: str | None, body: bytes, media: str) -> Call:
-        """Check the token, the account's request rate and the body of POST /v1/<name>.
+        """Check a request POST /v1/<name>: the route, the token, the account's request rate, the role and the body.
 
         Raises:
             RequestError: The request may not be carried out; the error says why.
+        """
+        return self.enter(name, self.caller(name, token), body, media)
+
+    def caller(self, name: str, token: str | None) -> Caller:
+        """Check the token and the account's request rate of POST /v1/<name>.
+
+        Raises:
+            RequestError: There is no such route, the token is not valid, or the account sends too many requests.
         """
         _route(name)
         caller = identify(self._backend, token)
         if caller.account is not None:
             self._rate.admit(caller.account)
-        return self.enter(name, caller, body, media)
+        return caller
 
     @staticmethod
     def enter(name: str, caller: Caller, body: bytes, media: str) -> Call:
-        """Check the role and the body of a request whose caller is known already.
+        """Check the route, the role and the body of a request whose caller is known already.
 
         Raises:
             RequestError: The request may not be carried out; the error says why.
@@ -90,8 +100,16 @@ class Dispatcher:
             permit(caller, route.role, name)
         return Call(route, caller, codec.decode(body, route.request, media))
 
+    def fit(self, request: RetrieveTasks) -> Fit:
+        """Return which messages the worker of a retrieval can take. Raises the same as `fit_of`."""
+        return fit_of(request, self._backend.default_account)
+
     def perform(self, call: Call) -> Struct:
-        """Carry out a request that was admitted."""
+        """Carry out a request that was admitted.
+
+        Raises:
+            RequestError: The service refuses the request, or cannot carry it out now.
+        """
         return self._handlers[call.route.name](call)
 
 

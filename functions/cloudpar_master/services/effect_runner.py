@@ -1,12 +1,29 @@
 """Carries effects out, and makes an event of each answer."""
 
+from typing import NamedTuple
+
 from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, Settle
 from cloudpar_master.core.events import Deleted, Event, QuotaGranted, Sent, Settled
+from cloudpar_master.core.fold.quota import REQUESTS_PER_S
 from cloudpar_master.core.head import Head
+from cloudpar_master.core.recent import Recent
 from cloudpar_protocol.payloads import BlobData
 
 from .backend import Backend
 from .chunk_text import ChunkText, sending
+
+FEW = 20
+"""Of an account with more packages than this, not every package that requests a slice has all heads read."""
+
+CHECKED = 1_000
+"""Of how many accounts the last check is remembered."""
+
+
+class _Check(NamedTuple):
+    """How many packages an account had at the last check, and before which time it is not checked again."""
+
+    packages: int
+    again_at: float
 
 
 class EffectRunner:
@@ -14,11 +31,13 @@ class EffectRunner:
 
     Several masters may carry out the effects of one head, or one master may do so twice. A repeated call does no harm:
     slices are numbered, and the account grants each number once; the queue drops a chunk that it was sent in the last
-    5 minutes; and the account charges each package once.
+    5 minutes; the account charges each package once; and what was removed stays removed. If a chunk is sent again
+    later, two workers may run its tasks, but the first result of each task counts.
     """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._checks = Recent[str, _Check](CHECKED)
 
     def answer(self, head: Head, effect: Effect) -> Event | None:
         """Carry an effect out, and return the event that answers it. None: the effect stays pending."""
@@ -26,8 +45,12 @@ class EffectRunner:
         match effect:
             case Reserve(slice=number, wanted_us=wanted_us):
                 got = on.accounts.reserve(head.account_id, head.billing_id, number, wanted_us)
-                exhausted = got.granted_us == 0 and (got.exhausted or self._all_spent(head))
-                return QuotaGranted(slice=number, granted_us=got.granted_us, exhausted=exhausted)
+                if got.granted_us or got.exhausted:
+                    return QuotaGranted(
+                        slice=number, granted_us=got.granted_us, exhausted=got.exhausted and not got.granted_us
+                    )
+                spent, packages = self._all_spent(head)
+                return QuotaGranted(slice=number, granted_us=0, exhausted=spent, packages=packages)
             case Send(chunks=chunks):
                 texts = [ChunkText.of(head.package_id, chunk) for chunk in chunks]
                 sent = on.queue.send([sending(head, text, on.policy) for text in texts])
@@ -47,21 +70,31 @@ class EffectRunner:
         self._backend.blobs.abandon(f"results/{head.package_id}/")
         self._backend.packages.forget(head.package_id)
 
-    def _all_spent(self, head: Head) -> bool:
+    def _all_spent(self, head: Head) -> tuple[bool, int]:
         """Whether this package and all others of its account have used up their slices, so that they give none back.
 
-        Without this check, they would wait for each other and never end. If the account has reserved more than the
-        heads of its packages say, one of them has received a slice that its head does not show yet. That package goes
-        on, so the answer is then False.
+        Without this check, they would wait for each other until their lifetime is over. If the account has reserved
+        more than the heads of its packages say, one of them has received a slice that its head does not show yet. That
+        package goes on, so the answer is then False.
+
+        The check reads all heads of the account. So after an answer of False the next packages of an account with many
+        of them get the same answer unchecked, for as long as all of them take to request a slice once.
+
+        Returns:
+            The answer, and how many packages of the account have not settled, as far as this process knows.
         """
-        if not head.quota.reserve_spent:
-            return False
-        account_id = head.account_id
+        account_id, now = head.account_id, self._backend.clock.now()
+        known = self._checks.get(account_id, _Check(0, now))
+        if not head.quota.reserve_spent or now < known.again_at:
+            return False, known.packages
         heads = self._backend.packages.unsettled(account_id)
         account = self._backend.accounts.get(account_id)
         held_us = 0 if account is None else account.reserved_us
         noted_us = sum(head.quota.reserved_us for head in heads)
-        return all(head.quota.reserve_spent for head in heads) and held_us <= noted_us
+        spent = all(head.quota.reserve_spent for head in heads) and held_us <= noted_us
+        wait_s = len(heads) / REQUESTS_PER_S if len(heads) > FEW and not spent else 0.0
+        self._checks[account_id] = _Check(len(heads), now + wait_s)
+        return spent, len(heads)
 
     def _delete(self, head: Head) -> None:
         spec = self._backend.packages.spec(head.package_id)

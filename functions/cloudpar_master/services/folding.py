@@ -18,16 +18,16 @@ EVENTS = 90
 """How many inbox events one fold consumes at most, so that saving and deleting take few requests."""
 
 PART_BYTES = 512 * 1024
-"""How many bytes of the results that a request brings go into one fold. They become one result page, which travels in
-one answer."""
+"""How many bytes of the results that a request brings go into one fold at most, if they are of several events. They
+become one result page, which travels in one answer."""
 
 LIGHT_BYTES = 16 * 1024
 """If a fold with more bytes of results than this loses the race to save, it is tried again before the results are
 appended to the inbox: storing them twice costs more than a fold."""
 
 TRIES = 20
-"""How many folds with the inbox are tried before giving up, if other processes win the races to save. The events are in
-the inbox by then, for another process to fold."""
+"""How many times one call reads the inbox to fold it before it gives up, for example because other processes win the
+races to save. The events are in the inbox by then, for another process to fold."""
 
 HEAVY_TRIES = 3
 """How many folds with more than LIGHT_BYTES of results are tried before the results are appended to the inbox."""
@@ -83,7 +83,10 @@ class Folding:
             in the inbox for such a master.
 
         Raises:
-            Unavailable: Other processes won each race. The events are durable; the caller should try again.
+            Unavailable: Other processes won each race. The caller should try again with all events: those that were
+                tried are durable, later ones may not be.
+            TooLarge: An event had to wait in the inbox, because its fold lost a race or a master of a newer release has
+                written the head, and it is larger than the store's records can be.
         """
         head = None
         for part in _parts(items):
@@ -94,6 +97,8 @@ class Folding:
 
     def confirm(self, package_id: str, key: str, event: Event, opened: Opened | None = None) -> Head | None:
         """Fold an event, and return a head that has consumed it; None if the package is gone.
+
+        `opened` is the package as the caller has just read it, if it has.
 
         Raises:
             Unavailable: Other processes won each race, or a master of a newer release wrote the head. The event is
@@ -112,7 +117,10 @@ class Folding:
         return self._append_and_follow(package_id, items) if taken is None else taken
 
     def _try_direct(self, package_id: str, items: Sequence[Item], opened: Opened | None, *, due: bool) -> Taken | None:
-        """Fold events straight into a head, without storing them first. None: other processes won each race."""
+        """Fold events straight into a head, without storing them first. None: other processes won each race.
+
+        If a master of a newer release has written the head, the events are stored and not folded.
+        """
         packages = self._backend.packages
         events = [event for _, event in items]
         heavy = sum(map(_weight, events)) > LIGHT_BYTES
@@ -135,10 +143,10 @@ class Folding:
         return None
 
     def _append_and_follow(self, package_id: str, items: Sequence[Item]) -> Taken:
-        """Store events whose fold lost the race, and fold until a fold has consumed them.
+        """Store events whose fold lost the race, and fold as `_follow` does until a fold has consumed them.
 
         The winner of a race reads the inbox only before its save. So the loser must read it after it has appended its
-        events: otherwise they would wait there until another event comes, which may never happen.
+        events: otherwise they would wait there until another process folds the package, which may be much later.
         """
         if items:
             self._backend.packages.append(package_id, items)
@@ -192,7 +200,10 @@ class Folding:
             head = saved
 
     def _fold_and_save(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Head | None:
-        """Fold events of the inbox and others that are not stored, once. None if another process saved first."""
+        """Fold events of the inbox and others that are not stored, once. Returns the head that this call has saved.
+
+        None: another process saved first.
+        """
         folded, results = self._fold_safely(head, inbox, others)
         if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
             return None

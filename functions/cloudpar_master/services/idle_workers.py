@@ -13,7 +13,10 @@ class _Idle(NamedTuple):
 
 
 class IdleWorkers:
-    """Remembers which workers got no chunks lately, as far as this process saw. Other processes may have seen more."""
+    """Remembers which workers got no chunks in the last MEMORY_S seconds.
+
+    It knows only the retrievals that came to this process.
+    """
 
     MEMORY_S = 30.0
 
@@ -21,7 +24,7 @@ class IdleWorkers:
         self._since: dict[str, _Idle] = {}
 
     def note(self, worker_id: str, now: float, fit: Fit, *, idle: bool) -> None:
-        """Note that a worker sent a retrieval, and whether it is idle, because it got no chunk."""
+        """Note a worker's retrieval. A worker that got no chunk by it is idle."""
         self._since = {name: each for name, each in self._since.items() if now - each.at < self.MEMORY_S}
         self._since.pop(worker_id, None)
         if idle:

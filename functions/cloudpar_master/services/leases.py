@@ -26,7 +26,7 @@ class Leases:
         """Make a lease of the chunk that a message brings, for a worker with this many executors.
 
         Raises:
-            Unavailable: The package is sealed, and its account has no key now (see AccountKeys).
+            Unavailable: The package is sealed, and its account's key is not available now (see AccountKeys).
         """
         policy, code, data = self._backend.policy, start.code, start.data
         chunk = ChunkText.parse(message.body)
@@ -65,7 +65,10 @@ class Leases:
         )
 
     def budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
-        """Return, by package id, how many microseconds each running package may still use. Reads each account once."""
+        """Return, by package id, how many microseconds each running package may still use.
+
+        None stands for a package that does not exist. Each account is read once.
+        """
         running = [head for head in heads if head is not None and not head.life.ended]
         account_ids = dict.fromkeys(head.account_id for head in running)  # always in the same order
         free_us = {account_id: self._backend.accounts.free_us(account_id) for account_id in account_ids}
@@ -89,6 +92,8 @@ class Leases:
 
 def wanted(head: Head | None, start: int, end: int, generation: int) -> list[Range]:
     """Return the tasks of a chunk that have no result, and were neither cancelled nor queued again.
+
+    There are none if the package has ended, or does not exist (None).
 
     The generation tells a chunk from a later one with the same tasks. If it did not count, a message that is delivered
     late would lease tasks that another worker has.

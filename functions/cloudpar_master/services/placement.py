@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event, Placed, Stranded
 from cloudpar_master.core.head import SET_ASIDE, Head, number_of
-from cloudpar_master.ports import Fit, Message, Sending, WorkerRecord
+from cloudpar_master.ports import Fit, Message, Needs, Sending, WorkerRecord
 from cloudpar_protocol import client_messages
+from cloudpar_protocol.errors import Forbidden
 from cloudpar_protocol.payloads import Unfit
 from cloudpar_protocol.worker_messages import RetrieveTasks
 
@@ -16,12 +17,36 @@ from .chunk_text import ChunkText, sending
 from .folding import Folding
 
 NAMED = 5
-"""If a package fails because no worker can run it, its message names this many of the workers."""
+"""If a package fails because no worker has its Python, its message names at most this many of the workers."""
+
+NOT_SERVED = "isolation own: only the default account"
+"""Why a worker runs no tasks of an account."""
 
 
 def runs(fit: Fit, head: Head) -> bool:
     """Whether a worker may be handed chunks of a package."""
-    return fit.has(head.python) if head.life.run_anyway else fit.takes(head.package_id, head.python)
+    if head.life.run_anyway:
+        return fit.serves(head.account_id) and fit.has(head.python)
+    return fit.takes(needs(head))
+
+
+def fit_of(request: RetrieveTasks, default_account: str) -> Fit:
+    """Return which messages a worker can take, as its retrieval says.
+
+    Raises:
+        Forbidden: The worker runs only tasks of the default account, and this master has none.
+    """
+    if request.own and not default_account:
+        raise Forbidden(
+            "this master has no default account, so a worker with --isolation own has no tasks to run: use shared, or "
+            "none if all accounts may read the files of the worker's user"
+        )
+    return Fit(tuple(request.pythons), tuple(request.set_aside), default_account if request.own else "")
+
+
+def needs(head: Head) -> Needs:
+    """What a package needs of its workers."""
+    return Needs(head.account_id, head.package_id, head.python)
 
 
 class Placement:
@@ -32,8 +57,12 @@ class Placement:
         self._folding = Folding(backend)
 
     def heard(self, request: RetrieveTasks) -> Fit:
-        """Note what a worker can run, as its retrieval says, and return it."""
-        fit = Fit(tuple(request.pythons), tuple(request.set_aside))
+        """Note what a worker can run, as its retrieval says, and return it.
+
+        Raises:
+            Forbidden: The worker runs only tasks of the default account, and this master has none.
+        """
+        fit = fit_of(request, self._backend.default_account)
         now = self._backend.clock.now()
         self._backend.registry.note(WorkerRecord(request.worker_id, now, request.host, request.executors, fit))
         return fit
@@ -47,10 +76,10 @@ class Placement:
         self._backend.registry.leave(worker_id)
 
     def attended(self, head: Head) -> Head:
-        """Return a package as its client should see it: without the workers that have left since they published.
+        """Return a package as its client should see it: without the workers that are gone since they published.
 
-        On AWS, reading the registry costs a request. So it is read only if the package runs, and if none of its workers
-        has published for the time of a lease.
+        On AWS, reading the registry costs a request. So workers are left out only if the package runs, and if none of
+        its workers has published for the time of a lease. If the registry was just lost, all workers stay.
         """
         now = self._backend.clock.now()
         quiet = all(now - member.seen_at > self._backend.policy.lease_s for member in head.pace.fleet.values())
@@ -60,20 +89,32 @@ class Placement:
         fleet = {number: member for number, member in head.pace.fleet.items() if number in live}
         return replace(head, pace=replace(head.pace, fleet=fleet))
 
-    def resumed(self, passed_over: Sequence[str]) -> set[str]:
-        """Decide about packages whose chunks do not fit a worker. Return those that workers run anyway.
+    def widened(self, fit: Fit, passed_over: Sequence[str]) -> Fit:
+        """Decide about packages whose chunks do not fit a worker, and return what the worker takes after that.
 
-        These are the packages for which each live worker with their Python lacks something.
+        It takes the packages that workers run anyway, because each live worker with their Python lacks something. It
+        also takes what is in the queue of packages that have ended: otherwise such chunks would wait until another
+        worker comes, and the master would consider itself busy.
+
+        Raises:
+            Unavailable: As `decided`.
         """
-        heads = self._backend.packages.heads(passed_over)
-        return {head.package_id for head in self._decided(heads) if head.life.run_anyway and not head.life.ended}
+        heads = self._decided(self._backend.packages.heads(passed_over))
+        wanted = {head.package_id: head for head in heads if not head.life.ended}
+        return fit._replace(
+            set_aside=tuple(each for each in fit.set_aside if each not in wanted or not wanted[each].life.run_anyway),
+            ended=tuple(each for each in passed_over if each not in wanted),
+        )
 
     def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
         """Decide again about packages that run although all workers lacked something, if this worker lacks nothing.
 
         Returns the newest heads of these packages, by package id.
+
+        Raises:
+            Unavailable: As `decided`.
         """
-        found = [head for head in heads if head.life.run_anyway and fit.takes(head.package_id, head.python)]
+        found = [head for head in heads if head.life.run_anyway and fit.takes(needs(head))]
         return {head.package_id: head for head in self._decided(found)}
 
     def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> bool:
@@ -95,7 +136,11 @@ class Placement:
         return any(each.express for each in sendings)
 
     def decided(self, head: Head) -> Head:
-        """Decide what happens to a package with the workers that live now, and return its head after that."""
+        """Decide what happens to a package with the workers that live now, and return its head after that.
+
+        Raises:
+            Unavailable: The package is too busy now, or a master of a newer release has written its head.
+        """
         (decided,) = self._decided([head])
         return decided
 
@@ -119,9 +164,10 @@ class Placement:
 
     def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
         now = self._backend.clock.now()
+        workers = [worker for worker in workers if worker.fit.serves(head.account_id)]
         if head.life.ended or not workers:
-            return None
-        if any(worker.fit.takes(head.package_id, head.python) for worker in workers):
+            return None  # without a worker that serves its account, a package waits for one
+        if any(worker.fit.takes(needs(head)) for worker in workers):
             return None if head.life.stranded_at is None and not head.life.run_anyway else Placed()
         if not self._backend.registry.knows_all(now):
             return None  # after a restart, a worker that fits may not have reported yet
@@ -138,14 +184,18 @@ class Placement:
         """Describe to the client of a package which live workers there are, and which of them can run it."""
         workers = self._live()
         others = [worker for worker in workers if not runs(worker.fit, head)]
-        lacking = [Unfit(worker.host, f"only {_versions(worker.fit.pythons)}") for worker in others
-                   if not worker.fit.has(head.python)]  # fmt: skip
+        lacking = [Unfit(worker.host, _lacks(worker.fit, head)) for worker in others
+                   if not worker.fit.serves(head.account_id) or not worker.fit.has(head.python)]  # fmt: skip
         return client_messages.Placement(
             workers=len(workers),
             fitting=len(workers) - len(others),
             python=head.python,
             others=list(dict.fromkeys([*lacking, *head.life.set_aside]))[:SET_ASIDE],
         )
+
+
+def _lacks(fit: Fit, head: Head) -> str:
+    return f"only {_versions(fit.pythons)}" if fit.serves(head.account_id) else NOT_SERVED
 
 
 def _mismatch(python: str, workers: Iterable[WorkerRecord]) -> str:

@@ -17,16 +17,18 @@ from .leases import Leases, wanted
 from .placement import Placement, runs
 
 STALE_ROUNDS = 20
-"""How many times one request receives from the queue, at most, while the queue brings no chunk that can be leased."""
+"""How many times one call of `receive` receives from the queue, at most, while no chunk comes that can be leased."""
 
 
 class Received(NamedTuple):
     """What a retrieval brings.
 
     Attributes:
-        came: Whether the queue brought something that this retrieval had not put back before.
+        came: Whether the last round brought a message of a chunk that no earlier round had put back, or the queue could
+            not repeat the attempt.
         unfit: Packages of chunks that the queue brought and that this worker cannot run.
-        unfit_express: Whether one of these chunks is `express`. The queue brings it again before chunks that are not.
+        unfit_express: Whether one of these chunks, in the last round, is `express`. The queue brings it again before
+            chunks that are not.
     """
 
     leases: list[Lease]
@@ -38,7 +40,8 @@ class Received(NamedTuple):
 class Receiver:
     """Receives chunks for one process.
 
-    It leases each chunk, reports it to its package, puts it back or, if no package wants it any more, deletes it.
+    It leases each chunk, or puts it back if the worker cannot run it. If the package does not want the chunk any more,
+    or the chunk must not be handed out, it deletes the message. If the package has to know, it first folds an event.
     """
 
     def __init__(self, backend: Backend, folding: Folding, placement: Placement, leases: Leases) -> None:
@@ -49,7 +52,9 @@ class Receiver:
         self._attempts = Attempts()
 
     def receive(self, request: RetrieveTasks, fit: Fit, unfit_rounds: int = STALE_ROUNDS) -> Received:
-        """Receive until there is a lease, or until the queue brings only chunks that this retrieval has put back.
+        """Receive until there is a lease, or the queue brings nothing new, or STALE_ROUNDS rounds are over.
+
+        A chunk that this call has put back is not new.
 
         Express chunks come before all others, so those that do not fit the worker would come each time. Once the
         retrieval has seen all of them, it receives without express chunks.
@@ -58,10 +63,11 @@ class Receiver:
             request: The worker's request.
             fit: What the worker can run.
             unfit_rounds: How many times to receive, at most, if some of the chunks that come do not fit the worker.
+
+        Raises:
+            Unavailable: A package is too busy now, a master of a newer release has written its head, or an account's
+                key is not available. The worker should repeat the request.
         """
-        deferred = self._attempts.deferred(request.worker_id, request.attempt_id)
-        if deferred:
-            self._backend.queue.delete(deferred)
         unfit: set[str] = set()
         put_back: set[tuple[str, int, int, int]] = set()
         express = True
@@ -110,11 +116,8 @@ class Receiver:
             else:
                 start, budget_us = found[package_id][1].start, budgets[package_id]
                 leases.append(self._leases.make(request.executors, head, start, message, budget_us))
-        # Only now: if this process dies before it has folded the events, the messages must come again. And if the reply
-        # with these leases is lost, the worker can have them again only while no message of the attempt is deleted.
-        if settled and leases:
-            self._attempts.defer(request.worker_id, request.attempt_id, settled)
-        elif settled:
+        # Only now: if this process dies before it has folded the events, the messages must come again.
+        if settled:
             self._backend.queue.delete(settled)
         names = {ChunkText.parse(message.body).name for message, _ in unfit}
         came = bool(messages) and not (len(unfit) == len(messages) and names <= put_back)
@@ -139,7 +142,7 @@ class Receiver:
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
         """Report to an ended package that no worker has received a chunk before, if this is so.
 
-        The package then does not wait for the time of the chunk's tasks.
+        The package then does not wait for the time of the chunk's tasks. A settled package gets no report.
         """
         if head.life.ended and not head.life.settled and chunk.is_untouched(message):
             event = Cleared(generation=chunk.generation, ranges=[(chunk.start, chunk.end)])

@@ -15,7 +15,10 @@ class Results(NamedTuple):
 
 
 def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> Results:
-    """Read the result pages after a cursor, about `room` bytes. If `room` is 0, only say whether there are more."""
+    """Read the result pages after a cursor: about `room` bytes, but at least one page if there is one.
+
+    If `room` is 0, only say whether there are more.
+    """
     if head.page <= cursor or not room:
         return Results([], cursor, more=head.page > cursor, size_bytes=0)
     pages = packages.pages(head.package_id, cursor, head.page, room)

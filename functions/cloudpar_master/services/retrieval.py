@@ -1,6 +1,6 @@
 """Answers retrievals."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from cloudpar_master.core import pacing
 from cloudpar_master.core.events import ExecutorsIdle
@@ -50,16 +50,20 @@ class Retrieval:
         self._rounds, self._rounds_aside = RoundRobin(), RoundRobin()
 
     def answer(self, request: RetrieveTasks) -> RetrieveTasksReply:
-        """Hand out chunks. If the queue is empty, widen the windows of packages with uncut tasks.
+        """Hand out chunks. If the queue brings nothing new, widen the windows of packages with uncut tasks.
 
         A worker that names packages in `besides` has work: no window is widened for it, and it does not count as idle.
         A peek gets no chunks; the reply only says whether chunks of other packages wait.
+
+        Raises:
+            Unavailable: A package is too busy now, a master of a newer release has written its head, or an account's
+                key is not available. The worker should repeat the request.
         """
         now, fit = self._backend.clock.now(), self._resume(request.worker_id, self._placement.heard(request))
         if request.peek:
             delay = pacing.worker_delay_s(self._idle.count(now))
             return RetrieveTasksReply(waiting=self._others_wait(request, fit), retry_after_s=delay)
-        # A busy worker does not depend on this request, so it receives once.
+        # A busy worker does not depend on this request, so it stops when chunks come that do not fit.
         rounds = 1 if request.besides else UNFIT_ROUNDS if request.worker_id in self._unfit else STALE_ROUNDS
         found = self._receiver.receive(request, fit, rounds)
         if request.besides:
@@ -67,9 +71,9 @@ class Retrieval:
         if not found.leases:
             passed_over = found.unfit or self._backend.queue.passed_over(fit)
             passed_over = self._rounds.next(request.worker_id, passed_over, PASSED_OVER)
-            resumed = self._placement.resumed(passed_over) if passed_over else set()
-            if resumed:
-                fit = _without(fit, resumed)
+            wider = self._placement.widened(fit, passed_over) if passed_over else fit
+            if wider != fit:
+                fit = wider
                 found = self._receiver.receive(request, fit, rounds)
         if not found.came and self._open_windows(request, fit):
             found = self._receiver.receive(request, fit, rounds)
@@ -87,7 +91,7 @@ class Retrieval:
         return min(shortest_s * (1 << min(before, 10)), longest_s)
 
     def _resume(self, worker_id: str, fit: Fit) -> Fit:
-        """Return what a worker can run. If no worker can run a package for which this one is set aside, include it.
+        """Return what a worker can run. A package for which it is set aside is included if no other worker can run it.
 
         The worker runs such a package anyway, and the package's errors say what is missing. Without this, the package
         would wait until the worker has nothing else to do.
@@ -95,7 +99,7 @@ class Retrieval:
         passed_over = self._backend.queue.passed_over(fit) if fit.set_aside else []
         waiting = [package_id for package_id in passed_over if package_id in fit.set_aside]
         waiting = self._rounds_aside.next(worker_id, waiting, PASSED_OVER)
-        return _without(fit, self._placement.resumed(waiting)) if waiting else fit
+        return self._placement.widened(fit, waiting) if waiting else fit
 
     def _others_wait(self, request: RetrieveTasks, fit: Fit) -> bool:
         return self._backend.queue.has_others(frozenset(request.besides), fit)
@@ -122,9 +126,8 @@ class Retrieval:
         uncut = [each for each in self._backend.packages.uncut(BULK_ITEMS) if each not in fit.set_aside]
         for start in range(0, len(uncut), UNCUT):
             part = uncut[start : start + UNCUT]
-            heads = self._backend.packages.heads(part) if fit.pythons else []
-            yield from (head.package_id for head in heads if fit.has(head.python)) if fit.pythons else part
-
-
-def _without(fit: Fit, resumed: Collection[str]) -> Fit:
-    return fit._replace(set_aside=tuple(each for each in fit.set_aside if each not in resumed))
+            if not fit.pythons and not fit.account:
+                yield from part
+                continue
+            heads = self._backend.packages.heads(part)
+            yield from (head.package_id for head in heads if fit.serves(head.account_id) and fit.has(head.python))

@@ -14,7 +14,10 @@ class RoundRobin:
         self._last = Recent[str, str](REMEMBERED)
 
     def next(self, worker_id: str, package_ids: Iterable[str], most: int) -> list[str]:
-        """Choose at most `most` packages: first those behind the last one chosen for this worker, then the others."""
+        """Choose at most `most` packages in the order of their ids.
+
+        They start behind the last one that was chosen for this worker. After the last package, the first one follows.
+        """
         ordered = sorted(package_ids)
         at = bisect_right(ordered, self._last.pop(worker_id, ""))
         chosen = [*ordered[at:], *ordered[:at]][:most]

@@ -11,7 +11,7 @@ def check_submission(account: AccountRecord, request: StartTasks) -> None:
     Raises:
         BadRequest: The fields contradict each other.
         TooLarge: The request exceeds a limit.
-        Forbidden: The request names another account's payload.
+        Forbidden: The request names a payload by a key that `prepare_uploads` cannot have made for this account.
     """
     if request.n > limits.PACKAGE_TASKS:
         text = f"{request.n:,} tasks are over the limit of {limits.PACKAGE_TASKS:,} for one package"

@@ -9,30 +9,41 @@ PACKAGES = 100
 """How many due packages one call folds at most."""
 
 MESSAGES = 10
-"""How many lost chunks one tick takes in at most."""
+"""How many lost chunks one tick reports to their packages at most."""
 
 
 class Timer:
-    """Does what must not wait for a request: folds due packages, and takes in chunks that the queue gave up."""
+    """Does what must not wait for a request: folds due packages, and reports chunks that the queue gave up."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._folding = Folding(backend)
 
     def tick(self) -> int:
-        """Fold the packages that are due, and take in lost chunks.
+        """Report lost chunks to their packages, and fold the packages that are due.
 
         Returns:
             How many packages and chunks there were. If this is less than PACKAGES, no other package is due.
 
         Raises:
+            Unavailable: The package of a lost chunk is too busy now. This tick then folds no due packages.
             ExceptionGroup: Some packages could not be folded; all others were.
         """
         dead = self._backend.queue.dead(MESSAGES)
+        failures: list[Exception] = []
         for message in dead:
-            self.lost(message)
-            self._backend.queue.delete([message.receipt])
-        return self.fold_due() + len(dead)
+            try:
+                self.lost(message)
+                self._backend.queue.delete([message.receipt])
+            except Exception as error:  # noqa: BLE001 - one package must not hold up all others
+                failures.append(error)
+        try:
+            done = self.fold_due()
+        except ExceptionGroup as group:
+            failures += group.exceptions
+        if failures:
+            raise ExceptionGroup("some packages could not be folded", failures)
+        return done + len(dead)
 
     def fold_due(self) -> int:
         """Fold the packages that are due. Returns how many there were, PACKAGES at most.
@@ -53,7 +64,11 @@ class Timer:
         return len(due)
 
     def lost(self, message: Message) -> None:
-        """Take in a chunk that was delivered too often. Afterwards its message may be deleted."""
+        """Report a chunk that was delivered too often to its package. Afterwards its message may be deleted.
+
+        Raises:
+            Unavailable: The package is too busy now. The caller should try again later.
+        """
         chunk = ChunkText.parse(message.body)
         lost = chunk.losses + message.receives
         event = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=lost)

@@ -21,7 +21,7 @@ class UploadLinks:
         """Make a link for a payload, and links for its parts if the sender, the store and the answer's size permit it.
 
         Raises:
-            BadRequest: The number of checksums is not the number of parts.
+            BadRequest: The sender gives checksums of parts, but not exactly one for each part.
         """
         link = self._blobs.put_link(key, upload.size, upload.crc32)
         count = len(upload.parts_crc32)

@@ -9,18 +9,18 @@ from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkersReply, 
 from .backend import Backend
 
 LOOKED_UP = 100
-"""How many packages are read to say why workers are set aside for them; on AWS one call reads them. The list gives no
-reasons for older packages."""
+"""How many packages are read, at most, to say why workers are set aside for them. On AWS two calls at most read them.
+The list gives no reasons for further packages."""
 
 
 class WorkerList:
-    """Lists the workers that sent requests lately. On AWS that takes one query, and one call for the reasons."""
+    """Lists the workers that sent requests lately. On AWS that takes a query at most, and two calls for the reasons."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def list_workers(self) -> ListWorkersReply:
-        """List all live workers, in the order of their hosts."""
+        """List all live workers, in the order of their hosts' names."""
         now = self._backend.clock.now()
         workers = sorted(
             self._backend.registry.workers(now - self._backend.policy.fleet_memory_s),
@@ -53,7 +53,7 @@ def _view(worker: WorkerRecord, heads: dict[str, Head]) -> ConnectedWorker:
 def _lacks(worker: WorkerRecord, head: Head | None) -> str:
     """Return what this worker's host lacks, as the package's head notes it; "" if it notes nothing of this host.
 
-    A head notes only the first workers.
+    A head notes only the first workers that could not run the package.
     """
     host = cut(worker.host, HOST_BYTES)
     return next((each.lacks for each in (head.life.set_aside if head else []) if each.host == host), "")

@@ -1,4 +1,4 @@
-"""What workers may call: retrieve tasks, publish results, extend leases, give tasks back. All in bulk."""
+"""What workers may call: retrieve tasks, prepare and publish results, extend leases, give tasks back. All in bulk."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +55,11 @@ class WorkerService:
         self._retrieval = Retrieval(backend, self._folding, self._placement, receiver, self._idle)
 
     def retrieve_tasks(self, request: RetrieveTasks) -> RetrieveTasksReply:
-        """Hand out chunks, or say when to send the next request."""
+        """Hand out chunks, or say when to send the next request.
+
+        Raises:
+            Unavailable: As `Retrieval.answer`.
+        """
         return self._retrieval.answer(request)
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
@@ -78,8 +82,10 @@ class WorkerService:
         """Take results. They are durable when this returns.
 
         Raises:
-            BadRequest: A result names a blob of another lease.
-            Unavailable: A package is too busy now. The worker should repeat the request; nothing counts twice then.
+            BadRequest: A result names a blob that is not of its lease.
+            TooLarge: A publication had to wait in the inbox, and is larger than the store's records can be.
+            Unavailable: A package is too busy now, or an account's key is not available. The worker should repeat the
+                request; nothing counts twice then.
         """
         events: dict[str, list[tuple[str, Event]]] = defaultdict(list)
         for pub in request.publications:
@@ -112,7 +118,11 @@ class WorkerService:
     def _vouched(self, publication: Publication) -> list[TaskResult]:
         """Seal the results of a worker whose release makes no seals.
 
-        The seal of a large result covers its place in the blob store, since the master does not read its bytes.
+        The seal of a large result covers its place in the blob store, since the master does not read its bytes. Results
+        of a package that is not sealed stay as they are.
+
+        Raises:
+            Unavailable: The account's key is not available now (see AccountKeys).
         """
         package_id, results = publication.package_id, publication.results
         spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
@@ -130,7 +140,10 @@ class WorkerService:
             self._backend.queue.delete(receipts)
 
     def extend_leases(self, request: ExtendLeases) -> ExtendLeasesReply:
-        """Keep a live worker's chunks hidden from other workers, and say which of their tasks are still wanted."""
+        """Say which tasks of a live worker's leases are still wanted.
+
+        A chunk that has such tasks stays hidden from other workers for another lease time.
+        """
         heads = self._load(ref.package_id for ref in request.leases)
         views = self._leases.views(request.leases, heads)
         live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]
@@ -144,7 +157,8 @@ class WorkerService:
         """Take back tasks that a worker will not run. They are cut into new chunks before this is answered.
 
         Raises:
-            Unavailable: A package is too busy now. The worker should repeat the request; nothing counts twice then.
+            Unavailable: A package is too busy now, or a master of a newer release has written its head. The worker
+                should repeat the request; nothing counts twice then.
         """
         for item in request.returns:
             event = GaveBack(

@@ -11,8 +11,8 @@ aws secretsmanager get-secret-value --region "$CLOUDPAR_REGION" --secret-id "$CL
   --query SecretString --output text >"$token.new"
 mv "$token.new" "$token"
 
-# The metadata service answers across one network hop, and containers are two away. The firewall also blocks
-# connections.
+# The metadata service answers across one network hop, and containers are two hops away. In addition, the firewall
+# refuses their connections to it.
 rule=(DOCKER-USER --destination 169.254.169.254 --protocol tcp --jump REJECT --reject-with tcp-reset)
 if ! iptables --wait --check "${rule[@]}" 2>/dev/null && ! iptables --wait --insert "${rule[@]}"; then
   echo "cloudpar: no firewall before the instance metadata: the hop limit alone keeps containers from them" >&2

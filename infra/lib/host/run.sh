@@ -11,7 +11,7 @@ instance=$(curl --silent --fail --max-time 2 --header "X-aws-ec2-metadata-token:
   "$metadata/meta-data/instance-id")
 # A quarter of the memory is for temporary files. `exec`, since tasks' compilers (numba, torch) load files from there.
 tmp_kib=$(awk '/^MemTotal:/ { print int($2 / 4) }' /proc/meminfo)
-# The process limit of each executor, one executor for each processor, and twice the limit for the worker itself.
+# 512 processes for each executor, of which there is one for each processor, and 1,024 for the worker itself.
 processes=$((512 * ($(nproc) + 2)))
 
 # The bridge network is a hop further from the metadata service, which answers one hop only: no AWS credentials inside.

@@ -11,7 +11,10 @@ ACCOUNT_NAME_CHARS = 100
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """One user of the pool. Its packages that are not settled hold `reserved_us`, which `spent_us` does not include."""
+    """One user of a deployment.
+
+    `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
+    """
 
     account_id: str
     name: str

@@ -1,7 +1,8 @@
 """Values as short texts for error messages, such as the arguments of a failed task.
 
 Unlike a `repr`, such a text has one line and a bounded length, and takes only microseconds to make, however large the
-value is. This module calls no methods of users' classes, because these may be slow, print or raise.
+value is. This module calls no methods of users' classes, because these may be slow, print or raise. Only where it reads
+an attribute, code of a user's class may run.
 """
 
 import dataclasses
@@ -29,7 +30,7 @@ _BRACKETS: Final[dict[type, str]] = {list: "[]", tuple: "()", set: "{}"}
 
 
 def brief(value: object) -> str:
-    """Describe a value in at most INPUT_CHARS characters.
+    """Describe a value in at most INPUT_CHARS characters. If its class raises, only the name of the class is given.
 
     >>> brief({"text": "x" * 1000, "rows": [[1.5, None], (2,)]})
     "{'text': 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... (1000 long), 'rows': [[1.5, None], (2,)]}"

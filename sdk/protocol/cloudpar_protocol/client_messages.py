@@ -37,7 +37,8 @@ from .payloads import (
 )
 
 PackageState = Literal["running", "completed", "error", "failed", "cancelled", "expired"]
-"""A package's state in the answer to await_tasks. "error": every task has a result, and some results are errors."""
+"""A package's state in replies. "error": the package has completed, and some of its results are errors. "expired": its
+results are no longer kept."""
 
 
 class Hello(Message, frozen=True, kw_only=True):
@@ -66,8 +67,9 @@ class Upload(Struct, frozen=True, kw_only=True):
 
     Attributes:
         crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have another checksum.
-        hash: SHA-256 of task code, so that the same code is uploaded only once.
-        parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
+        hash: SHA-256 of task code, so that the same code is uploaded only once; None for task data.
+        parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts;
+            otherwise empty.
         key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
         upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to its
             parts.
@@ -92,7 +94,7 @@ class PreparedUpload(Struct, frozen=True, kw_only=True):
     Attributes:
         key: The payload's key in the blob store.
         link: The link for the upload; None if the blob store has the payload already.
-        parts: Links for an upload in parts, which the client may use in place of `link`.
+        parts: Links for an upload in parts, which the client may use in place of `link`; None: there is only `link`.
     """
 
     key: str
@@ -108,15 +110,17 @@ class StartTasks(Message, frozen=True, kw_only=True):
     """Start a package of n tasks.
 
     Attributes:
-        idempotency_key: Determines the package id. A repeated request with the same key returns the same package.
+        idempotency_key: Determines the package id, together with the account and with whether the package is sealed.
+            If the client repeats the request with the same key, the reply names the same package.
         session: Identifies the client. After the start, the master answers at once one await of this session that does
             not name the new package: the held one, or else the next one. The client then adds the package to its next
             await.
         name: The function's name, for users.
         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
-        chunksize: How many tasks each chunk has; None: the master sizes chunks from measured durations.
-        task_timeout_s: The time limit for a task including its retries. The operator's limit applies if it is lower.
+        chunksize: How many tasks a chunk has at most; None: the master sizes chunks from measured durations.
+        task_timeout_s: The time limit for a task including its retries. The operator's limit applies instead if it is
+            lower, or if this is None.
         retries: How often a task that raises is retried, immediately and by the same executor.
         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
         seal: In a sealed package: the seal of the task code and of how it is called (see `seals`).
@@ -179,10 +183,10 @@ class Progress(Struct, frozen=True, kw_only=True):
     Attributes:
         tasks: How many tasks the package has.
         done: How many of them have a result or were cancelled.
-        errors: How many results are not a success.
+        errors: How many results have another outcome than "ok".
         executors: How many executors the workers have that published results of the package lately.
         charged_us: The compute time that was charged so far.
-        mean_us: The mean duration of the last tasks; 0 if it is unknown.
+        mean_us: The mean duration of the last tasks that ran to their end; 0 if it is unknown.
         execute_us, retrieve_us, publish_us: The time, summed over the tasks, of running them, of retrieving them, and
             of publishing their results.
     """
@@ -205,7 +209,7 @@ class Placement(Struct, frozen=True, kw_only=True):
         workers: How many workers have sent requests recently.
         fitting: How many of them can run it.
         python: The version of Python that it needs; "": any.
-        others: Some of the workers that cannot run it, with what they lack.
+        others: Some workers that cannot run it, with what they lack.
     """
 
     workers: Count = 0
@@ -223,14 +227,14 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
         results: New results in the order in which they were committed, each task once.
         links: Links for the blobs that `results` name, by key.
         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
-        cancelled: Ranges of tasks that have no result because the client cancelled these, but not the whole package.
+        cancelled: Ranges of tasks that were cancelled while the other tasks of the package ran on. They have no result.
         reason: Why the package failed, was cancelled or expired: a short code.
         message: The reason in words for users.
         settled: Whether the charge is final.
         codec: How `results` are serialized.
-        set_aside: Workers that could not run the package, so that other workers run its tasks.
-        placement: Which connected workers can run the package. It is present if the package started some seconds ago
-            and no worker has published results of it lately.
+        set_aside: The first workers that could not run the package, so that other workers run its tasks.
+        placement: Which connected workers can run the package. It is present if the package is running, started some
+            seconds ago, and no worker has published results of it lately.
     """
 
     package_id: str
@@ -256,8 +260,8 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     Attributes:
         running: How many are running.
         starting: How many are wanted and not running yet.
-        message: Why no more of them can start, in the words of the service that starts them; None if it has not said
-            so.
+        message: While some are starting: why the last start failed or what it waits for, in the words of the service
+            that starts them; None if it reports no problem.
     """
 
     running: Count = 0
@@ -269,8 +273,8 @@ class AwaitTasksReply(Message, frozen=True, kw_only=True):
     """The news of packages, in the order of the request.
 
     Attributes:
-        missing: A text, instead of a status, for each package that this account does not have, or that was deleted over
-            a day ago.
+        missing: By package id: a text, instead of a status, for each package that this account does not have, or that
+            was deleted over a day ago.
         retry_after_s: After how many seconds the client sends its next await, if there is no news.
         fleet: Present while one of the packages waits for workers, if the master knows of a fleet.
         unwritable: Present while the master, or a worker that shares its folder, cannot store results. The reply may
@@ -348,8 +352,8 @@ class ListPackagesReply(Message, frozen=True, kw_only=True):
     """The packages, and how many executors work for them.
 
     Attributes:
-        executors: How many executors the workers have that published results of running packages lately. A worker that
-            serves several packages counts once. None from a master of an earlier release.
+        executors: How many executors the workers have that lately published results of those listed packages that run.
+            A worker that serves several packages counts once. None from a master of an earlier release.
     """
 
     packages: list[PackageSummary]

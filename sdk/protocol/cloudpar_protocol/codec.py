@@ -26,8 +26,8 @@ JSON = "application/json"
 _RETRYABLE_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 _UNKNOWN: dict[int, type[RequestError]] = {429: RateLimited}
-"""For some HTTP statuses, the error to which an answer with an unknown code belongs. A gateway in front of the master
-throttles with 429, as the master does."""
+"""By HTTP status: the error class for an answer that has no known code. A gateway in front of the master throttles with
+429, as the master does."""
 
 _to_msgpack = msgspec.msgpack.Encoder()
 _to_json = msgspec.json.Encoder()
@@ -91,7 +91,8 @@ def encode_error(error: RequestError, media: str = MSGPACK) -> bytes:
 def explain(body: bytes, status: int, media: str) -> str:
     """Describe a blob store's refusal as text.
 
-    An embedded master is a blob store, too, and sends an ErrorReply. For any other answer, the text quotes the body.
+    An embedded master is a blob store, too, and sends an ErrorReply. For any other answer, the text quotes the start of
+    the body.
 
     >>> explain(encode_error(BadRequest("too short")), 400, MSGPACK), explain(b"<Error/>", 403, "application/xml")
     ('too short', 'HTTP status 403: <Error/>')
@@ -102,10 +103,11 @@ def explain(body: bytes, status: int, media: str) -> str:
 
 
 def decode_error(body: bytes, status: int) -> RequestError:
-    """Make the exception for an error answer. If the body is not an ErrorReply, the exception quotes it.
+    """Make the exception for an error answer. If the body is not an ErrorReply, the exception quotes its start.
 
-    If the code is unknown (a newer master's error, or a proxy's page), the HTTP status decides. A status after which a
-    retry may help gives an InternalError (429: RateLimited), any other status a plain RequestError.
+    If the code is unknown (a newer master's error), or there is none (a proxy's page), the HTTP status decides. A
+    status after which a retry may help gives an InternalError (429: RateLimited), any other status a plain
+    RequestError.
     """
     unknown = _UNKNOWN.get(status, InternalError if status in _RETRYABLE_STATUS else RequestError)
     try:

@@ -1,8 +1,9 @@
-"""Pickles functions with decorators of the standard library, if plain pickle fails or sends a name that is not found.
+"""Pickles functions with the decorators `lru_cache`, `cached_property` and `singledispatch` of the standard library.
 
-This is needed for functions and classes of `__main__`, which travel by value: in task code and data to an executor, and
-in results back. They arrive with the same behaviour, but with empty caches. The side that unpickles needs only the
-standard library, and nothing of this package.
+Plain pickle fails for some of them, or sends a name that the other side does not find. This concerns functions and
+classes of `__main__`, which travel by value: in task code and data to an executor, and in results back. They arrive
+with the same behaviour, but with empty caches. The side that unpickles needs only the standard library, and nothing of
+this package.
 """
 
 import functools
@@ -19,7 +20,7 @@ _MADE = frozenset({"__wrapped__", "cache_parameters", "register", "dispatch", "r
 
 
 def reduce(thing: Any, is_found: Callable[[Any], bool]) -> tuple[Any, ...] | None:
-    """Return how to pickle an object, like `__reduce__`; None if plain pickle handles it.
+    """Return how to pickle an object, like `__reduce__`; None if this module need not change how it is pickled.
 
     Args:
         thing: The object.

@@ -53,7 +53,7 @@ class RequestError(CloudparError):
 
     Attributes:
         code: The stable name of the error in answers.
-        status: The HTTP status.
+        status: The HTTP status with which a master sends this error.
         retryable: Whether the same request may succeed later.
         retry_after_s: After how many seconds to try again; None if the answer does not say it.
     """
@@ -159,7 +159,10 @@ class SealBroken(PackageFailed):
 
 
 class SerializationError(CloudparError, TypeError):
-    """A function, an argument or a result cannot be pickled, or (for a reference) cannot be sent as MessagePack."""
+    """A function, an argument or a result cannot be pickled, or (for a reference) cannot be sent as MessagePack.
+
+    A result that is larger than BLOB_BYTES also ends with this error.
+    """
 
 
 class TaskError(CloudparError):
@@ -188,16 +191,20 @@ class TaskCancelled(TaskError):
 class ExecutorCrashed(TaskError):
     """The task's executor ended while the task ran, or the worker stopped it because of what the task wrote.
 
-    If SIGKILL ends an executor, the worker runs the task again, up to three times in all.
+    If a SIGKILL that the worker has not sent ends an executor, the task runs again. The third time it ends with this
+    error.
     """
 
 
 class ExecutorOutOfMemory(TaskError):
-    """The task exceeded its executor's memory limit and was stopped."""
+    """The task exceeded its executor's memory limit and was stopped.
+
+    A task that waits for tasks of its own is also stopped if all such tasks of its worker hold too much memory.
+    """
 
 
 class TaskLost(TaskError):
-    """Several workers in a row were lost while they ran this task."""
+    """Several workers in a row were lost while they had this task, or its large result could not be uploaded."""
 
 
 REQUEST_ERRORS: dict[str, type[RequestError]] = {kind.code: kind for kind in RequestError.__subclasses__()}

@@ -7,15 +7,18 @@ from .payloads import Count
 
 
 class ListWorkers(Message, frozen=True, kw_only=True):
-    """List the workers that sent a request lately (by default in the last minute), and what each of them cannot run."""
+    """List the workers that sent a request lately, and what each of them cannot run.
+
+    "Lately" is the last minute, unless the master's policy sets another time (`fleet_memory_s`).
+    """
 
 
 class SetAside(Struct, frozen=True, kw_only=True):
     """A package that a worker cannot run, so that its tasks go to other workers.
 
     Attributes:
-        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted it, or if
-            the package was deleted.
+        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted it or does
+            not look it up, for example because the package was deleted or the list has many packages.
     """
 
     package_id: str
@@ -29,7 +32,7 @@ class ConnectedWorker(Struct, frozen=True, kw_only=True):
         host: The name of its machine; empty if the worker is of an earlier release, or has sent no retrieval since
             the master started.
         executors: How many executors it has, busy or not; 0 if it has sent no retrieval since the master started.
-        pythons: The minor versions of Python that it runs; empty like `host`.
+        pythons: The minor versions of Python that it runs; empty in the same cases as `host`.
         seen_at: When it last sent a request, in seconds since 1970; may be some seconds old.
         set_aside: The packages that it cannot run.
     """

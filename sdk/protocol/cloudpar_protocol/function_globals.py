@@ -50,7 +50,7 @@ def _looked_up(code: CodeType) -> Iterator[str]:
 
 
 def submodules(function: FunctionType) -> list[ModuleType]:
-    """Return the imported submodules that a function, or code in it, reaches as attributes, such as `xml.dom`."""
+    """Return the imported submodules that a function, or code in it, may reach as attributes, such as `xml.dom`."""
     known = [function.__globals__.get(name) for name in global_names(function.__code__)]
     for cell in function.__closure__ or ():
         try:

@@ -7,8 +7,8 @@ INLINE_CODE_BYTES = 32 * 1024
 """The largest task code that travels inside messages; larger code goes through the blob store."""
 
 INLINE_DATA_BYTES = 256 * 1024
-"""The most task data of a package that travels inside StartTasks; more data goes through the blob store. The master
-stores StartTasks as one item, and an item of DynamoDB holds 400 KB."""
+"""The most task data of a package that travels inside StartTasks, including its seals; more data goes through the blob
+store. The master stores StartTasks as one item, and an item of DynamoDB holds 400 KB."""
 
 INLINE_RESULT_BYTES = 32 * 1024
 """The largest result of a task that travels inside a publication; larger results go through the blob store."""

@@ -19,7 +19,8 @@ class Executor(Protocol):
     """What an executor's process offers to the clients in it. Safe for use by any thread.
 
     Attributes:
-        depth: The depth of the running task: 0 if no task started its package, otherwise one more than that task's.
+        depth: The depth of the running task: 0 if no task started its package, otherwise one more than the depth of the
+            task that did.
         pool: The pool that started this worker; None if no pool did, or if the worker is shared. Also None in processes
             that a task forks, because they cannot tell the executor that they wait.
     """
@@ -32,7 +33,12 @@ class Executor(Protocol):
         ...
 
     def begins_to_wait(self, package: object) -> None:
-        """Report that the task has started a package, or reads one. It counts as waiting until `ends_to_wait`."""
+        """Report that the task starts a package, or reads one.
+
+        The client calls this before it requests the start, because the master may delay the reply.
+
+        The task counts as waiting until `ends_to_wait` has been called for all packages that were reported like this.
+        """
         ...
 
     def ends_to_wait(self, package: object) -> None:

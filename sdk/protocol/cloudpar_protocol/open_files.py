@@ -14,9 +14,9 @@ _BY_NAME = ("stdout", "stderr")
 
 
 def reduce(thing: Any) -> tuple[Any, ...] | None:
-    """Return how to pickle `sys.stdout` or `sys.stderr`, like `__reduce__`; None for all other objects.
+    """Return how to pickle `sys.stdout` or `sys.stderr`, like `__reduce__`.
 
-    Among these are binary files, which pickle itself refuses.
+    Returns None for all other objects that it does not refuse, also for binary files, which pickle itself refuses.
 
     Args:
         thing: Any object.

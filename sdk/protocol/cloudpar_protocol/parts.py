@@ -30,9 +30,9 @@ NOT_CHECKED = 0
 
 
 def checksums(size: int, read: Callable[[int, int], bytes | memoryview]) -> tuple[int, list[int]]:
-    """Return the CRC-32 of a payload, and of each part if the payload is uploaded in parts.
+    """Return the CRC-32 of a payload, and a list of the CRC-32 of each part.
 
-    `read` returns bytes [start, end) of the payload.
+    The list is empty if the payload has at most WHOLE_BYTES. `read` returns bytes [start, end) of the payload.
     """
     if size <= WHOLE_BYTES:
         return crc32(read(0, size)), []

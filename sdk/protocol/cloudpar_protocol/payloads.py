@@ -10,7 +10,7 @@ from .limits import BLOB_BYTES, INPUT_CHARS, NESTING, PACKAGE_TASKS, PART_BYTES,
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""A number from 0. MessagePack and the tables hold at most 64 bits."""
+"""A whole number from 0. MessagePack and the tables hold at most 64 bits."""
 Micros = Natural
 LACKS_CHARS = 300
 """The longest text about what a worker lacks, in characters; the worker cuts longer ones."""
@@ -41,7 +41,7 @@ Range = tuple[Count, Count]
 
 Retries = Annotated[int, Meta(ge=0, le=100)]
 Depth = Annotated[int, Meta(ge=0, le=NESTING)]
-"""The nesting depth of a package: 0 if no task started it, otherwise one more than that task's."""
+"""The nesting depth of a package: 0 if no task started it, otherwise one more than the depth of this task's package."""
 Threads = Annotated[int, Meta(ge=1, le=THREADS)]
 """How many threads a numeric library may start in one task."""
 ExceptionNames = Annotated[list[Name], Meta(max_length=20)]
@@ -118,18 +118,20 @@ class TaskResult(Struct, array_like=True, frozen=True):
 
     Attributes:
         index: The task's number in its package.
-        outcome: "ok": `data` is the serialized value. "error": the task code raised; `data` is the serialized
-            exception if it can be pickled (never with codec "msgpack"). Other outcomes have no value, and `message`
-            says why; "unpicklable": the package's codec cannot serialize the value.
-        duration_us: Monotonic wall time in the executor, including unpickling; this time is charged.
+        outcome: "ok": `data` or `blob` is the serialized value. "error": the task raised, or its code or data could not
+            be unpickled. Then `data` or `blob` is the serialized exception, if it can be pickled (never with codec
+            "msgpack"). "unpicklable": the package's codec cannot serialize the value, or the value is over BLOB_BYTES.
+            With this outcome and all others there is no value, and `message` says why.
+        duration_us: Wall time in the executor by a monotonic clock, including unpickling, retries and the serialization
+            of the value. The agent corrects a time that its own clock contradicts. This time is charged.
         data: The serialized value or exception, if it is small.
         blob: The place of a large serialized value or exception.
         message: For users: the exception's last line, or the reason.
         traceback: The remote traceback, formatted.
         stdout: The task's standard output: bounded, with undecodable bytes replaced.
         stderr: The same for standard error.
-        seal: In a sealed package: the seal of the serialized value or exception, which the worker's agent makes. For a
-            worker of an earlier release the master makes it.
+        seal: In a sealed package: the seal of the serialized value or exception. The worker's agent makes the seal; for
+            a worker of an earlier release the master makes it.
         input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
             INPUT_CHARS characters. It is not sealed.
     """
@@ -188,7 +190,7 @@ class Link(Struct, frozen=True):
 
 
 class Parts(Struct, frozen=True, kw_only=True):
-    """One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that combines them.
+    """One upload in parts of PART_BYTES each: a PUT for each part, in any order, then a POST that combines them.
 
     Attributes:
         upload_id: A request with this id gets new links to the same parts; uploaded parts stay.

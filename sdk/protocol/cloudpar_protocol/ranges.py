@@ -59,7 +59,7 @@ def size(numbers: Iterable[Range]) -> int:
 
 
 def of(indices: Iterable[int]) -> list[Range]:
-    """Make a set of ascending numbers.
+    """Make a set of numbers, which must be in ascending order, each only once.
 
     >>> of([1, 2, 3, 7])
     [(1, 4), (7, 8)]

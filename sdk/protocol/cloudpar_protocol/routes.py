@@ -15,7 +15,7 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 
 
 class Route(Struct, Generic[RequestT, ReplyT], frozen=True):
-    """POST /v1/<name> with a `request` answers with a `reply`, for callers with a token of this role.
+    """A call: the master answers POST /v1/<name> with a `request` by a `reply`, if the caller's token has this role.
 
     The role "any" accepts every valid token. `list_packages` and `cancel_tasks` also accept the admin token.
     """

@@ -1,8 +1,14 @@
-r"""Seals prove that code, data and results were made with the account's key: by a client, an agent or the master.
+r"""Seals prove that code, data and results come from a client, an agent or the master, which have the account's key.
 
-A seal is an HMAC-SHA-256, cut to SEAL_BYTES, of the sealed bytes, the package and, for data and results, the task's
-number. So a seal does not match in another package or for another task. Agents and clients verify seals before anything
-is unpickled.
+A seal is an HMAC-SHA-256, cut to SEAL_BYTES. It covers the package's id and
+
+- for task code: its hash, how it is called, the number of tasks and, if the task data is a range, this range;
+- for one task's data: the task's number and the bytes;
+- for a result: the task's number, the outcome and the bytes.
+
+So a seal does not match in another package or for another task. For data or a result above LARGE_BYTES a digest stands
+for the bytes. If a worker makes no seals, the master seals the place of a large result instead of its bytes. Agents and
+clients verify seals before anything is unpickled.
 
 >>> from cloudpar_protocol.seals import Seals, package_id
 >>> seals = Seals(b"k" * 32, package_id("account", "key", sealed=True))
@@ -117,7 +123,11 @@ class Seals:
         ]
 
     def is_result(self, result: TaskResult) -> bool:
-        """Whether a result is genuine: its data has a valid seal, or it has no data and its outcome is not "ok"."""
+        """Whether a result is genuine.
+
+        A result with data is genuine if its seal is valid for the data or, if the data came from a blob, for the blob's
+        place. A result without data is genuine if its outcome is not "ok".
+        """
         if result.data is None:
             return result.outcome != "ok"
         seal = result.seal or b""

@@ -1,4 +1,4 @@
-"""Worker service: retrieve, publish, extend and give back, always in bulk."""
+"""Worker service: retrieve tasks, prepare and publish results, extend leases, give tasks back. All in bulk."""
 
 from typing import Annotated, Any, Literal
 
@@ -41,10 +41,11 @@ with their time, and drops the other tasks."""
 
 
 class RetrieveTasks(Message, frozen=True, kw_only=True):
-    """Retrieve up to `chunks` chunks.
+    """Retrieve up to `chunks` chunks, but never more than RETRIEVED_CHUNKS.
 
     Attributes:
-        attempt_id: A repeated request with the same id returns the same chunks.
+        attempt_id: A repeated request with the same id returns the same chunks, if it comes within 5 minutes and before
+            the leases end.
         worker_id: The id of this agent.
         executors: How many executors the agent has, busy or not.
         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
@@ -52,10 +53,11 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
             release, which does not report them; it gets chunks for every Python.
         set_aside: The packages that it cannot run, because it lacks something that they need.
-        besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. A
-            master whose queue cannot choose ignores this.
+        besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. If
+            the queue cannot choose, the worker gets first chunks of any packages instead.
         peek: Lease nothing; only answer whether a chunk of a package that is not in `besides` is waiting.
         again: The worker has sent this request before, and got no answer.
+        own: The tasks of this worker may do what its user may, so it runs only tasks of the master's default account.
     """
 
     attempt_id: Id
@@ -69,6 +71,7 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
     besides: Annotated[list[Id], Meta(max_length=BULK_ITEMS)] = []
     peek: bool = False
     again: bool = False
+    own: bool = False
 
 
 class LeaseRef(Struct, frozen=True, kw_only=True):
@@ -156,7 +159,8 @@ class RetrieveTasksReply(Message, frozen=True, kw_only=True):
     Attributes:
         retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
         holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
-        waiting: Whether a chunk of a package that is not in `besides` is waiting.
+        waiting: If the request has `peek` or `besides`: whether a chunk of a package that is not in `besides` is
+            waiting. If the queue cannot choose: whether a first chunk is waiting.
     """
 
     leases: list[Lease] = []
@@ -188,7 +192,7 @@ class PrepareResults(Message, frozen=True, kw_only=True):
 
 
 class PreparedResult(Struct, frozen=True, kw_only=True):
-    """Where to upload a blob of results. The worker may use `parts` in place of `link`."""
+    """Where to upload a blob of results. If there are `parts`, the worker may use them in place of `link`."""
 
     key: str
     link: Link
@@ -313,8 +317,9 @@ class GiveBack(Message, frozen=True, kw_only=True):
     """Return tasks that the worker will not run.
 
     Attributes:
-        leaving: Whether the worker has no tasks left and ends, so that the master no longer counts on it. `returns`
-            may then be empty. A master of an earlier release refuses an empty list; the worker ends nevertheless.
+        leaving: Whether the worker has no tasks left and ends, so that the master takes it off the list of live
+            workers. `returns` may then be empty. A master of an earlier release refuses an empty list; the worker ends
+            nevertheless.
     """
 
     worker_id: Id

@@ -68,12 +68,14 @@ class Attachment(Generic[T_co]):
             timeout: How long to wait, in seconds; None waits without a limit.
 
         Raises:
+            TypeError: `timeout` is not a number.
+            ValueError: `timeout` is not finite, or is too large.
             TimeoutError: Not all values arrived in time.
             Exception: The exception of the first failed task. `outcomes` also gives the results of the other tasks.
             NotFound: This account has no package of this id.
             Gone: The package was acknowledged or deleted.
-            CloudparError: A task has no result, because the package failed, the master stopped answering, or the pool
-                was shut down.
+            CloudparError: A task has no result, because the package failed or was cancelled, the master stopped
+                answering, or the pool was shut down; or a result's seal is wrong (SealBroken).
         """
         __tracebackhide__ = True
         timeout = seconds_or_none("timeout", timeout)
@@ -92,15 +94,18 @@ class Attachment(Generic[T_co]):
     def outcomes(self, timeout: float | None = None) -> list[Outcome[T_co]]:
         """Return each task's value or error, in task order.
 
-        A task's exception is returned, never raised. If the package failed, that failure is the error of each task
-        without a result.
+        A task's exception is returned, never raised. If the package failed or was cancelled, the error of each task
+        without a result says so.
 
         Args:
             timeout: How long to wait for the end of the package, in seconds. None waits without a limit, 0 does not
-                wait. Tasks that have no result after this time are left out. The first call always waits until this
-                process has received every result that the master had when this attachment was made.
+                wait. If the package still runs after this time, tasks without a result are left out. Whatever the
+                timeout, the call waits until this process has received every result that the master had when this
+                attachment was made.
 
         Raises:
+            TypeError: `timeout` is not a number.
+            ValueError: `timeout` is not finite, or is too large.
             NotFound: This account has no package of this id.
             Gone: The package was acknowledged or deleted.
             CloudparError: The number of tasks is not known, because the master never answered for this package.
@@ -129,7 +134,8 @@ class Attachment(Generic[T_co]):
 
         Raises:
             TimeoutError: It did not arrive before the deadline (of the monotonic clock).
-            CloudparError: The package failed before its number of tasks was known.
+            CloudparError: The package failed before its number of tasks was known, and `index` is 0. For any other
+                index the method then returns None.
         """
         result = self._store.wait(index, deadline)
         failure, tasks = self._store.failure, self._handle.package.tasks
@@ -163,9 +169,9 @@ class Attachment(Generic[T_co]):
         First read all results that you want, because this object receives no more: `results` raises `Gone` if some are
         missing. If tasks are unfinished, the master cancels them.
 
-        Returns at once. The request is sent within about a second, at the latest when the pool shuts down. If it is
-        never sent, because this process was killed or the master was away, the master deletes the results some days
-        later.
+        Returns at once. The request is sent within about a second, at the latest when the pool shuts down. If it never
+        reaches the master, because this process was killed or the master was away, the master deletes the results some
+        days later.
         """
         self._session.read(self._handle)
         if not self._handle.ended.is_set():
@@ -173,7 +179,11 @@ class Attachment(Generic[T_co]):
 
 
 class AttachedResults(Iterator[T_co]):
-    """One iteration over an attachment. A pool that shuts down waits for it from the first `next` until its end."""
+    """One iteration over an attachment.
+
+    From its first `next`, a pool that shuts down waits for the package, until the iteration ends or this object is
+    garbage-collected.
+    """
 
     def __init__(self, attachment: Attachment[T_co]) -> None:
         self._attachment = attachment

@@ -1,7 +1,7 @@
 """The pool's own exceptions. All but `RemoteTraceback` are subclasses of `CloudparError`.
 
-If task code raises an exception, the client raises the same exception, and its cause is a `RemoteTraceback`. If the
-exception cannot be pickled or unpickled, or the task code is a reference, the client raises a `TaskRaised` instead.
+If task code raises an exception, the client raises a copy of it, whose cause is a `RemoteTraceback`. If the exception
+cannot be pickled or unpickled, or the task code is a reference, the client raises a `TaskRaised` instead.
 """
 
 from cloudpar_protocol.errors import (
@@ -77,7 +77,7 @@ class ConfigurationError(CloudparError):
 class LocalClusterFailed(CloudparError):
     """The pool's own master or agent ended several times within seconds, or cannot be started again.
 
-    The text ends with the last lines that this process wrote.
+    The error's text ends with the last lines that the ended process wrote to its log.
     """
 
 
@@ -92,8 +92,8 @@ class FolderUnwritable(CloudparError, OSError):
 class SideEffectError(CloudparError, RuntimeError):
     """A body of `parallel_for` wrote something that cannot be copied back, so none of its writes was copied back.
 
-    Some objects do not support copying back, such as a set or a list whose length has changed. Some values cannot be
-    pickled. Or two tasks wrote the same element, or this process changed an object while tasks wrote to it.
+    For example, the body changed a set or the length of a list, or it wrote a value that cannot be pickled. Or two
+    tasks wrote the same element, or this process changed an object while tasks wrote to it.
 
     Attributes:
         variable: What was written, as the body's source names it (`result[3]`, `obj.total`).

@@ -79,9 +79,9 @@ class TaskFuture(Future[T]):
         """Cancel the task, whether it is queued or running.
 
         Returns:
-            True if the task will have no value: the pool had not sent it yet, or the master has confirmed the
-            cancellation. False if the task has already ended in another way, if its package has not started within
-            10 s, or if the master refuses or does not answer within 10 s.
+            True if the task will have no value: it was cancelled before, the pool had not sent it yet, or the master
+            has confirmed the cancellation. False if the task has already ended in another way, if its package has not
+            started within 10 s, or if the master refuses or does not answer within 10 s.
         """
         if super().cancel():
             return True
@@ -104,7 +104,8 @@ class TaskFuture(Future[T]):
     def result(self, timeout: float | None = None) -> T:
         """Return the task's value; see `concurrent.futures.Future.result`.
 
-        Ctrl-C during the wait cancels all unfinished tasks that were submitted to the pool.
+        Ctrl-C during the wait cancels all unfinished tasks of the pool's `submit` calls. If the pool has not yet put
+        this task into a package, Ctrl-C cancels none.
         """
         __tracebackhide__ = True
         try:

@@ -17,8 +17,8 @@ T_co = TypeVar("T_co", covariant=True)
 class MapResults(Iterator[T_co]):
     """An iterator over the results of a map, in task order. It can be read while tasks are still running.
 
-    It gives exactly one result for each task. Where a task failed, `next` raises the task's exception (or returns it,
-    with `return_exceptions`), and the next call continues with the following task.
+    Each task has exactly one result. Where a task failed, `next` raises the task's exception (or returns it, with
+    `return_exceptions`), and the next call continues with the following task.
 
     If this object is garbage-collected after a part of its results was read, the unfinished tasks are cancelled. If no
     result was read, all tasks that were sent to the master run to the end.
@@ -36,7 +36,7 @@ class MapResults(Iterator[T_co]):
         """The id of the package of these results; None if there was no task.
 
         With `buffersize`, this is the package that was started last. Pass the id to `Pool.attach`, in this process or
-        another.
+        another. The master deletes the package soon after this iterator has given its last result.
         """
         return self._feed.package_ids[-1] if self._feed.package_ids else None
 

@@ -41,13 +41,13 @@ class Pool(FamiliarNames, MapMethods):
     """Runs functions on the executors of a master; a complete `concurrent.futures.Executor`.
 
     The endpoint and the token come from the arguments, and the environment (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN) supplies
-    what the arguments do not give. If both give neither, they come from the profile file
+    what the arguments do not give. If neither an endpoint nor a token is given there, both come from the profile file
     (~/.config/cloudpar/profile.toml, or the file that CLOUDPAR_PROFILE names). If there is no profile file either, or
     the endpoint is "local", the pool starts its own master and worker on this machine, with temporary data, and stops
     them when it shuts down.
 
-    Inside a task of such a pool, `Pool()` without `endpoint`, `workers` and `memory_mb` connects to the same pool.
-    While the task waits for its own tasks, other tasks use its core.
+    Inside a task of such a pool, `Pool()` connects to the same pool if `endpoint`, `token`, `workers` and `memory_mb`
+    are not given. While the task waits for its own tasks, other tasks use its core.
 
     Functions, lambdas, closures and classes that a script or notebook defines travel by value. Modules of your own
     project travel as files to workers on other machines; on this machine they are imported from their place. Installed
@@ -56,7 +56,8 @@ class Pool(FamiliarNames, MapMethods):
     Args:
         endpoint: The master's URL, such as "https://pool.example.com"; or "local".
         token: The account's token.
-        workers: How many executors the pool's own worker has, if the pool starts one; by default one per core.
+        workers: How many executors the pool's own worker has, if the pool starts one; by default one for each core that
+            this process may use.
         max_workers: Another name for `workers`, as in `concurrent.futures`.
         memory_mb: The memory limit of one executor of the pool's own worker, in MB, including all processes that a task
             starts. By default 90 % of the machine's memory divided by `workers`.
@@ -65,7 +66,8 @@ class Pool(FamiliarNames, MapMethods):
             OMP_NUM_THREADS in its environment says otherwise.
         patience_s: How long to wait for a master that has stopped answering, in seconds; then requests and unfinished
             packages fail. math.inf waits without a limit.
-        task_timeout_s: The longest time that a task may run, in seconds; at most the operator's limit.
+        task_timeout_s: The longest time that a task may run, in seconds. The operator's limit applies instead if it is
+            shorter, or if this is None.
         retries: How often to retry a task that raises, immediately. If the last try fails, its exception is the result.
             `parallel_for` does not retry, since a body that failed may already have written something.
         retry_on: Retry only after these exceptions and their subclasses.
@@ -76,11 +78,13 @@ class Pool(FamiliarNames, MapMethods):
     Raises:
         TypeError: An argument has a wrong type; the text names it and the types that it takes.
         ValueError: An argument is out of its range, or two of them contradict each other.
-        ConfigurationError: Only one of endpoint and token was found, one of them is not valid, or the profile file
-            cannot be read.
-        MasterUnreachable: No master answers at the endpoint within 10 s.
+        ConfigurationError: Only one of endpoint and token was found, one of them is not valid, the profile file cannot
+            be read or has a wrong key or value, or CLOUDPAR_PROFILE names a file that does not exist.
+        MasterUnreachable: No master answers at the endpoint within 10 s; or a master asked the client to wait, and then
+            did not answer for longer than `patience_s`.
         InvalidToken: The master does not know the token.
         Forbidden: The token is the worker token or the admin token; a pool needs an account's token.
+        CloudparError: The master refuses the first request for another reason.
         OSError: The pool cannot start its own master and worker, or cannot create their temporary folder.
 
     Example:
@@ -144,14 +148,14 @@ class Pool(FamiliarNames, MapMethods):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "TaskFuture[T]":
         """Run `fn(*args, **kwargs)` on an executor; see `concurrent.futures.Executor.submit`.
 
-        The future's `cancel` also stops a task that is already running. Tasks submitted in quick succession share a
-        package; the future's `package_id` and `task_index` tell the task's place in it.
+        The future's `cancel` also stops a task that is already running. Tasks submitted in quick succession usually
+        share a package; the future's `package_id` and `task_index` tell the task's place in it.
 
         Raises:
-            SerializationError: The function or an argument cannot be pickled; the text names the part that cannot.
+            SerializationError: The function or an argument cannot be serialized; the text names the part that cannot.
             TooLarge: The function, with what it captures, takes more than 1 GiB.
             TypeError: `fn` is not callable, or is an async function.
-            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
+            RuntimeError: The pool is shut down, this process is a fork of the one that made it, or no thread can start.
             CloudparError: The pool has lost its master.
 
         Example:
@@ -174,15 +178,16 @@ class Pool(FamiliarNames, MapMethods):
 
         Returns:
             An object to iterate over; `.results()` gives all values in task order. Reading it raises NotFound if there
-            is no such package, and Gone if the package was deleted. Start to read before this pool shuts down: it waits
-            only for packages that are being read.
+            is no such package, and Gone if the package was deleted. Start to read before this pool shuts down, because
+            the shutdown waits only for attached packages that are being read.
 
         Raises:
-            NotFound: The id is shorter than a whole one, and no package starts with it, or more than one does.
+            NotFound: The id is shorter than a whole one; and none of the newest 1,000 packages starts with it, or more
+                than one does.
             TypeError: The id is not a string.
             ValueError: The id is empty.
-            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
-            CloudparError: The master refuses or does not answer.
+            RuntimeError: The pool is shut down, this process is a fork of the one that made it, or no thread can start.
+            CloudparError: The master refuses a request or does not answer, or the pool has lost its master.
         """
         __tracebackhide__ = True
         self._check()
@@ -196,7 +201,8 @@ class Pool(FamiliarNames, MapMethods):
         """Shut this pool down and let its packages run on.
 
         Returns:
-            The ids of the packages whose results were not all read, for `attach` in another process.
+            The ids of the packages whose results were not all read, and of the attached packages that this pool has not
+            acknowledged; for `attach` in another process.
 
         Raises:
             ValueError: The pool started its own master, which stops with it.
@@ -217,7 +223,7 @@ class Pool(FamiliarNames, MapMethods):
 
     @property
     def last_report(self) -> "Report | None":
-        """The measurements of the package that ended last, at six points; None before the first package ends."""
+        """The measurements of the package that ended last (see `Report`); None before the first package ends."""
         last = self._client.session.last
         return None if last is None else last.report()
 
@@ -235,7 +241,8 @@ class Pool(FamiliarNames, MapMethods):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Accept no more tasks, then stop what the pool has started; see `concurrent.futures.Executor.shutdown`.
 
-        In a forked child of the process that made the pool, this does nothing.
+        If the program read a map and the last `next` raised a task's exception, the map's unfinished tasks are
+        cancelled. In a forked child of the process that made the pool, this method does nothing.
 
         Args:
             wait: Return when all tasks are done and all resources are free. If False, that happens in the background.
@@ -243,6 +250,7 @@ class Pool(FamiliarNames, MapMethods):
                 the worker has not started it yet.
 
         Raises:
+            TypeError: `wait` or `cancel_futures` is not a boolean.
             CloudparError: With `cancel_futures`, the master refuses or does not answer. The pool then stops in the
                 background, when its tasks are done.
         """

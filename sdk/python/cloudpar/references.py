@@ -49,7 +49,7 @@ def reference(text: str) -> Reference:
       and lists and dicts of these. A tuple or a set arrives as a list, a dataclass as a dict, and a date, a Decimal or
       a UUID as text.
     - An exception of the function arrives as `TaskRaised` with its text, the remote traceback as its cause.
-    - The module must be importable at the workers: install its package there, or put its folder on their PYTHONPATH.
+    - The module must be importable at the workers: install it there, or put its folder on their PYTHONPATH.
 
     In this process, calling the reference imports the function and calls it.
 
@@ -57,7 +57,7 @@ def reference(text: str) -> Reference:
         text: "package.module:function", or "package.module:Class.method".
 
     Raises:
-        ValueError: The text does not have this form.
+        ValueError: The text does not have this form, or is longer than 200 characters.
 
     Example:
         >>> from cloudpar import Pool, reference

@@ -15,10 +15,12 @@ class Report:
         charged_s: The execution time that was deducted from the account's quota.
         serialize_s: Point 1, at the client: serializing task code and task data.
         retrieve_s: Point 2, at the workers: fetching the tasks.
-        execute_s: Point 3, at the workers: running the tasks, including unpickling.
+        execute_s: Point 3, at the workers: running the tasks whose results the client has received, including
+            unpickling.
         publish_s: Point 4, at the workers: sending the results.
         deserialize_s: Point 5, at the client: deserializing the results that were read.
-        await_s: Point 6, at the client: wall time from the package's start to its last result.
+        await_s: Point 6, at the client: wall time until the package's last result, from its start or, for an attached
+            package, from the call of `Pool.attach`.
 
     Example:
         >>> from cloudpar import Pool

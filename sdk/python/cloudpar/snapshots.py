@@ -34,8 +34,8 @@ class Snapshot:
 def snapshot(function: Any) -> Snapshot:
     """Serialize a function with everything that it captures now, once, for many calls of `Pool.submit` and `Pool.map`.
 
-    Without a snapshot, each call serializes a function that captures a large array or data frame again, since these may
-    have changed. A snapshot contains what they were when it was made.
+    If a function captures a large array or data frame, each call without a snapshot serializes the function and the
+    data again, since the data may have changed. A snapshot contains the data as it was when the snapshot was made.
 
     Args:
         function: Any callable; `functools.partial` binds arguments to one.

@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 
-/** Calls `abort` when the signal is aborted, until `over` is aborted. A program may give one signal to many calls. */
+/** Calls `abort` once the signal is aborted, unless `over` is aborted before. It ignores an abort before this call. */
 export function onAbort(signal: AbortSignal, abort: () => void, over?: AbortSignal): void {
-  setMaxListeners(0, signal); // otherwise Node warns of a leak
+  setMaxListeners(0, signal); // a program may give one signal to many calls, and Node would warn of a leak
   signal.addEventListener('abort', abort, { once: true, ...(over && { signal: over }) });
 }
 

@@ -26,7 +26,7 @@ export class Acknowledgements {
     }
   }
 
-  /** Sends the waiting acknowledgements, and resolves when the master has answered them. It never rejects. */
+  /** Sends the waiting acknowledgements. Resolves when these and all earlier ones were answered or have failed. */
   async send(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -15,8 +15,9 @@ const NEWEST = 1000;
 /**
  * A package that was started earlier, here or elsewhere, in JavaScript or in Python.
  *
- * It does not belong to the pool: its results stay at the master until `acknowledge`, and any process can read them
- * again. Closing the pool neither cancels nor deletes it.
+ * It does not belong to the pool. Its results stay at the master until a client acknowledges the package or the
+ * master's retention time is over, and any process can read them again. Closing the pool neither cancels nor deletes
+ * the package.
  */
 export class Attachment<T> implements AsyncIterable<T> {
   /** The package's id, for `pool.attach`. */
@@ -33,12 +34,12 @@ export class Attachment<T> implements AsyncIterable<T> {
     this.#progress = progress;
   }
 
-  /** The package's progress as the master last reported it: to `refresh`, or while results are read. */
+  /** The package's progress as last known: from `attach` or `start`, from `refresh`, or from reading results. */
   get progress(): Progress {
     return this.#progress;
   }
 
-  /** Asks the master for the progress. */
+  /** Asks the master for the progress, and returns it. */
   async refresh(): Promise<Progress> {
     this.#progress = (await statusOf(this.#session, this.packageId)).progress;
     return this.#progress;
@@ -69,7 +70,7 @@ export class Attachment<T> implements AsyncIterable<T> {
    * Yields values and errors in the order of the tasks. If the package fails, each task without a result has that
    * error.
    *
-   * @throws CloudparError when the master does not answer, or the pool was closed meanwhile.
+   * @throws CloudparError when the package was deleted, the master does not answer, or the pool was closed meanwhile.
    */
   async *settled(): AsyncGenerator<Settled<T>, void> {
     const buffer = new ResultBuffer(this.#session, true, { site: this.#site, tasks: this.#progress.tasks });
@@ -112,7 +113,9 @@ export class Attachment<T> implements AsyncIterable<T> {
  * Attaches to a package that was started earlier.
  *
  * @param id The package's id, or its first characters.
- * @throws NotFound when the master knows no such package of this account, Gone when it was deleted.
+ * @throws TypeError when the id is not a string, or is empty.
+ * @throws NotFound when the master knows no such package of this account, or several start with these characters.
+ * @throws Gone when the package was deleted.
  * @throws SerializationError when its results are pickles.
  */
 export async function attach<T>(session: Session, id: string, site: CallSite): Promise<Attachment<T>> {
@@ -133,7 +136,7 @@ export async function attach<T>(session: Session, id: string, site: CallSite): P
   return new Attachment<T>(session, packageId, progress, site);
 }
 
-/** Returns the id of the account's only package that starts with these characters. */
+/** Returns the id of the only one of the account's newest packages that starts with these characters. */
 async function find(session: Session, id: string): Promise<string> {
   const { packages } = await session.connection.call('list_packages', { limit: NEWEST });
   const found = packages.map(({ package_id }) => package_id).filter((each) => each.startsWith(id));
@@ -148,7 +151,7 @@ async function find(session: Session, id: string): Promise<string> {
   return first;
 }
 
-/** Returns a package's status without results, by a cursor behind all of them. */
+/** Returns a package's status without results: the request names a cursor behind all of them. */
 async function statusOf(session: Session, packageId: string): Promise<Message<'PackageStatus'>> {
   const packages = [{ package_id: packageId, cursor: Number.MAX_SAFE_INTEGER }];
   const reply = await session.connection.call('await_tasks', { session: `${session.id}-status`, packages });

@@ -10,11 +10,14 @@ import type { News, Package } from './package.ts';
 /** How soon to ask for a new package, in seconds, if the master's last answer said how long to wait. */
 const NEW_PACKAGE_S = 0.1;
 
-/** The shortest time between requests that the master answers at once without news. */
+/**
+ * The shortest pause after an answer without news, in seconds, in three cases: the master was not to hold the request;
+ * a package is about to start; or more than RESTLESS_TIMES such answers in a row came sooner than this.
+ */
 const RESTLESS_S = 0.05;
 const RESTLESS_TIMES = 3;
 
-/** The next action: poll, wait for some seconds, or rest until a package is added. */
+/** The next action: poll, wait for some seconds, or rest until a package is added or resumed. */
 export type Step = { readonly poll: Poll } | { readonly waitS: number } | 'rest';
 
 /** A request, and the packages that it asks for, in their order. */
@@ -37,7 +40,10 @@ export class Awaiter {
     this.#session = session;
   }
 
-  /** Notes that a package is about to start. Until it has, no request may be held, since it would not name it. */
+  /**
+   * Notes that a package is about to start. Until it has started, new requests do not let the master hold them, since
+   * they cannot name this package.
+   */
   startBegins(): void {
     this.#starting += 1;
   }
@@ -74,7 +80,10 @@ export class Awaiter {
     return [...this.#underWay].filter(({ paused }) => !paused);
   }
 
-  /** Notes that a paused package has room for results again: the next request comes as soon as the master allows. */
+  /**
+   * Notes that a paused package has room for results again. The next request comes at once, or after NEW_PACKAGE_S if
+   * the master's last answer said how long to wait.
+   */
   resume(now: number): void {
     this.#due = Math.min(this.#due, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
   }
@@ -165,7 +174,10 @@ export class Awaiter {
   }
 }
 
-/** Pairs statuses, which come in the order of the request, with their packages and cursors; some packages have none. */
+/**
+ * Pairs each status with its package and with the cursor that the request named for it. The statuses come in the order
+ * of the request, but not every package of the request has one.
+ */
 function* matched(
   { asked, request }: Poll,
   statuses: readonly Message<'PackageStatus'>[],

@@ -5,7 +5,10 @@ import type { Address } from './connection.ts';
 import { ConfigurationError } from './errors.ts';
 import { describeStack, type Stack } from './stack.ts';
 
-/** The endpoint for which the Python SDK starts its own master. It may be in the variables or the profile of both SDKs. */
+/**
+ * The endpoint for which the Python SDK starts its own master. Both SDKs read the same environment variables and
+ * profile file, so it may be there.
+ */
 const LOCAL = 'local';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -30,10 +33,12 @@ interface Source {
 
 /**
  * Finds the master: arguments first, then CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, then a deployed stack
- * (argument or CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file. The profile file is
- * read only if no earlier place has a token, and none but a stack has an endpoint.
+ * (argument or CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file. The profile file is read only if no
+ * earlier place has a token. An endpoint in an earlier place prevents this, too, unless a stack is named. The token of
+ * the file is used only with the endpoint of the file.
  *
- * @throws ConfigurationError when endpoint or token is missing; the text names the places that were searched.
+ * @throws ConfigurationError when endpoint or token is missing (the text names the places that were searched), the
+ *   endpoint is no URL, or the stack or the profile file cannot be read.
  */
 export async function configure(
   given: Whereabouts,

@@ -11,10 +11,13 @@ import { PLATFORM, type Platform } from './platform.ts';
 import { type CallOptions, Retrier } from './retrier.ts';
 import { PATIENCE_S } from './retry-policy.ts';
 
-/** A request fails after this many seconds without an answer, beyond the time for which the master may hold it. */
+/** An attempt fails after this many seconds without an answer, beyond the time for which the master may hold it. */
 const ANSWER_S = 30;
 
-/** The time limit of a payload assumes at least this speed, which a slow connection has for each of four payloads. */
+/**
+ * The time limit of an upload or download assumes at least this speed for each of the four payloads that may be sent at
+ * a time.
+ */
 const SLOWEST_BYTES_PER_S = 50_000;
 
 /** S3's status for a second upload of a key. It counts as success, since no key is ever used for two payloads. */
@@ -34,13 +37,13 @@ export interface Address {
 
 /** How a connection behaves. */
 export interface ConnectionOptions {
-  /** How long to wait for a master that has gone away, in seconds; 300 by default. */
+  /** How long to wait for a master that has stopped answering, in seconds; 300 by default. */
   readonly patienceS?: number | undefined;
   /** Replaces the global fetch, for example to use a proxy or another certificate authority. */
   readonly fetch?: Fetch | undefined;
 }
 
-/** Sends requests to one master and to its storage, and repeats them until they succeed or cannot. */
+/** Sends requests to one master and to its storage, and repeats them until they succeed or cannot succeed. */
 export class Connection {
   /** The master's URL, without a slash at its end. */
   readonly endpoint: string;
@@ -62,8 +65,10 @@ export class Connection {
   /**
    * Sends a message until it is answered. Each attempt sends the same message, so repeating it is harmless.
    *
-   * @throws RequestError when the master refuses.
-   * @throws MasterUnreachable when it did not answer for longer than the patience.
+   * @throws RequestError when the master refuses, or cannot serve the request for longer than the patience.
+   * @throws MasterUnreachable when it did not answer for longer than the patience (a master that has never answered:
+   *   for longer than 8 s), or when another program answers at its address.
+   * @throws CloudparError when the connection is closed.
    */
   call<R extends RouteName>(route: R, message: Request<R>): Promise<Reply<R>>;
   /** @internal */

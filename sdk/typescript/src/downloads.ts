@@ -30,9 +30,9 @@ function byPlace(one: Fetch, other: Fetch): number {
   return one.key === other.key ? one.offset - other.offset : one.key < other.key ? -1 : 1;
 }
 
-/** Decides when results may be downloaded; result-buffer.ts implements it. */
+/** Decides when results may be downloaded; `MapPart` implements it. */
 export interface Gate {
-  /** Whether these may be downloaded now; if so, `downloaded` follows. */
+  /** Whether these may be downloaded now; if so, the caller calls `downloaded` when the download has ended. */
   admits(span: readonly Fetch[]): boolean;
   downloaded(span: readonly Fetch[]): void;
 }
@@ -67,7 +67,7 @@ export class Downloads {
    * Downloads the results that a status only names.
    *
    * @param gate Limits the downloads for a reader that may be slow.
-   * @param arrived Takes the results of each request, or the error that ends all downloads.
+   * @param arrived Takes the results of each request, or the error with which the request failed.
    */
   begin(from: Package, news: News, arrived: Arrived, gate?: Gate): void {
     this.#waiting.push(...spans(news.fetches).map((span) => ({ from, span, news, gate, arrived })));

@@ -31,14 +31,14 @@
 
 /** The base class of all errors of this system. The text says what happened and how to fix it. */
 export class CloudparError extends Error {
-  /** The number of the failed task in its map, from 0; set on errors of one task. */
+  /** The number of the failed task in its map or package, from 0; set on errors of one task. */
   declare taskIndex?: number;
   /**
    * The arguments of the failed task as a short text, such as "value 'x'" or "arguments (5, b=0)"; undefined if neither
    * the executor nor the program knows them. Set on errors of one task.
    */
   declare taskInput?: string;
-  /** The id of the package; set on errors of a task or of a package. */
+  /** The id of the failed task's package; set on errors of one task. */
   declare packageId?: string;
 
   /** The name of its class. */

@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { CloudparError } from './errors.ts';
 import type { Progress } from './messages.ts';
 
-/** An event of a pool while its calls wait. Times are in seconds. */
+/** An event of a pool. Times are in seconds. */
 export type PoolEvent =
   /** The master has not answered for over a second; requests to it are repeated. */
   | { readonly type: 'master_away'; readonly endpoint: string; readonly message: string }
@@ -11,8 +11,9 @@ export type PoolEvent =
   /** The master has made a request wait for over 5 s, because the account is at one of its limits. */
   | { readonly type: 'request_delayed'; readonly waitedS: number; readonly message: string }
   /**
-   * Packages have had no result for 5 s or more: no worker has come yet, or their tasks are long. `running` and
-   * `starting` count the workers' hosts, and `message` says why no more can start, where the master knows; else null.
+   * Packages have had no result for 5 s or more: no worker has come yet, or their tasks are long. The event comes
+   * sooner if the master says why no more workers can start; `message` is this reason. `running` and `starting` count
+   * the workers' hosts. Each of the three is null if the master does not know it.
    */
   | {
       readonly type: 'waiting_for_workers';
@@ -32,7 +33,10 @@ export const EVENT_CHANNEL = 'cloudpar:event';
 
 const published = channel(EVENT_CHANNEL);
 
-/** Passes events to the program: to its callback; without one, a warning of the process reports problems. */
+/**
+ * Passes events to EVENT_CHANNEL and to the program's callback. Without a callback, a warning of the process reports
+ * each event other than progress.
+ */
 export class Events {
   readonly #callback: ((event: PoolEvent) => void) | undefined;
 

@@ -2,7 +2,7 @@ import type { Events } from './events.ts';
 import type { Reply } from './messages.ts';
 import type { Package } from './package.ts';
 
-/** The pool reports a package that has had no result for this long. */
+/** The pool reports a package that has had no result for this many seconds. */
 const FIRST_S = 5;
 
 /** The time between two reports of the same package grows by this factor, so that a long wait gives few reports. */
@@ -31,7 +31,10 @@ export class FleetWatch {
     this.#timer.unref();
   }
 
-  /** Takes the fleet's description in an answer: while a package waits, the master sends it, if it knows the fleet. */
+  /**
+   * Takes the fleet's description in an answer: while a package waits, the master sends it, if it knows the fleet. A
+   * new message, which says why no worker can start, is reported at once.
+   */
   answered(fleet: Fleet): void {
     const isNews = fleet !== null && fleet.message !== null && fleet.message !== this.#fleet?.message;
     this.#fleet = fleet;

@@ -1,5 +1,4 @@
-// The part of fetch that this package uses, declared without the types of the DOM or of Node: a program may have
-// either.
+// The part of fetch that this SDK uses, declared without the types of the DOM or of Node: a program may have either.
 
 /** The options of a request. */
 export interface FetchInit {

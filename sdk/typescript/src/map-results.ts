@@ -21,7 +21,7 @@ export type StartNext = (limit: number, receiver: Receiver, signal: AbortSignal)
 /** What a map runs, and how its results are read. */
 export interface MapPlan {
   readonly startNext: StartNext;
-  /** The values; undefined for a range, which is never collected. */
+  /** The values; undefined for a range without `buffersize`, which is sent as two numbers. */
   readonly source: Source | undefined;
   readonly ordered: boolean;
   readonly buffersize: number | undefined;
@@ -36,8 +36,9 @@ export interface MapPlan {
  * - `for await (const each of results.settled())` yields values and errors, each with its task's number.
  *
  * Leaving a loop early, by an error or a `break`, cancels the tasks that are not done. A map that is not read runs to
- * its end for its effect; if it fails, the program gets a warning. Results that wait for the reader take about 64 MiB
- * at most.
+ * its end for its effect; if it fails, the program gets a warning. But with `buffersize`, only the first tasks of such
+ * a map run, because further ones start only while results are read. Results that wait for the reader take about
+ * 64 MiB at most, or 80 MiB while the reader of an ordered map waits for a slow task.
  */
 export class MapResults<T> implements AsyncIterable<T> {
   readonly #session: Session;
@@ -163,7 +164,10 @@ export class MapResults<T> implements AsyncIterable<T> {
     clearTimeout(this.#unreadTimer);
   }
 
-  /** The package's id (with `buffersize`, the id of the last started one); undefined without tasks. */
+  /**
+   * The package's id (with `buffersize`, the id of the last started one); undefined without tasks. It rejects if the
+   * first package cannot be started.
+   */
   get packageId(): Promise<string | undefined> {
     return this.#first.then(() => this.#latest?.id);
   }
@@ -189,7 +193,8 @@ export class MapResults<T> implements AsyncIterable<T> {
    * Lets the package continue when this pool is closed or this process ends. Its results can no longer be read here.
    *
    * @returns The package's id, for `pool.attach`, also in another process.
-   * @throws TypeError when the map cannot be detached: without tasks, or (with `buffersize`) with several packages.
+   * @throws TypeError when the map has no tasks, or has `buffersize`.
+   * @throws the error of the start, if the package could not be started.
    */
   async detach(): Promise<string> {
     this.#wantIt();
@@ -222,8 +227,8 @@ export class MapResults<T> implements AsyncIterable<T> {
    * Yields values and errors, in the order of the tasks or as they come. If a package fails, each of its tasks without
    * a result has that error.
    *
-   * @throws CloudparError when a package could not be started, or the master does not answer.
-   * @throws the signal's reason, once it is aborted.
+   * @throws CloudparError when a package could not be started, the master does not answer, or the map was cancelled.
+   * @throws the signal's reason, once it is aborted, or the error of the values' own iterator.
    */
   async *settled(): AsyncGenerator<Settled<T>, void> {
     this.#wantIt();

@@ -29,7 +29,10 @@ export function completion(parts: readonly { etag: string; crc32: number }[]): U
   );
 }
 
-/** The status of S3's answer to that list. S3 may send 200 before it combines the parts, and a failure in the body. */
+/**
+ * The status of S3's answer to that list. S3 may send 200 before it combines the parts; if that fails, only the body
+ * says so.
+ */
 export function completionStatus(status: number, body: Uint8Array): number {
   if (status !== 200) {
     return status;

@@ -41,7 +41,7 @@ export interface StartOptions extends TaskOptions {
 /** The options of `map` and `mapUnordered`. */
 export interface MapOptions extends StartOptions {
   /**
-   * How many started tasks may have results that the program has not read. The values are then consumed while results
+   * How many tasks may have been started while their results were not read. The values are then consumed while results
    * are read, so they may be endless; tasks start in several packages. By default all values are collected first.
    */
   readonly buffersize?: number | undefined;
@@ -106,7 +106,8 @@ const CALLS = {
 /**
  * Checks the options of a call. An option whose value is undefined was not given.
  *
- * @throws TypeError when one is misspelt or of the wrong type; the text names the nearest option, or the valid values.
+ * @throws TypeError when one is misspelt or its value is not valid; the text names a similar option, all options of the
+ *   call, or the valid values.
  */
 export function checkOptions(call: keyof typeof CALLS, options: object): void {
   if (!isObject(options)) {

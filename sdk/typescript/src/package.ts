@@ -1,11 +1,12 @@
 // One package as its client sees it: a state machine without I/O or clocks, like its counterpart in the Python SDK.
 //
-//     running ──take(final status)──> ended
-//      │  ^ └────────lost(error)────────^ │
-//      │  └────────────leave──────────────┘
+//     running ──take or fetched──> ended
+//        ^ └──────lost(error)───────^ │
+//        └───────────leave────────────┘
 //
 // Results come in any order and possibly twice; each is passed on once. Results in blobs must be downloaded (`fetches`)
-// and come later; the package has ended once the master says so and no download is running.
+// and come later. The package has ended once no download is running, no result was left at the master, and either all
+// results have arrived or the master says that no more will come. `lost` also ends it.
 
 import { type CloudparError, FAILURE_ERRORS, Gone, PackageFailed } from './errors.ts';
 import type { Link, Message, Progress } from './messages.ts';
@@ -73,7 +74,7 @@ export class Package {
   /** Whether further results are ready at the master. */
   more = false;
   progress: Progress;
-  /** Why tasks without a result will never have one. */
+  /** Why tasks without a result will never have one; undefined until that is known. */
   failure: CloudparError | undefined;
 
   /** For each task: 0 (not seen), SEEN or LEFT. */
@@ -95,7 +96,7 @@ export class Package {
     this.progress = { tasks, done: 0, errors: 0, executors: 0, ...nothing };
   }
 
-  /** Reads a status, and keeps its new results. */
+  /** Reads a status, and returns its new results. */
   take(status: Message<'PackageStatus'>): News {
     if (this.phase === 'ended') {
       return NO_NEWS;
@@ -153,8 +154,8 @@ export class Package {
 
   /**
    * The first task that will never have a result because the package failed; undefined if no such task is known. It is
-   * known once all statuses were read, even if payloads are missing: a reader that waits for such a task may have no
-   * room for them.
+   * known once all statuses were read, even if payloads are not downloaded yet: a reader that waits for such a task may
+   * have no room for these payloads.
    */
   get firstLost(): number | undefined {
     const isTold = this.phase === 'ended' || (!this.more && !this.isLeft);

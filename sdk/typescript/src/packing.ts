@@ -12,7 +12,7 @@ import type { Source } from './source.ts';
 const ITEM_OVERHEAD_BYTES = 5;
 const OFFSET_BYTES = 8;
 
-/** A signal for calls without one. */
+/** The signal of calls to which the caller gives none; it is never aborted. */
 const NEVER = new AbortController().signal;
 
 /** The task data of n tasks: either inside start_tasks, or a blob that must be uploaded first. */
@@ -39,7 +39,7 @@ const CHECKED_BYTES = 1 << 22;
  * @param limit The most values to take; the others stay in the source.
  * @throws SerializationError when a value is not what MessagePack holds.
  * @throws TooLarge when there are more values or more bytes than a package carries.
- * @throws the signal's reason once it is aborted.
+ * @throws the signal's reason once it is aborted, or the error of the values' own iterator.
  */
 export async function pack(
   source: Source | Range,

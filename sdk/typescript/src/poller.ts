@@ -31,7 +31,10 @@ export class Poller {
     this.#platform = platform;
   }
 
-  /** Notes that a package is about to start. Until it has, no request may be held, since it would not name it. */
+  /**
+   * Notes that a package is about to start. Until it has started, new requests do not let the master hold them, since
+   * they cannot name this package.
+   */
   startBegins(): void {
     this.#awaiter.startBegins();
   }
@@ -123,7 +126,7 @@ export class Poller {
     const options = { holdS: poll.holdS, signal: interruption.signal };
     try {
       const reply = await this.#connection.call('await_tasks', poll.request, options);
-      this.#held = undefined; // news that is passed on now is not requested again
+      this.#held = undefined; // while its news is passed on, there is no request to interrupt
       const found = this.#awaiter.answered(poll, reply, now() - askedAt, now());
       this.#fleetWatch.answered(reply.fleet);
       for (const [awaited, news] of found) {

@@ -23,13 +23,13 @@ import { inputsOf } from './task-input.ts';
 
 /** How a pool finds its master, and how long it waits for it. */
 export interface PoolOptions extends Whereabouts {
-  /** How long to wait for a master that does not answer any more, in seconds; 300 by default. */
+  /** How long to wait for a master that has stopped answering, in seconds; 300 by default. */
   readonly patienceS?: number | undefined;
   /** Called with a task's standard output and error, which are dropped by default. */
   readonly onOutput?: ((output: Output) => void) | undefined;
   /**
-   * Called with events while calls wait. By default, problems are warnings of the process. The channel "cloudpar:event"
-   * of node:diagnostics_channel has the events of all pools.
+   * Called with each event of the pool. By default, each event other than progress is a warning of the process. The
+   * channel "cloudpar:event" of node:diagnostics_channel has the events of all pools.
    */
   readonly onEvent?: ((event: PoolEvent) => void) | undefined;
   /** Replaces the global fetch in every request, for example to use a proxy or another certificate authority. */
@@ -52,11 +52,13 @@ export class Pool {
   /**
    * Finds the master, and connects to it with the account's token.
    *
-   * @throws ConfigurationError when endpoint or token is missing.
+   * @throws ConfigurationError when endpoint or token is missing or not valid, or the stack, the secret or the profile
+   *   file cannot be read.
    * @throws MasterUnreachable when no master answers (within 10 s).
    * @throws InvalidToken when the master does not know the token.
    * @throws Forbidden when the token is not the token of an account.
-   * @throws TypeError when an option is misspelt.
+   * @throws RequestError when the master refuses the first request for another reason.
+   * @throws TypeError when an option is misspelt or its value is not valid.
    */
   static async open(options: PoolOptions = {}): Promise<Pool> {
     checkOptions('Pool.open', options);
@@ -101,22 +103,24 @@ export class Pool {
   }
 
   /**
-   * Runs a function on each value, in one package that starts at once.
+   * Runs a function on each value. The tasks are in one package, which starts when all values have been collected; with
+   * `buffersize`, they are in several packages, which start while results are read.
    *
    * @param reference "package.module:function", which the workers import.
    * @param values null, booleans, numbers, bigints of at most 64 bits, strings, ArrayBuffers, typed arrays, Dates, and
-   *   arrays and plain objects of these. A `range` is sent as two numbers. Without `buffersize`, all values are collected
-   *   first.
+   *   arrays and plain objects of these. Without `buffersize`, a `range` is sent as two numbers.
    * @returns The results in the order of the values, each as soon as it and those before it have come. Their type T
    *   is not checked.
-   * @throws TypeError when the reference names no function, the values cannot be iterated, or an option is misspelt.
+   * @throws TypeError when the reference does not have this form, the values cannot be iterated or are a string, or an
+   *   option is misspelt or its value is not valid.
+   * @throws CloudparError when the pool is closed.
    */
   map<T = unknown>(reference: string, values: Values, options: MapOptions = {}): MapResults<T> {
     checkOptions('map', options);
     return this.#map(reference, values, options, true, new CallSite(this.map));
   }
 
-  /** Like `map`, but the results come in the order in which tasks end; `settled()` has their numbers. */
+  /** Like `map`, but the results come in the order in which they arrive; `settled()` has their tasks' numbers. */
   mapUnordered<T = unknown>(reference: string, values: Values, options: MapOptions = {}): MapResults<T> {
     checkOptions('mapUnordered', options);
     return this.#map(reference, values, options, false, new CallSite(this.mapUnordered));
@@ -159,6 +163,7 @@ export class Pool {
    *
    * @returns The package, once the master has it; its `packageId` is for `attach`.
    * @throws TypeError as `map` does, and when there is no value.
+   * @throws CloudparError when the pool is closed, a value cannot be sent, or the master refuses or does not answer.
    */
   async start<T = unknown>(reference: string, values: Values, options: StartOptions = {}): Promise<Attachment<T>> {
     const site = new CallSite(this.start);
@@ -184,8 +189,9 @@ export class Pool {
    * with `cloudpar.reference`.
    *
    * @param packageId The id of a package of this account, or its first characters.
-   * @throws NotFound when there is no such package, Gone when it was deleted.
+   * @throws NotFound when there is no such package, or several start with these characters; Gone when it was deleted.
    * @throws SerializationError when its results are pickles, which only Python reads.
+   * @throws CloudparError when the pool is closed, or the master refuses or does not answer.
    */
   async attach<T = unknown>(packageId: string): Promise<Attachment<T>> {
     this.#session.checkOpen();
@@ -193,7 +199,8 @@ export class Pool {
   }
 
   /**
-   * Runs a function once. Consecutive calls travel together.
+   * Runs a function once: resolves with its value, or rejects with the task's error. Calls of one function with equal
+   * options travel together if they are made in the same turn of the event loop.
    *
    * @param reference "package.module:function", which the workers import.
    * @param args The arguments; see `map` for what they may contain.
@@ -212,7 +219,10 @@ export class Pool {
     return this.#batcher.submit(submission) as Promise<T>;
   }
 
-  /** Cancels all running packages, deletes their results at the master, and ends all requests. */
+  /**
+   * Cancels the running tasks of `map`, `mapUnordered` and `submit`, deletes their results at the master, and ends all
+   * requests. Detached maps and packages of `start` and `attach` continue.
+   */
   async close(): Promise<void> {
     await this.#session.close(closedMeanwhile());
   }

@@ -1,5 +1,6 @@
 /**
- * The integers from `start` up to but not including `stop`, by `step`: as values of a map they cost nothing to send.
+ * The integers from `start` up to but not including `stop`, by `step`. A map without `buffersize` sends a range of any
+ * length as two numbers.
  */
 export class Range implements Iterable<number> {
   readonly start: number;

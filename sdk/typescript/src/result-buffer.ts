@@ -15,8 +15,9 @@ import { Wakeup } from './wakeup.ts';
 const UNREAD_BYTES = 64 << 20;
 
 /**
- * While the reader of an ordered map waits for a slow task, results of later tasks continue to arrive. When they take
- * this many bytes more, those of the last tasks are dropped: the master sends them again when the reader comes near.
+ * While the reader of an ordered map waits for a slow task, results of later tasks continue to arrive. When all waiting
+ * results take this many bytes more than UNREAD_BYTES, those of the last tasks are dropped. They are requested again
+ * when the reader comes near them.
  */
 const AHEAD_BYTES = 16 << 20;
 
@@ -52,7 +53,7 @@ export class ResultBuffer {
     return part;
   }
 
-  /** How many tasks have results that were not read. */
+  /** How many tasks of the started packages were not read, whether or not their results have come. */
   get unread(): number {
     return this.#parts.reduce((sum, { unread }) => sum + unread, 0);
   }
@@ -180,8 +181,8 @@ export class ResultBuffer {
   }
 
   /**
-   * Returns why nothing more will come, if the reason is no package's own failure. For an ordered map, only after the
-   * results before it were read.
+   * Returns why no more results of a package will come, if it is not the package's own failure: for example, the master
+   * does not answer. For an ordered map, this is undefined until all packages before that one were read.
    */
   failure(): CloudparError | undefined {
     const parts = this.#ordered ? this.#parts.slice(0, 1) : this.#parts;

@@ -21,7 +21,7 @@ export class ResultStore {
     return this.#all.size === 0;
   }
 
-  /** The task number of the result that came first. */
+  /** The task number of the waiting result that came first; undefined if none waits. */
   get first(): number | undefined {
     return this.#all.keys().next().value;
   }
@@ -90,7 +90,10 @@ export class ResultStore {
     }
   }
 
-  /** Whether it is time to request the results that were left, when the reader's next task has this number. */
+  /**
+   * Whether it is time to request the results that were left: the reader's next task, which has this number, is one of
+   * them, or the waiting results take less than `bytes`.
+   */
   isNear(number: number, bytes: number): boolean {
     return this.#horizon < Number.POSITIVE_INFINITY && (this.#horizon <= number || this.bytes < bytes);
   }

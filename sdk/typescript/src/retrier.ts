@@ -43,9 +43,12 @@ export class Retrier {
   /**
    * Sends a request until it is answered.
    *
-   * @param answerS A request has failed after this long without an answer.
-   * @throws RequestError when the answer is a refusal.
-   * @throws MasterUnreachable when there was no answer for longer than the patience.
+   * @param answerS An attempt has failed after this many seconds without an answer.
+   * @throws RequestError when the answer is a refusal, or the master cannot serve the request for longer than the
+   *   patience.
+   * @throws MasterUnreachable when there was no answer for longer than the patience (from a master that has never
+   *   answered: for longer than FIRST_CONTACT_S), or when another program answers.
+   * @throws CloudparError when the pool is closed, and the reason of `signal` or `lastTry` once it is aborted.
    */
   async untilAnswered<T>(answerS: number, options: CallOptions, once: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (this.closed.aborted) {

@@ -48,7 +48,7 @@ export class RetryPolicy {
     return report;
   }
 
-  /** Notes that the master has delayed a request since `since`. Returns whether to report that now. */
+  /** Notes that the master has delayed a request since the time `since`. Returns whether to report that now. */
   paced(since: number, now: number): boolean {
     const recent = this.#noticedAt !== undefined && now - this.#noticedAt < NOTICE_EVERY_S;
     if (now - since < NOTICE_S || recent) {
@@ -71,7 +71,10 @@ export class Attempts {
   /** When the master first delayed the request. */
   pacedSince: number | undefined;
 
-  /** The start of the waiting time: at a master that has never answered the first attempt, else the first failure. */
+  /**
+   * When the waiting time started: with the first attempt, if the master has never answered; otherwise with the first
+   * failure (since the last delay by the master).
+   */
   began: number;
 
   constructor(policy: RetryPolicy, answerS: number, now: number, random: () => number) {

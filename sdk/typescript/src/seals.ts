@@ -86,12 +86,12 @@ export class Seals {
     );
   }
 
-  /** The seal of one task's data, also written to a position among others. */
+  /** Returns the seal of one task's data. With `target`, the seal is written into that array at position `at`. */
   data(index: number, item: Uint8Array, target?: Uint8Array, at?: number): Uint8Array {
     return this.#seal('data', `${index}\0`, item, target, at);
   }
 
-  /** The seal of a task's outcome. */
+  /** The seal of a task's result: of its number, its outcome and its data. */
   result({ index, outcome, data }: Pick<TaskResult, 'index' | 'outcome' | 'data'>): Uint8Array {
     return this.#seal('result', `${index}\0${outcome}\0`, data ?? undefined);
   }

@@ -73,8 +73,8 @@ export class Session {
   }
 
   /**
-   * Returns the key and the seals of a new package. Only `hello` returns the key for seals, so it comes before any
-   * package.
+   * Returns the key and the seals of a new package. Only the answer to `hello` contains the key for seals, so `hello`
+   * is sent before the first package.
    */
   async newPackageKey(): Promise<PackageKey> {
     const idempotencyKey = randomBytes(16).toString('hex');
@@ -87,8 +87,9 @@ export class Session {
   /**
    * Starts a package; its results go to the receiver. Without a receiver they stay at the master.
    *
-   * @throws CloudparError when the master refuses it, or does not answer.
-   * @throws the signal's reason once it is aborted; a package that may have started by then is cancelled.
+   * @throws CloudparError when the upload of its data fails, or the master refuses the package or does not answer.
+   * @throws the signal's reason once it is aborted; a package that may have started by then is cancelled, unless it has
+   *   no seals and its id has not arrived.
    */
   async start(order: Order, receiver: Receiver | undefined, signal: AbortSignal = this.ending): Promise<Package> {
     const { packed, packageKey } = order;
@@ -189,7 +190,7 @@ export class Session {
     }
   }
 
-  /** Cancels and frees all running packages, and ends all requests. */
+  /** Cancels and frees the packages whose results this session reads, except attached ones, and ends all requests. */
   async close(reason: CloudparError): Promise<void> {
     this.#ending.abort(reason);
     await this.#briefly(Promise.allSettled(this.#starting));

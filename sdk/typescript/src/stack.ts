@@ -13,7 +13,8 @@ export interface Stack {
 /**
  * Reads a stack's outputs, and the token if a secret is named.
  *
- * @throws ConfigurationError when there is no such stack or secret, or AWS refuses.
+ * @throws ConfigurationError when the AWS SDK is not installed, the stack or the secret does not exist or lacks what is
+ *   read, or AWS refuses.
  */
 export async function describeStack({ stack, tokenSecret }: Stack): Promise<Address | { endpoint: string }> {
   const endpoint = await readEndpoint(stack);

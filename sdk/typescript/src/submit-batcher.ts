@@ -29,7 +29,10 @@ interface Waiting extends Submission {
 
 const CALL: CallStyle = 'args_kwargs';
 
-/** Submitted tasks: consecutive ones of the same function travel in one package. */
+/**
+ * Submitted tasks. Those of the same function and options that are submitted in one turn of the event loop travel in
+ * one package.
+ */
 export class SubmitBatcher {
   readonly #session: Session;
   #waiting = new Map<string, Waiting[]>();

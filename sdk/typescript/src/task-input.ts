@@ -39,7 +39,7 @@ function argumentsOf(value: unknown, call: CallStyle): string {
   return listed([...items(args, DEPTH), ...pairs(kwargs, '=', DEPTH)], args.length + Object.keys(kwargs).length);
 }
 
-/** Describes a value in a short text. It takes microseconds for a value of any size, and calls no method of it. */
+/** Describes a value in a short text. It reads only the first parts of a large value, and calls no method of it. */
 function brief(value: unknown, depth: number): string {
   if (typeof value === 'string') {
     return inspect(value.slice(0, TEXT_CHARS)) + (value.length > TEXT_CHARS ? `... (${value.length} long)` : '');

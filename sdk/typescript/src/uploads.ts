@@ -61,7 +61,8 @@ async function prepare(
 
 /**
  * Uploads one payload in parts. A link may expire while others are used. So whenever one is refused, all links are
- * renewed, and parts that the store has are not sent again; a new link that is refused ends the upload.
+ * renewed, and parts that the store has are not sent again. If no further part can be stored with the new links, a
+ * second refusal ends the upload.
  */
 class PartedUpload {
   readonly #connection: Connection;

@@ -16,6 +16,7 @@ from typing import Any
 import botocore.session
 import pytest
 from botocore import xform_name
+from msgspec.structs import replace
 
 import cloudpar_master.adapters.aws
 from aws import engines, template
@@ -39,7 +40,7 @@ from cloudpar_protocol.client_messages import (
     Upload,
 )
 from cloudpar_protocol.limits import PART_BYTES, WHOLE_BYTES
-from cloudpar_protocol.payloads import BlobRef, InlineData, TaskCode, TaskResult
+from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, TaskCode, TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     GiveBack,
@@ -133,6 +134,9 @@ def client(function: ModuleType, stack: Stores) -> None:
             idempotency_key="k", n=100, python="3.11", code=TaskCode("0" * 64, b"c"), data=InlineData([b"d"] * 100)
         )
         started = ask(function, routes.START_TASKS, message)
+        states.put_object(f"data/a/{OLD}")
+        uploaded_data = BlobData(BlobRef(f"data/a/{OLD}", 8 * 101))
+        ask(function, routes.START_TASKS, replace(message, idempotency_key="blob", data=uploaded_data))
         ask(function, routes.AWAIT_TASKS, AwaitTasks(packages=[Cursor(package_id="lonely")]))
     for package_id in ("read", *states.create_all(stack)):
         ask(function, routes.AWAIT_TASKS, AwaitTasks(packages=[Cursor(package_id=package_id)]))

@@ -3,7 +3,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from cloudpar_master.core.turns import Line, Turns
-from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Sending
+from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Needs, Sending
 from cloudpar_master.ports.task_queue import ANY
 
 from .packages import ALONE
@@ -24,6 +24,10 @@ class Letter(Struct):
     state: str = "waiting"
     receives: int = 0
     receipt: str = ""
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(self.account, self.package, self.python)
 
 
 class Letters:
@@ -87,13 +91,13 @@ class MemoryTaskQueue:
     def passed_over(self, fit: Fit) -> list[str]:
         with ALONE:
             waiting = [letter for letter in self._letters.there if letter.state == "waiting"]
-            left = (letter.package for letter in waiting if not fit.takes(letter.package, letter.python))
+            left = (letter.package for letter in waiting if not fit.takes(letter.needs))
             return list(dict.fromkeys(left)) if self._letters.looks else []
 
     def _lines(self, besides: Collection[str], fit: Fit) -> list[Line]:
         oldest: dict[tuple[str, str], Line] = {}
         for number, letter in enumerate(self._letters.there):
-            fits = letter.package not in besides and fit.takes(letter.package, letter.python)
+            fits = letter.package not in besides and fit.takes(letter.needs)
             if letter.state == "waiting" and fits:
                 line = Line(number, letter.account, letter.package, letter.first, letter.cost_us)
                 oldest.setdefault((letter.account, letter.package), line)

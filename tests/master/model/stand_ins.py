@@ -155,6 +155,9 @@ class TimedQueue:
         return self._queue.passed_over(fit)
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
+        for body, (receipt, _) in self._out.items():
+            if receipt in receipts:
+                self._turns.give_back(self._sent[body][0])
         self.delete(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:

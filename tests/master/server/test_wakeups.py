@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cloudpar_master.ports import Fit
+from cloudpar_master.ports import Fit, Needs
 from cloudpar_master.server.wakeups import ANYTHING, Wakeups
 
 pytestmark = pytest.mark.anyio
@@ -37,11 +37,11 @@ async def test_each_sent_chunk_wakes_one_retrieval_in_order() -> None:
 async def test_a_peek_is_woken_only_by_chunks_that_fit_it() -> None:
     wakeups, old = Wakeups(), Fit(("3.11",), ("lacking",))
     tasks = [await waiting(wakeups.wait_for_others(HOUR_S, old, own)) for own in (["p"], ["p", "q"], [])]
-    wakeups.chunks_sent([("r", "3.12"), ("lacking", "")])
+    wakeups.chunks_sent([Needs("", "r", "3.12"), Needs("", "lacking", "")])
     assert await woken(tasks) == [False] * 3
-    wakeups.chunks_sent([("p", "3.11")])
+    wakeups.chunks_sent([Needs("", "p", "3.11")])
     assert await woken(tasks) == [False, False, True]
-    wakeups.chunks_sent([("q", ""), ("q", "")])
+    wakeups.chunks_sent([Needs("", "q", "")] * 2)
     assert await woken(tasks) == [True, False, True]
     wakeups.chunks_sent([ANYTHING])
     assert await woken(tasks) == [True] * 3

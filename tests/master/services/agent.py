@@ -14,18 +14,21 @@ class Agent:
         set_aside: The packages that it has found it cannot run.
     """
 
-    def __init__(self, world: World, name: str, *pythons: str, host: str = "", executors: int = 1) -> None:
+    def __init__(
+        self, world: World, name: str, *pythons: str, host: str = "", executors: int = 1, own: bool = False
+    ) -> None:
         self.name = name
         self.set_aside: list[str] = []
         self._world = world
         self._host = host or f"host-{name}"
-        self._executors = executors
+        self._executors, self._own = executors, own
         self._pythons = list(pythons) or ["3.11"]
 
     def ask(self, chunks: int = 1) -> RetrieveTasksReply:
         request = RetrieveTasks(
             attempt_id=f"{self.name} {next(self._world.numbers)}", worker_id=self.name, executors=self._executors,
             chunks=chunks, host=self._host, pythons=self._pythons, set_aside=self.set_aside,
+            own=self._own,
         )  # fmt: skip
         return self._world.worker.retrieve_tasks(request)
 

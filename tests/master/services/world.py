@@ -82,6 +82,12 @@ class World:
         assert head is not None
         return head
 
+    def put(self, key: str) -> None:
+        """Store a blob, as an upload does."""
+        path = self.backend.blobs._path(key)  # type: ignore[attr-defined]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"payload")
+
     # the client
 
     def start(self, account: AccountRecord, tasks: int = 10, **changes: Any) -> str:

@@ -1,7 +1,8 @@
-"""LeaseRecord: when downloaded data is not needed any more."""
+"""LeaseRecord: when downloaded data is not needed any more, and which message closes a lease."""
 
 from cloudpar_protocol.payloads import BlobData, BlobRef, TaskResult
 from cloudpar_worker.core.lease_record import LeaseRecord
+from cloudpar_worker.core.publishing import publications
 from worker.driven import CODE
 from worker.leases import lease_of
 
@@ -42,3 +43,26 @@ def test_tasks_between_others_that_are_put_back_keep_their_data() -> None:
     record.put_back((1, 2))
     assert ends(record, 0, 2, 3, 4, 5) == [(3, 6)]
     assert ends(record, 1) == [(0, 3)]
+
+
+def test_a_give_back_does_not_close_an_abandoned_lease() -> None:
+    """If it did, the master would delete the chunk's queue message, and no worker would get the dropped tasks."""
+    record = downloaded((0, 1))
+    record.take(1)
+    record.drop_untouched()
+    record.abandoned = True
+    record.put_back((0, 1))  # its executor was killed
+    back = record.give_back(1)
+    assert (back.ranges, back.closes, record.closing) == ([(0, 1)], False, True)
+
+
+def test_a_give_back_does_not_close_a_refused_lease() -> None:
+    """The publication that follows closes it, and brings the reason."""
+    record = downloaded((0, 1))
+    record.take(1)
+    record.refuse("seal", "broken")
+    record.put_back((0, 1))
+    assert not record.give_back(1).closes
+    record.returning = False
+    (publication,) = publications(record)
+    assert (publication.closes, publication.refused) == (True, "seal")

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cloudpar_protocol.errors import Outcome
 from cloudpar_protocol.payloads import BlobData, BlobRef, RangeData, TaskCode
@@ -59,7 +59,7 @@ class Worker(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pythons = list(PYTHONS)
-        self.state = WorkerState(executors=EXECUTORS, memory_bytes=1000, pythons=PYTHONS)
+        self.state = WorkerState(executors=EXECUTORS, memory_bytes=1000, pythons=PYTHONS, shared=True)
         self.now = 1_000_000
         self.executors: dict[int, Executor] = {}
         self.leases: dict[str, Lease] = {}
@@ -218,10 +218,22 @@ class Worker(RuleBasedStateMachine):
             if executor.killed and executor.forked:
                 self.ended(number, -signal.SIGKILL)
 
-    @rule(which=st.integers(0, EXECUTORS), rss=st.sampled_from([1, 700, 1001]), written=st.sampled_from([0, 2**30]))
-    def measure(self, which: int, rss: int, written: int) -> None:
+    @rule(
+        which=st.integers(0, EXECUTORS), rss=st.sampled_from([1, 700, 1001]), written=st.sampled_from([0, 2**30]),
+        processes=st.sampled_from([0, 0, 0, 1]), cpu_us=st.sampled_from([0, 0, 10**9]),
+    )  # fmt: skip
+    def measure(self, which: int, rss: int, written: int, processes: int, cpu_us: int) -> None:
         if self.executors:
-            self.say(on.Measured(sorted(self.executors)[which % len(self.executors)], rss, written))
+            number = sorted(self.executors)[which % len(self.executors)]
+            self.say(on.Measured(number, rss, written, processes, cpu_us))
+
+    @invariant()
+    def each_lease_knows_how_many_of_its_tasks_executors_have(self) -> None:
+        """A wrong count would close a lease too early, or keep a worker from draining."""
+        facts = self.state.facts
+        for record in facts.leases.values():
+            runs = (run for executor in facts.executors.values() for run in executor.runs if run.record is record)
+            assert record.fed == sum(run.end - run.next for run in runs if not run.recalled)
 
     @rule(which=st.integers(0, EXECUTORS))
     def garble(self, which: int) -> None:

@@ -97,3 +97,12 @@ def test_nothing_is_retrieved_until_the_master_has_a_suspects_results() -> None:
 def test_a_chunk_that_was_lost_once_is_no_suspect() -> None:
     worker = Worker(*(lease_of(CODE, 1, attempt=2) for _ in range(2)), executors=2)
     assert (returned(worker), len(fed(worker))) == ([], 2)
+
+
+def test_of_two_suspects_one_that_no_other_worker_can_run_is_kept() -> None:
+    """Otherwise a worker that lacks something for two packages would set them aside in turn, and run neither."""
+    worse, only_here = lease_of(CODE, 1, attempt=4, elsewhere=True), lease_of(CODE, 1, attempt=3)
+    worker = Worker(worse, only_here)
+    assert returned(worker) == [worse.lease_id]
+    worker.handle(on.GivenBack([worse.lease_id]))
+    assert fed(worker) == [only_here.lease_id]

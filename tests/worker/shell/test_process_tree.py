@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cloudpar_worker.shell import process_tree
-from cloudpar_worker.shell.process_tree import ProcessTree
+from cloudpar_worker.shell.process_tree import ProcessTree, living
 
 SHELL = ["sh", "-c", "sleep 60 & echo $!; wait"]
 
@@ -19,7 +19,7 @@ def test_new_descendants_are_found() -> None:
         assert shell.stdout
         sleeper = int(shell.stdout.readline())
         assert set(mine.descendants([os.getpid()])[os.getpid()]) == {shell.pid, sleeper} | others
-        assert mine.most_bytes(os.getpid(), [shell.pid, sleeper]) > 1 << 16
+        assert mine.most_bytes(os.getpid(), living([shell.pid, sleeper])) > 1 << 16
         assert ProcessTree().descendants([shell.pid]) == {shell.pid: [sleeper]}
         os.kill(sleeper, 9)
     subprocess.run(["/bin/true"], check=True)  # a new process, so that the next call looks again

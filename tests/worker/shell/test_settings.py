@@ -50,4 +50,4 @@ def test_a_parent_in_another_container_is_not_protected(monkeypatch: pytest.Monk
     settings = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1, isolation="shared")
     assert settings.confinement is not None
     assert settings.confinement.protected == [os.getpid()]
-    assert program(settings.confinement.protected, unix_sockets=True)
+    assert program(settings.confinement.protected, own_user=True)

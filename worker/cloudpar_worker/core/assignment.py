@@ -12,11 +12,14 @@ from .suspects import runnable
 
 
 def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
-    """Give these executors runs of ready tasks, the least loaded executor first."""
+    """Give these executors runs of ready tasks; the executor with the fewest queued tasks comes first.
+
+    An idle executor that cannot serve the next lease is replaced by a fresh one.
+    """
     ready = runnable(facts)
-    usable = [executor for executor in executors if executor.usable and not executor.oversized]
+    usable = [executor for executor in executors if executor.usable and not executor.suspect]
     for executor in sorted(usable, key=ExecutorRecord.queued) if ready else ():
-        parts: dict[str, int] = {}  # by lease: how many of its tasks this executor may still get
+        parts: dict[str, int] = {}  # by lease id: how many tasks of the lease this executor may still get
         while ready and _takes_tasks(facts, executor, now_us):
             record = choose(facts, executor, ready, now_us)
             if record is None or holds_back(facts, record, now_us):
@@ -49,8 +52,9 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
 def _takes_tasks(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
     """Whether an executor is idle, or may get tasks behind those that it has.
 
-    No task is fed behind a long one: it would wait there while it could run elsewhere. `feed` checks this before it
-    chooses a lease, since the choice looks at all leases and would otherwise run for every executor.
+    If the running task probably needs ONE_AHEAD_US or more, or its duration is unknown, no task is fed behind it: that
+    task might run sooner elsewhere. `feed` checks this before it calls `choose`, which looks at all leases and would
+    otherwise do so for every busy executor.
     """
     run = executor.running
     if run is None:

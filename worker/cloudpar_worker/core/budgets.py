@@ -2,7 +2,10 @@
 
 
 class Budgets:
-    """The budget of each package, in microseconds: the master's last figure, minus what it has not counted yet."""
+    """The compute time that each package may still use, in microseconds.
+
+    It is the master's last figure, minus the execution time of results that the master has not counted yet.
+    """
 
     def __init__(self) -> None:
         self._budget_us: dict[str, int] = {}
@@ -17,9 +20,9 @@ class Budgets:
         self._uncounted_us[package_id] = self._uncounted_us.get(package_id, 0) + total_us
 
     def counted(self, package_id: str, total_us: int) -> None:
-        """Note that the master has counted the execution time of published results in its next figure.
+        """Stop subtracting the execution time of published results, because the master's next figure includes it.
 
-        Without this the worker would also subtract that time itself, and stop tasks before the quota is used up.
+        Without this the time would count twice, and the worker would stop tasks before the quota is used up.
         """
         left_us = self._uncounted_us.get(package_id, 0) - total_us
         if left_us > 0:
@@ -28,7 +31,10 @@ class Budgets:
             self._uncounted_us.pop(package_id, None)
 
     def left_us(self, package_id: str) -> int:
-        """How much more time the tasks of a package may use."""
+        """How much more time a package may use, negative if it has used too much.
+
+        The time of running tasks is not subtracted.
+        """
         return self._budget_us.get(package_id, 0) - self._uncounted_us.get(package_id, 0)
 
     def has_uncounted(self, package_id: str) -> bool:
@@ -36,6 +42,6 @@ class Budgets:
         return package_id in self._uncounted_us
 
     def forget(self, package_id: str) -> None:
-        """Drop a package, after its last lease here."""
+        """Drop a package. Call it when the package's last lease here has ended."""
         self._budget_us.pop(package_id, None)
         self._uncounted_us.pop(package_id, None)

@@ -10,21 +10,22 @@ from .nesting import free_places, may_start
 from .supervision import running_of
 
 AFFINITY_US: Final = 50_000
-"""How long, in microseconds, an executor continues with short tasks that it can serve while other tasks wait that it
-cannot serve. Those need a fresh executor, which takes about as long to start.
+"""An executor continues with short tasks that it can serve, at least until a lease that it cannot serve has been here
+for this time, in microseconds. That lease needs a fresh executor, which takes about as long to start.
 """
 
 SWITCH_US: Final = 1_000_000
-"""An account that already runs a task here gets another account's executor only for the first task of a package, or if
-its package is at least this far behind, in microseconds of execution time.
+"""If an account already runs a task here, an executor that can serve another lease is replaced for a lease of this
+account only in two cases: the account's lease has the first task of its package, or its package is at least this far
+behind the other lease's package, in microseconds of execution time.
 """
 
 
 def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
     """The lease whose tasks an executor gets next, usually the first in turn; None if it gets no task now.
 
-    The result may be a lease that this executor cannot serve; then a fresh executor has to replace it. Before such a
-    lease, one that this executor can serve may come although it is later in turn.
+    If this executor cannot serve the returned lease, a fresh executor has to replace it. A lease that this executor can
+    serve may be chosen although one that it cannot serve is earlier in turn.
     """
     payable = [record for record in ready if is_payable(facts, record) and may_start(facts, executor, record.lease)]
     if not payable:
@@ -38,14 +39,15 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
             own = next((other for other in ordered if executor.serves(other.lease)), None)
             if own is not None and _keeps(facts, own, record, now_us):
                 return own
-            # With surplus executors (see `nesting`), a task of this executor would take the place of a free executor
-            # that can serve the lease. Then the lease, although first in turn, would wait for all other work.
+            # If more free executors can serve the lease than may start (see `nesting` for such surplus executors), this
+            # one stays idle. A task here would take the place of one of them, and the lease, although first in turn,
+            # would wait for all other work.
             return None if executor.running or serving > places else record
     return None
 
 
 def in_turn(facts: Facts, records: list[LeaseRecord], now_us: int) -> list[LeaseRecord]:
-    """Sort leases (at least one) by whose tasks run next."""
+    """Sort leases by whose tasks run next."""
 
     def running_us(package_id: str) -> int:
         return sum([now_us - executor.started_at_us for executor in running_of(facts, package_id)])
@@ -54,12 +56,12 @@ def in_turn(facts: Facts, records: list[LeaseRecord], now_us: int) -> list[Lease
 
 
 def is_short(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether an executor gets several tasks of a lease at a time."""
+    """Whether the tasks of a lease are known to be short, so that an executor may get several of them at a time."""
     return 0 < facts.durations_of(record.lease).mean_us < ONE_AHEAD_US
 
 
 def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> bool:
-    """Whether an executor continues with `own`, which it can serve, although `other`, which it cannot, is in turn."""
+    """Whether an executor continues with `own`, which it can serve, although `other`, which it cannot, is earlier."""
     waiting_us = now_us - other.arrived_at_us
     if is_short(facts, own) and waiting_us < AFFINITY_US:
         return True
@@ -76,10 +78,11 @@ def _free_for(facts: Facts, record: LeaseRecord) -> int:
 
 
 def is_payable(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether tasks of a lease may start: its package has budget left, or the master's figure of the budget is exact.
+    """Whether tasks of a lease may start.
 
-    The figure is exact if the master has counted all results of this worker. If no budget seems left, the worker first
-    publishes its results. The master then counts them, and sends a new figure.
+    They may if their package has budget left, as far as this worker knows. If none seems left, the worker first
+    publishes the package's results, and the master's answer has a new figure. If this figure shows none either, a task
+    starts all the same: it is stopped at once, and its result says that the quota is used up.
     """
     package_id = record.lease.package_id
     return facts.budgets.left_us(package_id) > 0 or not facts.budgets.has_uncounted(package_id)

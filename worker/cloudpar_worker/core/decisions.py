@@ -1,4 +1,4 @@
-"""Derives instructions from the facts. Each function makes one kind of decision; `decide` makes all, in order."""
+"""Derives instructions from the facts. `decide` calls one function for each kind of decision, in a fixed order."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -28,14 +28,14 @@ LARGE_BYTES: Final = 256 * 1024
 takes to run.
 """
 FULL_US: Final = 100_000
-"""While results arrive all the time, `decide` runs once in this time, in microseconds."""
+"""While results arrive all the time, `decide` runs at least once in this time, in microseconds."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
-"""How long a drain waits for the answer to a retrieval, in microseconds. Chunks in a later answer wait until their
-leases expire.
+"""How long after its start a drain waits for the answer to a retrieval, in microseconds. If the worker ends before the
+answer comes, the chunks in it wait until their leases expire.
 """
 GIVE_UP_US: Final = 60_000_000
-"""A drain without running tasks that reaches no master ends after this time, in microseconds. Leases of a minute have
-expired by then, and a spot instance has used half of its notice.
+"""A drain ends if, for this time in microseconds, no executor has had tasks and no request to the master has succeeded.
+Leases of a minute have expired by then, and a spot instance has used half of its notice.
 """
 
 
@@ -59,7 +59,8 @@ def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequen
 def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> bool:
     """Whether only the executor's next tasks are urgent after these results.
 
-    Large results are urgent: if they waited for FULL_US, they would travel after the tasks and not beside them.
+    Large results are urgent, because they should travel while further tasks run. If they waited for FULL_US, more of
+    them would still travel after the last task.
     """
     if facts.drain_started_at_us is not None or executor.stop is not None:
         return False
@@ -75,10 +76,10 @@ def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResu
 
 
 def decide(facts: Facts, now_us: int) -> None:
-    """Append all instructions that are due, and set the next deadline."""
+    """Append all instructions that are due to `facts.out`, and set the next deadline."""
     facts.decided_at_us = now_us
-    # The order matters. Executors that are stopped get replaced at once. Chunks go back before tasks are fed: what is
-    # given back must not start. Publications come after feeding, since they depend on whether an executor is idle.
+    # The order matters. Executors that are stopped get replaced at once. Tasks that must not start here are given back
+    # before tasks are fed. Publications come after feeding, since they depend on whether an executor is idle.
     stop(facts, now_us)
     spawn(facts, now_us)
     if facts.drain_started_at_us is not None:

@@ -7,23 +7,26 @@ from typing import Final
 from cloudpar_protocol.worker_messages import Lease
 
 _MEMORY_TASKS: Final = 200
-"""How many of the last tasks the mean covers, roughly. Tasks of a package may become slower over time."""
+"""The mean covers about this many of the last tasks, because tasks of a package may become slower over time."""
 
 
 FUNCTIONS: Final = 128
-"""The number of functions whose task durations a worker remembers."""
+"""For how many functions a worker remembers the duration of tasks; a further one replaces the one measured longest ago.
+"""
 
 SHORT_US: Final = 1_000
-"""The longest mean duration that is remembered, in microseconds."""
+"""The longest mean duration that is remembered for a function, in microseconds."""
 
 _PUBLISH_US: Final = 200_000
-"""How long the first results of a package are collected, in microseconds. The time doubles with each publication."""
+"""How long the first results of a package are collected, in microseconds. The time doubles with each publication, up to
+the time that the lease allows (`collect_us`).
+"""
 
 
 class PackageDurations:
-    """The mean duration of a package's tasks. `samples` counts the tasks that this worker has measured.
+    """The mean duration of a package's tasks, `mean_us`; 0 if unknown.
 
-    `publications` counts the publications of this worker.
+    `samples` counts the tasks that this worker has measured, and `publications` its publications of the package.
     """
 
     def __init__(self, suggested_us: int) -> None:
@@ -32,7 +35,10 @@ class PackageDurations:
         self.publications = 0
 
     def collect_us(self, most_us: int) -> int:
-        """How long results may be collected. The first ones go early, because a client usually watches for them."""
+        """How long to collect results before they are published; at most `most_us`.
+
+        The first results go early, because a client usually watches for them.
+        """
         return min(most_us, _PUBLISH_US << min(self.publications, 20))
 
     def suggest(self, mean_us: int) -> None:
@@ -41,7 +47,7 @@ class PackageDurations:
             self.mean_us = float(mean_us)
 
     def measured(self, total_us: int, tasks: int) -> None:
-        """Add the total duration of some tasks to the mean."""
+        """Include further tasks in the mean, which took `total_us` together."""
         known = min(self.samples, _MEMORY_TASKS)
         weight = min(tasks, _MEMORY_TASKS)
         self.mean_us = (self.mean_us * known + total_us / tasks * weight) / (known + weight)
@@ -51,19 +57,20 @@ class PackageDurations:
 class FunctionLengths:
     """The mean duration of short tasks by function, for the next package of the same account.
 
-    Without it each package would start with one task at a time, since its tasks may take an hour each. The
-    durations of long tasks are not remembered: such tasks lose little when they are fed one at a time.
+    Without it, tasks of a package whose mean the master does not know yet would be fed one at a time, because each may
+    take an hour. The durations of long tasks are not remembered, because such tasks lose little when they are fed one
+    at a time.
     """
 
     def __init__(self) -> None:
         self._mean_us: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def mean_us(self, lease: Lease) -> int:
-        """The mean duration of this function's tasks in the last package; 0 if unknown or long."""
+        """The mean duration of this function's tasks in the package measured last; 0 if unknown or long."""
         return ceil(self._mean_us.get((lease.account, lease.code.hash), 0.0))
 
     def measured(self, lease: Lease, mean_us: float) -> None:
-        """Record the mean duration of a lease's function."""
+        """Record the mean duration of the tasks of a lease's function, or forget the function if they are long."""
         key = lease.account, lease.code.hash
         if mean_us > SHORT_US:
             self._mean_us.pop(key, None)

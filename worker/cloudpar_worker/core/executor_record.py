@@ -13,8 +13,9 @@ from .executor_result import SKIPPED, ExecutorResult
 from .lease_record import LeaseRecord
 
 LATENCY_US: Final = 10_000
-"""An executor may claim less time than the agent's clock shows, by at most this many microseconds. To this, 5 % of the
-time and an allowance for each task and each byte are added.
+"""An executor may claim less time than the agent's clock shows: by at most this many microseconds, plus 5 % of the time
+that the clock shows, plus an allowance for each task and each byte. If it claims even less, the whole difference is
+charged.
 """
 TASK_LATENCY_US: Final = 50
 """The allowance for each task, in microseconds, because the agent notices the end of a task late."""
@@ -23,12 +24,12 @@ BYTES_A_US: Final = 200
 many in that time.
 """
 SKIP_US: Final = 1_000_000
-"""An executor that does not skip recalled tasks within this time, in microseconds, is killed. Its own code needs some
-microseconds for that, so task code must be computing there.
+"""An executor that does not skip recalled tasks within this time, in microseconds, is killed. The executor's own code
+skips a task in some microseconds, so if it takes this long, task code keeps it from skipping.
 """
 CODES: Final = 500
-"""An executor that has got this many different functions is replaced by a fresh one, because its memory keeps the
-modules of all of them.
+"""An executor that has got this many different functions is replaced by a fresh one when it is idle, because its memory
+keeps the modules of all of them.
 """
 
 
@@ -60,17 +61,24 @@ class ExecutorRecord:
     Attributes:
         python: Its version of Python.
         ready: It has started and can get tasks.
-        account: The account whose tasks it has seen; None if it is fresh.
-        threads: The thread limit of all its tasks: libraries read the limit once, when they are loaded.
+        account: The account whose tasks it has got; None if it has got none.
+        threads: The thread limit of all its tasks: libraries read the limit once, when they are loaded. None: the
+            packages of its tasks set no limit, or it has got no tasks.
         runs: Its tasks without results, in order. The executor skips the tasks of recalled runs.
         last_package_id: The package of its last results.
         stop: Why it is being killed; None if it is not.
-        started_at_us: The latest time, by the agent's clock, at which the running task can have started.
+        started_at_us: About when the running task started, by the agent's clock: when the executor got it while it had
+            no other task, or when the result of the task before it came.
         awaits: The running task waits for tasks of its own, since `awaits_at_us`.
         memory_bytes: Its memory at the last measurement.
-        oversized: Its memory was large while a task ran. It gets no more tasks until it has been measured while idle.
+        suspect: At the last measurement a task ran, and the memory was over OVERSIZED_PART of its limit or (on a shared
+            worker) the executor had processes. It gets no more tasks until a measurement shows less, or is made while
+            it is idle.
+        idle_cpu: The time and its CPU time, both in microseconds, at the last measurement; None if a task ran then.
         proven: It has returned a result.
-        recalled_at_us: When its queued tasks were recalled; None once the agent knows whether it skips them.
+        codes: The hashes of the functions that it has got.
+        recalled_at_us: When its queued tasks were recalled; None if they were not, or once the agent knows whether it
+            skips them.
     """
 
     def __init__(self, executor_id: int, python: str) -> None:
@@ -85,7 +93,8 @@ class ExecutorRecord:
         self.started_at_us = 0
         self.awaits = False
         self.awaits_at_us = self.memory_bytes = 0
-        self.oversized = False
+        self.suspect = False
+        self.idle_cpu: tuple[int, int] | None = None
         self.proven = False
         self.codes: set[str] = set()
         self.recalled_at_us: int | None = None
@@ -103,7 +112,11 @@ class ExecutorRecord:
         return self.ready and self.stop is None
 
     def serves(self, lease: Lease) -> bool:
-        """Whether it may run these tasks: an executor has one account, one thread limit and one version of Python."""
+        """Whether it may run tasks of a lease.
+
+        All its tasks have one account and one thread limit. With codec "pickle" it also needs the lease's version of
+        Python.
+        """
         # Memory keeps what earlier tasks left: in the same process, task code could read another account's data.
         if self.account is not None and (self.account, self.threads) != (lease.account, lease.threads_per_task):
             return False
@@ -111,12 +124,15 @@ class ExecutorRecord:
 
     @property
     def worn(self) -> bool:
-        """Whether a fresh executor should replace it."""
+        """Whether it has got so many functions (CODES) that a fresh executor should replace it."""
         return len(self.codes) >= CODES
 
     @property
     def running(self) -> FedRun | None:
-        """The first run that is not recalled, which has the running task; None if the executor is idle."""
+        """The first run that is not recalled; None if there is none, so that the executor is idle.
+
+        This run has the running task, unless recalled tasks before it are still to be skipped.
+        """
         # The tasks of a recalled run are back in their lease and may run elsewhere. If one of them counted as running
         # here, stopping it would end the task of another executor, and its lease would close without that result.
         return next((run for run in self.runs if not run.recalled), None)
@@ -125,7 +141,7 @@ class ExecutorRecord:
     def disobeys_at_us(self) -> int | None:
         """When the agent kills it if it has not skipped the recalled run at the front of `runs` by then.
 
-        None if the run at the front is not recalled.
+        None if no recalled run is at the front.
         """
         return self.started_at_us + SKIP_US if self.runs and self.runs[0].recalled else None
 
@@ -190,7 +206,11 @@ class ExecutorRecord:
         return self._fed_tasks - self.queued()
 
     def recall(self, now_us: int) -> tuple[int, int]:
-        """Recall its queued tasks; return their numbers [first, end). The first task that it ever got is number 0."""
+        """Record that its queued tasks are being recalled; return their numbers [first, end).
+
+        The first task that it ever got is number 0. The runs count as recalled only after `take_back`, which follows
+        when the agent knows that the executor skips all these tasks.
+        """
         self.recalled_at_us = now_us
         self._recalled = (self.started, self._fed_tasks)
         # SKIPPED results for an earlier recall may still be unread in its channel, so they stay valid.
@@ -201,17 +221,17 @@ class ExecutorRecord:
     def skips_all(self, started: int) -> bool:
         """Whether it will skip all recalled tasks.
 
-        It will if it has been in the same task since the recall, and has been fed nothing. `started` is the number of
-        started tasks on its recall page.
+        It will if it has been in the same task since the recall, and has been fed nothing since. `started` is the
+        number of started tasks on its recall page.
         """
         # The page, the results and the recall must name the same task. If the executor had started another task before
         # it saw the recall, taking the tasks back would run that one twice, here and in another executor.
         return self._recalled == (started, self._fed_tasks) and self.started == started
 
     def take_back(self) -> list[FedRun]:
-        """Mark all queued tasks as recalled, and return their runs.
+        """Mark the runs of all queued tasks as recalled, and return those that were not recalled before.
 
-        These runs stay in `runs`, because the executor still reports that it skips their tasks.
+        They stay in `runs`, because the executor still reports that it skips their tasks.
         """
         first, *others = self.runs
         queued = [run for run in others if not run.recalled]
@@ -237,15 +257,16 @@ class ExecutorRecord:
         self.proven = True
 
     def audit(self, results: list[ExecutorResult], absent_at_us: int, now_us: int) -> list[ExecutorResult]:
-        """The results with the durations that are charged.
+        """Return the results with the durations that are charged.
 
-        The agent accepts an executor's claim within two bounds, both by its own clock and counted from the time at
-        which the executor was last idle. The claim may not exceed the time that has passed. Latencies aside, it may
-        not be less than the time until the agent last found these results missing, because the executor was certainly
-        working until then. Without the bounds task code could change its clock and compute for free.
+        The durations in `results` are the executor's claim. The agent corrects it by two bounds, both by the agent's
+        clock and counted from the time at which the executor was last idle. The sum of all claims since then may not
+        exceed the time that has passed. Latencies aside, it may not be less than the time until `absent_at_us`, when
+        the agent last found these results missing, because the executor was certainly working until then. Without the
+        lower bound task code could change its clock and compute for free.
 
-        Skipped tasks are not charged. If all are skipped, missing time is charged with the next task that is not;
-        otherwise task code could compute for free before it reports that it skips a task.
+        Skipped tasks are not charged. If all results are of skipped tasks, missing time is charged with the next task
+        that is not skipped. Otherwise task code could compute for free before it reports that it skips a task.
         """
         real = [number for number, result in enumerate(results) if result.outcome != SKIPPED]
         claimed = sum([results[number].duration_us for number in real])

@@ -8,14 +8,14 @@ from cloudpar_protocol.payloads import TaskResult
 SKIPPED: Final = "skipped"
 """The executor did not run the task, because the agent had recalled it."""
 UNFIT: Final = "unfit"
-"""The task failed because of something that this machine lacks; the message says what. Another worker may run it."""
+"""The task failed, perhaps because this machine lacks something; the message says what. Another worker may run it."""
 
 
 class ExecutorResult(TaskResult, array_like=True, frozen=True):
     """A TaskResult that may also have an outcome which only agents and their executors know.
 
-    The agent starts its own executors, so both always have the same release. The master never sees these outcomes: such
-    a task goes back to its lease, and no publication contains it.
+    Agents assume that their executors have the same release, so other releases need not know these outcomes. The master
+    never sees them: such a task goes back to its lease, and no publication contains such a result.
     """
 
     outcome: Outcome | Literal["skipped", "unfit"]  # type: ignore[assignment]  # wider than the protocol's, on purpose

@@ -1,4 +1,4 @@
-"""Everything that an agent knows at one moment, and the changes that several stimuli share."""
+"""The state of the agent's state machine, and the changes to it that the handlers of several stimuli share."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,8 +18,8 @@ NEVER: Final = 2**62
 """A time that never comes. It stands for the time of something that is not due."""
 
 PAUSE_US: Final = 1_000_000
-"""The length of the first pause, in microseconds, in which a worker that gave back suspects retrieves nothing. See
-`suspects`.
+"""The length of the first pause of a worker that gave back suspects, in microseconds. In the pause it retrieves nothing
+while one of its leases has started tasks; see `suspects`.
 """
 
 
@@ -27,9 +27,11 @@ class Facts:
     """The state behind WorkerState.
 
     Attributes:
-        wanted_executors, memory_bytes: The worker's settings; the memory is for one executor.
+        wanted_executors: How many executors run at a time, by the worker's settings.
+        memory_bytes: The memory limit of one executor, by the worker's settings.
         host: The name of this machine.
-        pythons: The versions of Python for which this worker has interpreters.
+        shared: The worker runs tasks of several people, so that nothing of a task may run on when it has ended.
+        pythons: The versions of Python for which this worker has interpreters that start.
         python: The version of Python for the next executor.
         leases: By id, in the order in which they came.
         set_aside: For each package that this worker cannot run, what it lacks. There are at most BULK_ITEMS packages: a
@@ -37,34 +39,38 @@ class Facts:
         lengths: How long the tasks of a function took, remembered for its later packages.
         killed: For each task (lease id, index), how often SIGKILL or an unknown cause ended its executor while it ran.
         unreported_us: The time that publications took, by package, until a publication reports it.
-        spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: When each may happen next.
-        resume_at_us: The end of the pause in which the worker retrieves nothing after it gave back suspects.
+        spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: From when on the worker may do each of these next.
+        resume_at_us: The end of the pause after the worker gave back suspects (see PAUSE_US).
         pause_us: The length of the next such pause.
         retrieving, peeking, fetching, beating: Whether such a request is under way. A fetch retrieves chunks of
             packages of which this worker has no waiting tasks.
-        publish_jobs: How many publish requests are under way.
+        publish_jobs: How many Publish instructions are being carried out.
         holds: The master holds requests.
         others_wait: Chunks of packages without waiting tasks here may wait at the master, and no fetch has been sent
             since the worker learned this.
-        peek_at_us: When to peek next.
-        fetch_ends_at_us: Until when free executors wait for the fetched chunks and start no long tasks.
+        peek_at_us: From when on the worker may peek next.
+        fetch_ends_at_us: Until when free executors wait for the chunks of a fetch under way, and start no long tasks
+            except first tasks of packages.
         publish_now: The pending results are urgent, because a client may be waiting for them, or an account's quota may
             be used up.
         chunk_us: The expected duration of the chunk that came last; 0 if unknown.
         nested: Tasks wait for tasks of their own, or did so recently.
-        last_nested_at_us: When a task last waited.
-        hungry: The master's last answer said that other workers are idle, and this worker has not given them a part of
-            its tasks since.
+        last_nested_at_us: When a task last waited for tasks of its own.
+        hungry: The master's last answer to a publication or a beat said that other workers are idle, and this worker
+            has not given back a part of its tasks for them since.
         drain_started_at_us: When the drain started; None before.
         last_busy_at_us: When executors last had tasks in the drain; until then, when the drain started.
         gave_up: The drain has waited too long for the master, so the agent ends without publishing the other results.
+        exited: The instruction to end the agent has been given.
         out: The instructions so far that follow from the present stimulus.
         decided_at_us: When all decisions were last made.
         deadline_at_us: When the next decision is due if nothing happens.
     """
 
-    def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "") -> None:
-        self.host = host
+    def __init__(
+        self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "", shared: bool = False
+    ) -> None:
+        self.host, self.shared = host, shared
         self.wanted_executors = executors
         self.memory_bytes = memory_bytes
         self.pythons = list(pythons)
@@ -127,7 +133,7 @@ class Facts:
         self.out.append(do.Retrieve(chunks, hold_s, self.host, pythons, set_aside, list(besides), peek))
 
     def kill(self, executor: ExecutorRecord, stop: Stop) -> None:
-        """Kill an executor, but only once."""
+        """Kill an executor for the reason `stop`, unless it is being killed already."""
         if executor.stop is None:
             executor.stop = stop
             self.out.append(do.Kill(executor.executor_id))
@@ -150,7 +156,11 @@ class Facts:
         )
 
     def set_package_aside(self, package_id: str, lacks: str) -> None:
-        """Stop running a package here: give back its tasks, and ask the master for no more of them."""
+        """Stop running a package here, because this worker lacks something for it.
+
+        The worker requests no more of its chunks. It gives back the tasks that no executor has, except those of leases
+        that no other worker can run.
+        """
         if package_id not in self.set_aside:
             text = f"this worker cannot run package {package_id}, and leaves it to workers that can: {lacks}"
             self.out.append(do.Warn(text))

@@ -13,27 +13,33 @@ OVERHEAD_US: Final = 6.0
 AHEAD_US: Final = 100_000
 """How much work is queued at an executor behind the running task, in microseconds; at half of it, more is fed.
 
-The more work is queued, the fewer wake-ups the agent needs (see LINGER_US). Tasks behind a long task are recalled.
+The more work is queued, the fewer wake-ups the agent needs (see LINGER_US). If the running task turns out long, the
+queued tasks are recalled, so they lose little time.
 """
 ONE_AHEAD_US: Final = 50_000
-"""If the tasks of a package take at least this long on average, in microseconds, they are fed one at a time."""
+"""If the tasks of a package take at least this long on average, in microseconds, they are fed one at a time, each to an
+idle executor.
+"""
 UNDIVIDED_US: Final = 4_000
 """Work shorter than this, in microseconds, goes to one executor: each further executor costs a message each way, and
 often a publication."""
 GROWTH: Final = 16
-"""An executor gets at most this many times as many tasks as were measured, because the first tasks may be shorter than
-the rest.
+"""Until RUN_TASKS tasks of a package have been measured, an executor has at most this many times as many of them queued
+as were measured, because the first tasks may be shorter than the rest. While none has been measured, the number follows
+from the master's mean or that of the function's earlier packages, without this limit.
 """
 RUN_TASKS: Final = 2_000
 """The most tasks of one run; further tasks come in the next one."""
 RUN_BYTES: Final = 4 * 1024 * 1024
-"""The most data of one run, in bytes, unless one item alone is larger."""
+"""About the most task data of one run, in bytes: the number of its tasks is bounded by the mean size of an item. A run
+has at least one task.
+"""
 
 
 def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes: int, share: int) -> int:
-    """How many tasks of a package to feed now; 0 if the executor has enough.
+    """How many tasks of a lease to feed now; 0 if the executor has enough, or had its share.
 
-    `share` is how many of the ready tasks it may have, so that the last tasks of a package are spread over all
+    `share` is how many of the ready tasks it may still have, so that the last tasks of a lease are spread over all
     executors.
     """
     queued = executor.queued()
@@ -58,17 +64,17 @@ def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes:
 def undivided_tasks(durations: PackageDurations) -> int:
     """How many tasks go to one executor even if others are free: dividing them would take longer than running them.
 
-    0 if the mean duration is unknown.
+    0 if the mean duration is unknown, or if a single task is not shorter than UNDIVIDED_US.
     """
     return int(UNDIVIDED_US / (durations.mean_us + OVERHEAD_US)) if durations.mean_us else 0
 
 
 LINGER_US: Final = 50_000
-"""The longest time that results stay unread, in microseconds."""
+"""The longest time for which the agent leaves results unread on purpose, in microseconds."""
 
 
 def linger_us(executors: Iterable[ExecutorRecord], durations_of: Callable[[Lease], PackageDurations]) -> int:
-    """How long results may stay unread: half of the time for which every executor still has work; at most LINGER_US.
+    """How long results may stay unread: half of the time until the first executor has no more work; at most LINGER_US.
 
     Without such a pause the agent would spend most of its time on waking up for each short task.
     """

@@ -42,7 +42,7 @@ class Recall(Instruction, frozen=True):
 
 
 class CheckRecall(Instruction, frozen=True):
-    """Read how many tasks an executor has started or skipped."""
+    """Read all results that an executor has sent, and then how many tasks it has started or skipped."""
 
     executor_id: int
 
@@ -56,7 +56,7 @@ class Measure(Instruction, frozen=True):
 class Retrieve(Instruction, frozen=True):
     """Ask the master for at most `chunks` chunks, for these versions of Python and of no package in `set_aside`.
 
-    The master may hold the request for `hold_s`. `besides` and `peek` are as in RetrieveTasks.
+    The master may hold the request for `hold_s` seconds. `besides` and `peek` are as in RetrieveTasks.
     """
 
     chunks: int
@@ -69,7 +69,7 @@ class Retrieve(Instruction, frozen=True):
 
 
 class Download(Instruction, frozen=True):
-    """Download the code of a lease, and the data of the first of these tasks: as many as one download brings."""
+    """Download a lease's code and, from the first of these tasks on, the data of as many as one download brings."""
 
     lease: Lease
     tasks: Range
@@ -83,13 +83,13 @@ class Discard(Instruction, frozen=True):
 
 
 class Forget(Instruction, frozen=True):
-    """Drop everything that belongs to a lease."""
+    """Drop the downloaded data of a lease that has ended here."""
 
     lease_id: str
 
 
 class Publish(Instruction, frozen=True):
-    """Publish these results in this order. Large results are not uploaded yet: they are still in their `data`."""
+    """Send these publications in this order. Large results are still in `data`, and must be uploaded first."""
 
     publications: list[Publication]
 

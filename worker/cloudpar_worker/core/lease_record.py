@@ -11,15 +11,15 @@ from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 from .executor_result import ExecutorResult
 
 FREE_US: Final = 1_000_000
-"""How much of its execution time a task does not pay for, in microseconds, if it fails because of something that this
-worker lacks.
+"""If a task fails because of something that this worker lacks, this much of its execution time is not charged, in
+microseconds.
 """
 
 Reason = Literal["python", "seal"]
 
 
 class LeaseRecord:
-    """The tasks of a lease: each is unfetched, ready, fed, pending, published, given back, or not wanted.
+    """The tasks of a lease: each is unfetched, ready, fed, pending, published, given back, or dropped.
 
     Attributes:
         lease: The lease as it came.
@@ -32,17 +32,19 @@ class LeaseRecord:
         publishing: A publication is under way.
         returning: A give-back is under way.
         downloading: A download is under way.
-        closing: The publication or give-back that closes the lease is under way.
+        closing: The last publication or give-back of the lease is under way; the record is dropped after it.
         undeliverable: A download of its payload failed. If its links may have expired, the worker gives back the tasks
             that no executor has.
         abandoned: A download failed although its links were fresh, so the agent lets the lease expire.
         first: It has the first task of its package, and no executor has had any of its tasks.
         refusal: Why this worker refuses the whole package: `refused` and `message` of its publication. None if it does
             not refuse the package.
-        unfit: What this worker lacks to run it; None if it lacks nothing, or if no worker can run it.
+        unfit: What this worker lacks to run the package; None if it lacks nothing, or if no other worker can run the
+            package.
         lost_us: Charged time of tasks that failed because of what this worker lacks, until a give-back reports it.
-        retrieve_us, publish_us: How long its retrieval and its package's publications took, until a publication reports
-            it.
+        retrieve_us: How long its retrieval and its downloads took, until a publication reports it.
+        publish_us: How long earlier publications of its package took, if the next publication reports it.
+        item_bytes: About the size of one task's data, if the data was in a blob; otherwise 0.
     """
 
     def __init__(self, lease: Lease, arrived_at_us: int, retrieve_us: int) -> None:
@@ -65,8 +67,8 @@ class LeaseRecord:
         self.refusal: tuple[Reason, str] | None = None
         self.unfit: Unfit | None = None
         self.lost_us = 0
-        # The agent refuses a lease whose seals do not match before any of its tasks runs, so it never seals a result of
-        # such a lease.
+        # The agent verifies the seals of a task's code and data before the task can start. So it never seals a result
+        # of code or data that an attacker made.
         self._seals = Seals(lease.seal_key, lease.package_id) if lease.seal_key is not None else None
         self.publish_us = 0
         self.item_bytes = 0
@@ -100,7 +102,7 @@ class LeaseRecord:
         return self._seq - 1
 
     def refuse(self, reason: Reason, message: str) -> None:
-        """Refuse the package: start no more tasks of this lease, and let the package fail with this message."""
+        """Refuse the package: drop this lease's untouched tasks, and let the package fail with this message."""
         self.drop_untouched()
         self.refusal = reason, message
 
@@ -113,18 +115,18 @@ class LeaseRecord:
         self.publish_us = unreported_us.pop(self.lease.package_id, 0)
 
     def publish_pending(self) -> list[TaskResult]:
-        """Take all pending results to publish them. This closes the lease if no other message of it can follow."""
+        """Take all pending results to publish them; mark the lease as closing if no other message of it can follow."""
         results, self.pending, self.pending_bytes = self.pending, [], 0
         self._publishing_us = sum([result.duration_us for result in results])
         self.publishing = True
         self._sent = len(results)
-        # The closing message lets the master delete the chunk's queue message. If a give-back under way had yet to
-        # arrive and this worker died, no other worker would get the tasks in it.
+        # The closing message lets the master delete the chunk's queue message. If this worker then died before a
+        # give-back under way has reached the master, no other worker would get the tasks in it.
         self.closing = self.exhausted and not self.returning
         return results
 
     def published(self) -> int:
-        """Record that the master has answered the publication under way; return the execution time in it."""
+        """Record that the publication under way has ended; return the execution time of its results."""
         self.publishing = False
         self._sent = 0
         published_us, self._publishing_us = self._publishing_us, 0
@@ -175,7 +177,7 @@ class LeaseRecord:
         """Record results of tasks of one run; return the payload segments that are not needed any more."""
         if not self.pending:
             self.pending_at_us = now_us
-        # The client of a sealed package accepts no result without the agent's seal.
+        # The client of a sealed package accepts no result without a seal.
         self.pending += results if self._seals is None else self._seals.sealed(results)
         self.pending_bytes += sum([len(result.data) for result in results if result.data])
         self.fed -= len(results)
@@ -193,7 +195,7 @@ class LeaseRecord:
         return used
 
     def apply(self, view: LeaseView) -> None:
-        """Keep only those untouched tasks that the master still wants."""
+        """Record which tasks the master still wants, and drop the other untouched ones."""
         # Nothing of an ended lease or package is wanted: `supervision.stop` then stops its running tasks.
         self.wanted = view.ranges if view.state == "wanted" else []
         if self.ready or self.unfetched:
@@ -206,19 +208,20 @@ class LeaseRecord:
         return self.wanted is None or ranges.contains(self.wanted, index)
 
     def give_back(self, tasks: int) -> Return:
-        """Give back `tasks` tasks, at least one, from the end of the untouched ones."""
+        """Give back `tasks` untouched tasks (at least one): unfetched ones first, and the last ones of each kind."""
         self.unfetched, tail = ranges.cut_tail(self.unfetched, tasks)
         self.ready, more = ranges.cut_tail(self.ready, tasks - ranges.size(tail))
         self.ready_tasks = ranges.size(self.ready)
         self.returning = True
         lost_us, self.lost_us = self.lost_us, 0
-        # Results that are pending or under way still have to arrive, so their publication closes the lease instead.
-        self.closing = self.exhausted and not (self.pending or self.publishing)
+        # Results that are pending or under way, or a refusal, still have to arrive: their publication closes the lease.
+        self.closing = self.exhausted and not (self.pending or self.publishing or self.refusal)
         return Return(
             **self.lease.identity(),
             seq=self.next_seq(),
             ranges=ranges.union(more, tail),
-            closes=self.closing,
+            # Without the chunk's queue message, no other worker would get the dropped tasks of an abandoned lease.
+            closes=self.closing and not self.abandoned,
             attempt=self.lease.attempt,
             unfit=self.unfit,
             used_us=lost_us,

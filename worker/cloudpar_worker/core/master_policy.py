@@ -22,23 +22,24 @@ therefore cost no money, it publishes once all leases together have as many. Lar
 tasks run, and not all after the last task.
 """
 PUBLISH_JOBS: Final = 2
-"""How many publish requests are under way at most: one travels while the next is prepared."""
+"""How many Publish instructions are under way at most: one is sent while the next is prepared."""
 AHEAD_HOLD_S: Final = 0.3
-"""How long the master may hold a retrieval of a worker without a free executor. A chunk that came later could wait here
-behind a task that takes longer than expected, while an executor elsewhere is free.
+"""How long the master may hold a retrieval of a worker without a free executor, in seconds. A chunk that came later
+could wait here behind a task that takes longer than expected, while an executor elsewhere is free.
 """
 HUNGRY_US: Final = 500_000
-"""If other workers idle, a worker gives back half of the untouched tasks of each lease that it probably does not finish
-within this time, in microseconds.
+"""If other workers are idle, a worker gives back half of the untouched tasks of each lease that it probably does not
+finish within this time, in microseconds.
 """
 BEATS: Final = 3
-"""How many beats a worker sends within the time of one lease, so that single ones may get lost."""
+"""How many beats a worker sends within the time of one lease, so that a lost beat does no harm."""
 
 
 def _free_in_us(facts: Facts, now_us: int) -> list[float]:
-    """For each executor that neither waits nor is being stopped, in how many microseconds it will have no more work.
+    """In how many microseconds each executor will have no more work.
 
-    The list has at most as many times as executors may run: the longest ones.
+    Executors that are being stopped, or whose task waits for tasks of its own, do not count. If there are more
+    executors than may run at a time, the list has only the longest times.
     """
     free = []
     for executor in facts.executors.values():
@@ -58,7 +59,10 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
 
 
 def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
-    """The mean duration of a lease's tasks; without a mean, how long the package's longest task has been running."""
+    """The mean duration of a lease's tasks.
+
+    If it is unknown, for how long the package's longest running task has been running; 0 if none runs.
+    """
     mean_us = facts.durations_of(record.lease).mean_us
     if mean_us:
         return mean_us
@@ -67,7 +71,7 @@ def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
 
 
 def share(facts: Facts, now_us: int) -> None:
-    """If other workers idle, give back half of the untouched tasks of leases that this worker will not finish soon."""
+    """If other workers are idle, give back half of the untouched tasks of each lease with much work (see HUNGRY_US)."""
     if not facts.hungry:
         return
     free_us = min(_free_in_us(facts, now_us), default=0.0)
@@ -85,7 +89,7 @@ def share(facts: Facts, now_us: int) -> None:
 
 
 def return_untouched(facts: Facts, records: Iterable[LeaseRecord]) -> bool:
-    """Give back all tasks of these leases that no executor has; return whether any were given back.
+    """Give back all tasks of these leases that no executor has; return whether there were any.
 
     A lease with a give-back under way is skipped.
     """
@@ -119,7 +123,7 @@ def _give_back(facts: Facts, returns: list[Return]) -> None:
 
 
 def download(facts: Facts) -> None:
-    """Download payloads a little before the executors need them; give back tasks whose links have expired."""
+    """Download payloads a little before the executors need them; give back tasks if their links may have expired."""
     for record in facts.leases.values():
         startable = record.unfit is None and has_room(facts, record.lease)
         if not record.unfetched or record.downloading or not startable:
@@ -153,7 +157,10 @@ def retrieve(facts: Facts, now_us: int) -> None:
 
 
 def publish(facts: Facts, now_us: int) -> None:
-    """Publish results in bulk: at once if a client may wait for them, otherwise after some time or at some size."""
+    """Publish results in bulk: at once if they are urgent, otherwise after some time or at some size.
+
+    They are urgent if a client may be waiting for them, or if a package seems to have no budget left.
+    """
     short_of_budget = any(not is_payable(facts, record) for record in facts.leases.values() if record.ready)
     idle = any(executor.usable and executor.running is None for executor in facts.executors.values())
     if not idle and facts.drain_started_at_us is None:
@@ -179,7 +186,7 @@ def publish(facts: Facts, now_us: int) -> None:
             record.report_cost(facts.unreported_us)
             facts.durations_of(record.lease).publications += 1
             made += publishing.publications(record)
-    # A lease publishes one batch at a time. Its further results go right after the batch that is under way.
+    # A lease publishes one batch at a time. If its further results are urgent, they go right after the batch under way.
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
     if made:
         facts.publish_jobs += 1
@@ -187,9 +194,9 @@ def publish(facts: Facts, now_us: int) -> None:
 
 
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
-    """Whether there is a package with pending results of which no other task is left here.
+    """Whether there is a package whose tasks here have all ended, and which has pending results.
 
-    Its client may be waiting for these results, even if other packages run here.
+    The package's client may be waiting for these results, even if other packages run here.
     """
     done = [record for record in free if record.exhausted and record.pending and not record.returning]
     if not done:

@@ -1,9 +1,10 @@
-"""Tasks that wait for tasks of their own, which they have started: meanwhile other executors run in their place.
+"""While a task waits for tasks that it has started itself, another executor runs in its place.
 
-At most as many executors run at a time as the worker was started with. At most as many again may wait at each nesting
-depth (cloudpar_protocol.nesting). Every task can end within these limits. The deepest tasks that wait here wait for
-tasks one level deeper. No task of that level waits here, so those tasks run elsewhere or may start here. The limits
-also bound the number of processes: of many tasks that each start tasks, only some start before the first inner tasks.
+At most as many executors run at a time as the worker was started with. At each nesting depth, at most as many tasks may
+have started and not ended, including those that wait (cloudpar_protocol.nesting). Within these limits every task can
+end: the deepest tasks that wait here wait for tasks one level deeper, and no task of that level waits here, so those
+tasks run elsewhere or may start here. The limits also bound the number of processes: of many tasks that each start
+tasks, only some start before the first inner tasks. A worker with very many leases ignores the second limit (LEASES).
 """
 
 from typing import Final
@@ -18,18 +19,22 @@ from .lease_record import LeaseRecord
 HELD_PART: Final = 0.75
 """The part of the memory of all executors that waiting tasks may hold together. Running tasks have the rest."""
 SURPLUS_US: Final = 10_000_000
-"""How long surplus executors are kept after a task last waited, in microseconds. They have functions in memory, which
-further tasks may need.
+"""How long surplus executors are kept after a task last waited for its own tasks, in microseconds. They have functions
+in memory, which further tasks may need.
 """
 LEASES: Final = 1_000
 """While tasks wait and none of the chunks here may start, the worker retrieves more chunks. Once it has this many
-leases, it ignores the limit for each depth, because the tasks that are waited for may be in the queue behind many more
-chunks like those that are here.
+leases, it ignores the limit for each depth, because the inner tasks may be in the queue behind many more chunks like
+those that are here.
 """
 
 
 def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
-    """Whether an executor may get tasks of a lease, or has to stay idle because enough others run."""
+    """Whether an executor may get tasks of a lease now.
+
+    It may not while its own task waits for other tasks, or while enough executors run or enough tasks of the lease's
+    depth have started. LEASES describes an exception from the last condition.
+    """
     if executor.awaits:
         return False
     if not facts.nested:
@@ -42,13 +47,19 @@ def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
 
 
 def free_places(facts: Facts, beside: ExecutorRecord | None = None) -> int:
-    """How many more executors may run. `beside`, if given, counts as running. The result may be negative."""
+    """How many more executors may run; executors whose task waits for its own tasks do not count.
+
+    `beside`, if given, counts as running. The result may be negative.
+    """
     running = len([each for each in _running_beside(facts, beside) if not each.awaits])
     return facts.wanted_executors - running - (beside is not None)
 
 
 def has_room(facts: Facts, lease: Lease) -> bool:
-    """Whether tasks of this lease's depth may start at all."""
+    """Whether tasks of this lease's depth may start when an executor is free.
+
+    They may not if as many tasks of this depth wait as executors may run at a time. LEASES describes an exception.
+    """
     if not facts.nested or _is_crowded(facts):
         return True
     waiting = [each for each in facts.executors.values() if each.awaits and each.depth == lease.depth]
@@ -56,13 +67,16 @@ def has_room(facts: Facts, lease: Lease) -> bool:
 
 
 def awaits(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether tasks of a lease run, and all of them wait for tasks of their own."""
+    """Whether tasks of a lease have started here, and all of them that have not ended wait for tasks of their own."""
     running = [each for each in facts.executors.values() if each.running and each.running.record is record]
     return bool(running) and all(each.awaits for each in running)
 
 
 def stop_surplus(facts: Facts, now_us: int) -> None:
-    """When no task has waited for SURPLUS_US, stop idle executors beyond the number that may run at a time."""
+    """If no task has been waiting for its own tasks in the last SURPLUS_US, stop idle executors that are surplus.
+
+    Surplus are those beyond the number that may run at a time.
+    """
     if not facts.nested:
         return
     if any(each.awaits for each in facts.executors.values()):
@@ -77,7 +91,10 @@ def stop_surplus(facts: Facts, now_us: int) -> None:
 
 
 def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
-    """The memory limit of one executor. The memory that waiting tasks hold lowers the limit of all other executors."""
+    """The memory limit of one executor.
+
+    The memory that waiting tasks hold lowers the limit of all other executors, at most by the part HELD_PART.
+    """
     if not facts.nested or executor.awaits:
         return facts.memory_bytes
     left = facts.memory_bytes - _held_bytes(facts) // facts.wanted_executors
@@ -85,7 +102,7 @@ def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
 
 
 def stop_overfull(facts: Facts) -> None:
-    """If several tasks that wait hold too much memory together, stop the one that started to wait last."""
+    """If several tasks wait and together hold too much memory, stop the one that started to wait last."""
     most = round(facts.memory_bytes * facts.wanted_executors * HELD_PART)
     waiting = [each for each in facts.executors.values() if each.awaits and each.stop is None]
     if len(waiting) > 1 and (held := _held_bytes(facts)) > most:

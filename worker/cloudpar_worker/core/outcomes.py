@@ -1,4 +1,7 @@
-"""The messages that users read about tasks which ended without a value and without an exception of their own."""
+"""The messages that users read about tasks which ended without a value and without an exception of their own.
+
+Except for `ended_by`, each function makes the Stop of a task for the case that its docstring describes.
+"""
 
 import signal
 from typing import Final
@@ -13,7 +16,7 @@ _SIGNAL_NAMES: Final = {
     signal.SIGILL: "an illegal instruction",
 }
 KILLS: Final = 3
-"""If executors were killed from outside this many times during the same task, the task counts as the cause."""
+"""If executors ended by SIGKILL or for an unknown reason this many times during the same task, the task is to blame."""
 
 
 def ended_by(exit_code: int | None) -> str:
@@ -50,7 +53,7 @@ def timeout(limit_s: float, lease_id: str, index: int) -> Stop:
 
 
 def quota(lease_id: str, index: int) -> Stop:
-    """The task reached the end of the quota."""
+    """The task's package has no budget left, because the account's quota is used up."""
     message = (
         "the task reached the end of the account's compute-time quota and was stopped: ask the operator for more "
         "(cloudpar account grant)"
@@ -59,7 +62,7 @@ def quota(lease_id: str, index: int) -> Stop:
 
 
 def cancelled(lease_id: str, index: int) -> Stop:
-    """The task was cancelled."""
+    """The master does not want the task's result any more, for example because the user cancelled the task."""
     return Stop("cancelled", "the task was cancelled while it ran", lease_id, index)
 
 

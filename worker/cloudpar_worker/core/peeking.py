@@ -1,4 +1,4 @@
-"""Chunks of other packages that wait at the master while this worker is busy.
+"""How a busy worker gets chunks of other packages that wait at the master.
 
 A worker that retrieved such chunks at once could hold them behind a long task while an executor elsewhere is free. So
 it only asks whether there are any (a peek, which the master holds open). It fetches them when an executor here is free
@@ -21,22 +21,22 @@ FETCH_US: Final = 200_000
 """How long a free executor waits for fetched chunks before it starts a long task that is here, in microseconds."""
 
 PEEK_AGAIN_US: Final = 100_000
-"""The pause in microseconds between a fetch that brought no chunk, or none that runs next here, and the next peek."""
+"""The pause before the next peek, in microseconds, after a fetch that brought no chunk that runs next here."""
 
 SHORT_US: Final = 500_000
-"""If tasks of a running package are shorter than this, in microseconds, an ordinary retrieval brings its next chunk in
-time.
+"""If the tasks of a running package are shorter than this on average, in microseconds, an ordinary retrieval brings the
+package's next chunk in time, so a peek does not look for it.
 """
 
 PACKAGES: Final = 100
-"""How many packages a request names at most."""
+"""How many packages a request names in `besides` at most; further ones are left out."""
 
 
 def peek(facts: Facts, now_us: int) -> None:
     """Peek when it is time, at a master that holds requests, if the worker has leases.
 
-    Do not peek while a request under way may bring chunks of other packages, or after the master has said that there
-    are some.
+    Do not peek while a request under way may bring chunks of other packages, after the master has said that there are
+    some, or while the worker may not retrieve (see `suspects`).
     """
     under_way = facts.peeking or facts.others_wait or facts.fetching or facts.retrieving
     if not facts.holds or under_way or now_us < facts.peek_at_us or not facts.leases or not takes_on(facts, now_us):
@@ -65,10 +65,14 @@ def fetch(facts: Facts, now_us: int) -> None:
 
 
 def overtakes(facts: Facts, lease: Lease) -> bool:
-    """Whether a retrieved lease goes before the other work here. If it does, more such chunks may wait.
+    """Whether a retrieved lease goes before the untouched tasks of other packages here.
 
-    If it does not, no chunk at the master does, because the master first hands out the chunks that are furthest behind.
-    A worker that fetched more would collect one chunk of each of a thousand packages, and serve a new package late.
+    It does if it has the first task of its package, if its account has no such tasks, or if its package is behind all
+    packages of such tasks. Then more such chunks may wait at the master.
+
+    Otherwise no chunk there goes before the tasks here, because the master first hands out the chunks that are furthest
+    behind. A worker that fetched more would collect one chunk of each of a thousand packages, and serve a new package
+    late.
     """
     others = [record.lease for record in facts.leases.values() if record.untouched]
     others = [other for other in others if other.package_id != lease.package_id]
@@ -80,8 +84,8 @@ def overtakes(facts: Facts, lease: Lease) -> bool:
 def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None:
     """Handle that a lease has no more ready tasks; `ready` are the leases that still have some.
 
-    If none of these belongs to the same package, and one of them has long tasks, the worker will fetch more chunks.
-    Otherwise further tasks of the package would wait behind these long tasks.
+    If none of these belongs to the same package, and one of them may have long tasks, the worker will fetch more chunks
+    from a master that holds requests. Without this, further tasks of the package would wait behind these long tasks.
     """
     package_id = record.lease.package_id
     if facts.holds and all(other.lease.package_id != package_id for other in ready):
@@ -89,13 +93,16 @@ def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None
 
 
 def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
-    """Whether to delay the tasks of a lease, because they are long and fetched chunks, which come soon, would wait."""
+    """Whether to delay the tasks of a lease, because chunks of a fetch under way may go before them.
+
+    The delay is at most FETCH_US. Short tasks are not delayed, nor is the first task of a package.
+    """
     on_its_way = facts.fetching and now_us < facts.fetch_ends_at_us
     return on_its_way and not record.first and not is_short(facts, record)
 
 
 def _at_work(facts: Facts) -> list[str]:
-    """The packages of which tasks wait here, or whose next chunk an ordinary retrieval will bring in time."""
+    """The packages with untouched tasks here, or whose next chunk an ordinary retrieval will bring in time."""
     waiting = [record.lease.package_id for record in facts.leases.values() if record.untouched]
     running = [run.record.lease for run in _running(facts)]
     short = [lease.package_id for lease in running if 0 < facts.durations_of(lease).mean_us < SHORT_US]

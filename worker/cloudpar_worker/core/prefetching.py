@@ -9,12 +9,14 @@ HORIZON_US: Final = 300_000
 
 
 def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: float, executors: int) -> int:
-    """The number of chunks to retrieve.
+    """The number of chunks to retrieve, at most four for each executor.
+
+    If work is lacking and the duration of a chunk is unknown, it is one for each executor.
 
     Args:
         free_in_us: For each executor, in how many microseconds it will have no more work.
         waiting_us: How long the untouched tasks here will take together.
-        chunk_us: The duration of a recent chunk; 0 if unknown.
+        chunk_us: The expected duration of a chunk; 0 if unknown.
         executors: The number of executors.
 
     >>> chunks_needed([0, 0], waiting_us=0, chunk_us=200_000, executors=2)

@@ -25,7 +25,7 @@ _ALWAYS_FIT = BODY_BYTES // (PUBLICATION_BYTES + 65_536)
 
 
 def result_bytes(result: TaskResult) -> int:
-    """At most how many bytes a result takes inside its publication; a large one counts as a reference."""
+    """At most how many bytes a result takes inside its publication; a large value counts as a reference."""
     size = _RESULT_BYTES
     data = result.data
     if data is not None:
@@ -55,7 +55,7 @@ def split(results: list[TaskResult]) -> Iterator[list[TaskResult]]:
 
 
 def publications(record: LeaseRecord) -> list[Publication]:
-    """Take all pending results of a lease as publications.
+    """Take all pending results of a lease as publications; without results there is one empty publication.
 
     The last one closes the lease if no other message of it can follow, unless the lease is abandoned.
     """

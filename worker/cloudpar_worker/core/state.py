@@ -1,7 +1,8 @@
 """The agent's state machine: stimuli in, instructions out. It knows no sockets, threads or clocks.
 
-The tasks of a lease wait, go to executors in small runs, and their results are collected and published in bulk. A
-stimulus changes the facts; `decisions` then derives the instructions from the new facts.
+The tasks of a lease wait, go to executors in small runs, and their results are collected and published in bulk. The
+handler of a stimulus changes the facts, and gives some instructions itself. `decisions` then derives all other
+instructions from the new facts.
 """
 
 import signal
@@ -23,7 +24,7 @@ from .lease_record import LeaseRecord
 from .master_policy import BEATS
 from .nesting import memory_limit
 from .peeking import PEEK_AGAIN_US, overtakes
-from .supervision import OUTPUT_LIMIT_BYTES, OVERSIZED_PART
+from .supervision import IDLE_CPU_US, OUTPUT_LIMIT_BYTES, OVERSIZED_PART
 from .suspects import is_suspect
 
 _Handler = Callable[[Any, int], None]
@@ -32,8 +33,10 @@ _Handler = Callable[[Any, int], None]
 class WorkerState:
     """The agent's state. `facts` is public so that tests and the agent can read it."""
 
-    def __init__(self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "") -> None:
-        self.facts = Facts(executors=executors, memory_bytes=memory_bytes, pythons=pythons, host=host)
+    def __init__(
+        self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "", shared: bool = False
+    ) -> None:
+        self.facts = Facts(executors=executors, memory_bytes=memory_bytes, pythons=pythons, host=host, shared=shared)
         self._handlers: dict[type, _Handler] = {
             on.ExecutorReady: self._ready,
             on.Results: self._results,
@@ -61,7 +64,7 @@ class WorkerState:
         return self.facts.deadline_at_us
 
     def linger_us(self, now_us: int) -> int:
-        """How long results may stay unread in their channels, so that the agent reads many of them at once."""
+        """How many microseconds results may stay unread in their channels, so that the agent reads many at once."""
         facts = self.facts
         if facts.drain_started_at_us is not None:
             return 0
@@ -152,8 +155,8 @@ class WorkerState:
             if not executor.runs[0].recalled:
                 self._blame(executor, executor.runs[0], stimulus, now_us)
         elif executor.stop is None and not executor.proven:
-            # The executor ended before its first result, so the machine probably lacks something, such as memory.
-            # Without a growing delay the agent would fork as fast as it can.
+            # The executor ended without tasks and before its first result, so the machine probably lacks something,
+            # such as memory. Without a growing delay the agent would fork as fast as it can.
             facts.failed_starts = min(facts.failed_starts + 1, 6)
             facts.spawn_at_us = now_us + 100_000 * 2**facts.failed_starts
         for run in executor.runs:
@@ -180,7 +183,9 @@ class WorkerState:
                 return
             stop = outcomes.crash(gone.exit_code, *position)
         elif stop.outcome is None or (stop.lease_id, stop.index) != position:
-            return  # the task to stop had just ended; the next task is innocent, so it runs again
+            # No task is to blame. Either the executor was stopped for another reason, or the task to stop had just
+            # ended. The next task, which then had started, is innocent and runs again.
+            return
         if stop.outcome is not None:
             used_us = max(now_us - executor.started_at_us, 1)
             result = TaskResult(
@@ -189,7 +194,7 @@ class WorkerState:
             executor.advance(1)
             self.facts.finish(run.record, [result], now_us)
 
-    def _measured(self, stimulus: on.Measured, _now_us: int) -> None:
+    def _measured(self, stimulus: on.Measured, now_us: int) -> None:
         facts = self.facts
         executor = facts.executors.get(stimulus.executor_id)
         if executor is None or executor.stop is not None:
@@ -198,15 +203,22 @@ class WorkerState:
         executor.memory_bytes = rss
         large = rss > limit * OVERSIZED_PART
         if executor.running is None:
-            if rss > limit or (executor.oversized and large):
+            if rss > limit or (executor.suspect and large) or self._computes_unpaid(executor, stimulus, now_us):
                 facts.kill(executor, Stop())
-            executor.oversized = False
+            executor.suspect, executor.idle_cpu = False, (now_us, stimulus.cpu_us)
             return
-        executor.oversized = large
+        executor.suspect, executor.idle_cpu = large or (facts.shared and stimulus.processes > 0), None
         if rss > limit:
             facts.kill(executor, outcomes.memory(rss, limit, *executor.position()))
         elif stimulus.output_bytes > OUTPUT_LIMIT_BYTES:
             facts.kill(executor, outcomes.spam(stimulus.output_bytes, OUTPUT_LIMIT_BYTES, *executor.position()))
+
+    def _computes_unpaid(self, executor: ExecutorRecord, measured: on.Measured, now_us: int) -> bool:
+        """Whether an idle executor of a shared worker has processes, or computes itself: no account pays for that."""
+        if not self.facts.shared or executor.account is None:
+            return False
+        since_us, cpu_us = executor.idle_cpu or (now_us, measured.cpu_us)
+        return measured.processes > 0 or measured.cpu_us - cpu_us > max(IDLE_CPU_US, (now_us - since_us) // 10)
 
     # Stimuli from the master.
 

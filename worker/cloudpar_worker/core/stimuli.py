@@ -77,21 +77,25 @@ class Measured(Stimulus, frozen=True):
     """The memory and the output of an executor.
 
     Attributes:
-        rss_bytes: Its memory together with the memory of all processes that it started. It may be an upper bound; and
-            while a zygote measures the exact figure, it may be the memory of the executor alone.
-        output_bytes: The size of the larger of its two output files.
+        rss_bytes: Its memory together with the memory of all processes that it started. It may be an upper bound. While
+            a zygote measures the exact figure, and some time after, it may be the memory of the executor alone.
+        output_bytes: The size of the larger of its two output files, or the memory that it takes if that is more.
+        processes: How many processes that it started run.
+        cpu_us: The CPU time that its own process has used since its start, in microseconds.
     """
 
     executor_id: int
     rss_bytes: int
     output_bytes: int
+    processes: int = 0
+    cpu_us: int = 0
 
 
 class Retrieved(Stimulus, frozen=True):
     """The answer to a retrieval.
 
     Attributes:
-        request_us: The duration of the request, without the time for which the master held it.
+        request_us: An estimate of the request's duration without the time for which the master held it.
         broken: By lease id, why the payload in the lease does not match its seals; such a lease is refused.
         besides: The request was a fetch: it named packages in `besides`.
         holds: The master holds requests.
@@ -128,11 +132,11 @@ class Downloaded(Stimulus, frozen=True):
 
 
 class DownloadFailed(Stimulus, frozen=True):
-    """The payload of a lease cannot be downloaded, or does not match its seals.
+    """The payload of a lease cannot be downloaded, is damaged, or does not match its seals.
 
     Attributes:
         stale: The lease's links may have expired, so that fresh links may help.
-        broken: Why the payload does not match its seals; None if it has not arrived.
+        broken: Why the payload of a sealed package failed verification; None if there is another reason.
     """
 
     lease_id: str
@@ -141,10 +145,12 @@ class DownloadFailed(Stimulus, frozen=True):
 
 
 class Published(Stimulus, frozen=True):
-    """The publications of these leases are durable, or the master has refused them for good (then there is no view).
+    """The publications of these leases are durable, or the master has refused them for good.
+
+    A lease has no view if the master has refused all its publications.
 
     Attributes:
-        hungry: Other workers are idle.
+        hungry: Another worker is idle, and the master has no chunk for it.
         request_us: How long all requests and uploads took together.
         waiting: The first chunk of another package waits at the master.
     """
@@ -157,7 +163,7 @@ class Published(Stimulus, frozen=True):
 
 
 class Extended(Stimulus, frozen=True):
-    """The answer to a beat; `hungry` and `waiting` are as in Published. There is no view if the request failed."""
+    """The answer to a beat; `hungry` and `waiting` are as in Published. Leases whose request failed have no view."""
 
     views: list[LeaseView]
     hungry: bool = False

@@ -8,17 +8,25 @@ from .executor_record import ExecutorRecord, Stop
 from .facts import NEVER, Facts
 
 MEASURE_US: Final = 200_000
-"""How often executors are measured while one of them runs a task, in microseconds."""
+"""The time between two measurements of the executors while one of them runs a task, in microseconds."""
 IDLE_MEASURE_US: Final = 1_000_000
-"""How often executors are measured otherwise, in microseconds."""
+"""The time between two measurements of the executors while none of them runs a task, in microseconds."""
 STUCK_US: Final = 100_000
 """A task that has run for this long, in microseconds, is stuck: the tasks behind it are recalled."""
 RECALL_VISIBLE_US: Final = 2_000
 """The time from a recall to the check of it, in microseconds. It is much longer than another core needs to see a write
 to shared memory.
 """
+IDLE_CPU_US: Final = 100_000
+"""An idle executor of a shared worker is replaced if it uses more CPU time than this, in microseconds, and a tenth of
+the time, from one measurement to the next. Its own code uses almost none.
+"""
 OVERSIZED_PART: Final = 0.6
-"""An executor that holds more than this part of its memory limit between two tasks is replaced."""
+"""An executor that holds more than this part of its memory limit while a task runs gets no further task. If it still
+holds as much after the task, it is replaced.
+"""
+IDLE_US: Final = 60_000_000
+"""A shared worker replaces an executor that has had tasks and then none for this long, in microseconds."""
 OUTPUT_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """A task that writes more than this many bytes to standard output, or to standard error, is stopped, because the output
 files take memory.
@@ -26,7 +34,7 @@ files take memory.
 
 
 def stop(facts: Facts, now_us: int) -> None:
-    """Stop tasks that have reached a limit, and tasks that are not wanted any more."""
+    """Stop tasks that have reached a limit, tasks that are not wanted any more, and executors that skip too slowly."""
     nesting.stop_overfull(facts)
     elapsed: dict[str, int] = {}
     for executor in facts.executors.values():
@@ -34,7 +42,7 @@ def stop(facts: Facts, now_us: int) -> None:
         if executor.stop is not None:
             continue
         if executor.disobeys_at_us is not None and now_us >= executor.disobeys_at_us:
-            # No task runs that could be stopped at its limit, so without this it could compute without end.
+            # Without this, task code that keeps its executor from skipping could compute without a time limit.
             facts.kill(executor, Stop())
         if run is None:
             continue
@@ -51,7 +59,7 @@ def stop(facts: Facts, now_us: int) -> None:
 
 
 def running_of(facts: Facts, package_id: str) -> list[ExecutorRecord]:
-    """The executors that run a task of a package."""
+    """The executors that run a task of a package and are not being stopped."""
     return [
         executor
         for executor in facts.executors.values()
@@ -60,9 +68,13 @@ def running_of(facts: Facts, package_id: str) -> list[ExecutorRecord]:
 
 
 def spawn(facts: Facts, now_us: int) -> None:
-    """Start executors up to the wanted number, and replace worn ones when they are idle. A drain starts none."""
+    """Start executors up to the wanted number; stop idle ones that are worn or surplus.
+
+    A shared worker also stops executors that have been idle for IDLE_US: what task code left in them ends with them.
+    While the worker drains, or pauses after failed starts, no executor is started, and surplus ones stay.
+    """
     for executor in facts.executors.values():
-        if executor.worn and executor.running is None:
+        if executor.running is None and (executor.worn or _is_stale(facts, executor, now_us)):
             facts.kill(executor, Stop())
     if facts.drain_started_at_us is not None or now_us < facts.spawn_at_us:
         return
@@ -75,8 +87,16 @@ def spawn(facts: Facts, now_us: int) -> None:
         facts.out.append(do.Spawn(executor.executor_id, executor.python))
 
 
+def _is_stale(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
+    used = executor.account is not None and not executor.runs
+    return facts.shared and used and now_us - executor.started_at_us >= IDLE_US
+
+
 def recall(facts: Facts, now_us: int) -> None:
-    """Recall the tasks behind a task that turned out long, so that they can run elsewhere."""
+    """Recall the tasks behind a task that turned out long, so that they can run elsewhere.
+
+    Some time after a recall (RECALL_VISIBLE_US), check whether the executor skips them.
+    """
     for executor in facts.executors.values():
         run = executor.running
         if run is None or executor.stop is not None:
@@ -93,12 +113,12 @@ def recall(facts: Facts, now_us: int) -> None:
 def measure(facts: Facts, now_us: int) -> None:
     """Measure executors that have had tasks: often while any of them runs a task, otherwise rarely.
 
-    Idle executors are measured because a process that a task started may grow after the task has ended. Oversized
-    executors are also measured between two tasks.
+    Idle executors are measured because a process that a task started may grow after the task has ended. A suspect
+    executor is measured at once when it is idle, so that it can get tasks again or be replaced.
     """
     used = [executor for executor in facts.executors.values() if executor.account is not None and executor.stop is None]
     every_us = MEASURE_US if any(executor.running for executor in used) else IDLE_MEASURE_US
-    suspects = [executor for executor in facts.executors.values() if executor.oversized and executor.usable]
+    suspects = [executor for executor in facts.executors.values() if executor.suspect and executor.usable]
     between = [executor.executor_id for executor in suspects if executor.running is None]
     if between:
         facts.out.append(do.Measure(between))

@@ -1,8 +1,9 @@
-"""A chunk that two workers were lost with runs alone, so that it cannot take other tasks down.
+"""A chunk with which at least two workers were lost runs alone, so that it cannot take other tasks down.
 
 When a worker is lost, the master cannot tell which of its chunks killed it, so it counts an attempt for all of them.
-From the attempt SUSPECT_ATTEMPT on, a chunk is a suspect. A worker that has a suspect retrieves nothing until the
-master has all results of the suspect.
+From the attempt SUSPECT_ATTEMPT on, a chunk is a suspect. A worker that has a suspect retrieves nothing until it has
+published all results of the suspect, or has given it back. An exception: while all running tasks of the suspect wait
+for tasks of their own, the worker may retrieve chunks, so that it can run those tasks.
 
 The worker keeps one suspect and gives back all other tasks that no executor has yet, which adds no attempt to their
 chunks. If tasks of other chunks have started already, they could kill this worker too. The worker then gives back all
@@ -20,11 +21,12 @@ from .lease_record import LeaseRecord
 from .nesting import awaits
 
 SUSPECT_ATTEMPT: Final = 3
-"""The attempt from which a chunk is a suspect: two workers were lost with it. One loss can happen to any chunk."""
+"""The attempt from which a chunk is a suspect, because two workers were lost with it. One loss can happen to any chunk.
+"""
 
 
 def is_suspect(lease: Lease) -> bool:
-    """Whether a chunk may have killed two workers."""
+    """Whether the chunk of a lease may have killed at least two workers."""
     return lease.attempt >= SUSPECT_ATTEMPT
 
 
@@ -32,14 +34,22 @@ def suspects(facts: Facts) -> list[LeaseRecord]:
     """All suspects here; the first is the one that this worker keeps.
 
     It keeps one that is not being given back, if there is one. Among these it prefers one without untouched tasks, then
-    one of which an executor has tasks, then the one with the most attempts. A suspect whose running tasks all wait for
-    tasks of their own does not count meanwhile: otherwise those tasks could not run beside it.
+    one of which an executor has tasks, then one that no other worker can run, then the one with the most attempts. A
+    suspect whose running tasks all wait for tasks of their own does not count meanwhile: otherwise those tasks could
+    not run beside it.
     """
     found = [
         each for each in facts.leases.values() if is_suspect(each.lease) and not (facts.nested and awaits(facts, each))
     ]
-    found.sort(key=lambda record: (record.returning, bool(record.untouched), not record.fed, -record.lease.attempt))
+    found.sort(key=_preference)
     return found
+
+
+def _preference(record: LeaseRecord) -> tuple[bool, bool, bool, bool, int]:
+    # A worker that lacks something for two packages gets each of them in turn as one that no other worker can run. If
+    # it kept a suspect of the other package each time, it would never run a task.
+    lease = record.lease
+    return record.returning, bool(record.untouched), not record.fed, lease.elsewhere, -lease.attempt
 
 
 def takes_on(facts: Facts, now_us: int) -> bool:
@@ -56,7 +66,7 @@ def takes_on(facts: Facts, now_us: int) -> bool:
 
 
 def runnable(facts: Facts) -> list[LeaseRecord]:
-    """The leases that executors may get: a suspect if it is alone, all others once no suspect is here."""
+    """The leases whose ready tasks may start: a suspect if it is the only lease, all others if no suspect is here."""
     # While another lease is still here, nothing starts, not even the suspect: `isolate` is giving back the others, and
     # a task that started now would share the suspect's fate.
     if len(facts.leases) > 1 and suspects(facts):

@@ -16,7 +16,9 @@ stream of small packages could stop a large one.
 """
 
 REMEMBERED: Final = 1_000
-"""The number of packages whose time is remembered. A forgotten package starts level with the others."""
+"""For how many packages the time is remembered. A further one replaces the package whose tasks last ended longest ago,
+and that package then counts as new.
+"""
 
 
 class Turns:
@@ -41,8 +43,8 @@ class Turns:
 
         Args:
             ready: Leases with ready tasks, in the order in which they came.
-            running_us: How long the running tasks of a package have been running, all together.
-            task_us: The duration of a task of a lease; 0 if unknown.
+            running_us: The sum of the times for which a package's running tasks have been running.
+            task_us: The mean duration of a lease's tasks; 0 if unknown.
             now_us: The agent's time.
         """
         packages = dict.fromkeys(record.lease.package_id for record in ready)

@@ -1,4 +1,7 @@
-"""Adds notes to exceptions that may come from something that this worker lacks. The notes say what to do."""
+"""Adds notes to exceptions that may come from a module that this worker lacks or has in another release.
+
+These notes say what to do. If unpickling raised and the cause is unknown, the note says only what was unpickled.
+"""
 
 import os
 import platform
@@ -14,13 +17,13 @@ _OTHER_NAMES: Final = {
     "bs4": "beautifulsoup4", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "dotenv": "python-dotenv",
     "PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml",
 }  # fmt: skip
-"""For some modules, the distribution that contains the module and has another name."""
+"""For some modules, the name of the distribution that contains the module, if it differs from the module's name."""
 
 
 def advise(error: BaseException, what: str) -> None:
-    """Add a note to an exception that says what to do, if modules of this worker may be its cause.
+    """If modules of this worker may be the cause of an exception, add a note to it that says what to do.
 
-    If unpickling raised the exception and the cause is unknown, the note says only that.
+    If unpickling raised the exception and the cause is unknown, the note says only what was unpickled.
 
     Args:
         error: The exception.
@@ -65,9 +68,9 @@ def _missing(name: str, what: str) -> str:
 
 
 def _version_of(error: BaseException, name: str) -> str | None:
-    """The note about a module that is here but lacks something, probably because it has another version.
+    """The note about a module that is here but lacks something, probably because the client has another release of it.
 
-    None if no such module is known.
+    None if the module, or the distribution that contains it, is unknown.
     """
     top = name.partition(".")[0]
     if not name and isinstance(error, AttributeError):
@@ -84,7 +87,10 @@ def _version_of(error: BaseException, name: str) -> str | None:
 
 @cache
 def release_of(top: str) -> str | None:
-    """The name and version of the distribution that contains a module here; None if no distribution does."""
+    """The name and version of the distribution that contains a top-level module here.
+
+    None if the module is not here, or if its distribution is unknown.
+    """
     from importlib import metadata  # noqa: PLC0415 - imported only after a failure
 
     if PathFinder.find_spec(top) is None:

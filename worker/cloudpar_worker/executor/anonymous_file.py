@@ -5,9 +5,12 @@ import tempfile
 
 
 def anonymous_file(purpose: str, folder: str | None = None) -> int:
-    """The descriptor of a new anonymous file; no program started from here inherits it.
+    """The descriptor of a new anonymous file; programs that this process starts do not inherit it.
 
     If the file cannot be in memory, it is in `folder`; None means the system's folder for temporary files.
+
+    Raises:
+        OSError: The system cannot create the file.
     """
     if hasattr(os, "memfd_create"):
         try:

@@ -1,4 +1,7 @@
-"""Pickles results by value: with the classes and functions that the client could not import, as those of `__main__`."""
+"""Pickles results and exceptions by value: together with their classes and functions that the client could not import.
+
+For example, the client could not import the classes of an executor's `__main__`.
+"""
 
 import io
 from types import FunctionType
@@ -12,7 +15,7 @@ from cloudpar_protocol import decorated, function_globals, open_files
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """A pickler that treats open files, the standard library's decorators and functions' globals as the client's does.
 
-    Otherwise a client could send an object whose class has a `cached_property` to a task, but not get it back.
+    With cloudpickle alone, a client could send an object whose class has a `cached_property`, but not get it back.
     """
 
     def reducer_override(self, obj: Any) -> Any:
@@ -26,7 +29,11 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def dumps(value: Any, pickler: type[Pickler] = Pickler) -> bytes:
-    """Pickle a value. Classes and functions in it that the client could not find by name go by value."""
+    """Pickle a value. Classes and functions of `__main__`, or without a name to import them by, go by value.
+
+    Raises:
+        BaseException: What pickling raised.
+    """
     file = io.BytesIO()
     pickler(file, protocol=5).dump(value)
     return file.getvalue()

@@ -1,7 +1,8 @@
 """Captures what a task writes to standard output and error, through Python and through the file descriptors.
 
 Descriptors 1 and 2 of an executor are two anonymous files that the agent also holds, so the output of a task that
-crashed is still there. Checking them costs two system calls for each task; they are read only if something was written.
+crashed is still there. For each task, two system calls check whether the files are empty; they are read only if one of
+them is not.
 """
 
 import fcntl
@@ -18,25 +19,28 @@ _NOTE_BYTES = 80
 
 
 def open_output(folder: str | None = None) -> int:
-    """The descriptor of a new anonymous file; every write appends."""
+    """The descriptor of a new output file, to which every write appends. `folder` is as in `anonymous_file`."""
     descriptor = anonymous_file("output", folder)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
     return descriptor
 
 
 def written_bytes(descriptor: int) -> int:
-    """The size of such a file."""
+    """The size of an output file."""
     return os.lseek(descriptor, 0, os.SEEK_END)
 
 
 def held_bytes(descriptor: int) -> int:
-    """The size of such a file, or the memory that it takes if that is more, since it may have memory beyond its end."""
+    """The size of an output file, or the memory that it takes if that is more: it may have memory beyond its end."""
     status = os.fstat(descriptor)
     return max(status.st_size, 512 * status.st_blocks)
 
 
 def read_output(descriptor: int) -> str | None:
-    """The start of such a file: at most OUTPUT_BYTES of UTF-8, including a note about what was cut; None if empty."""
+    """The start of an output file, in at most OUTPUT_BYTES of UTF-8; None if it is empty.
+
+    If the file is longer, a note at the end says about how much was left out.
+    """
     size = written_bytes(descriptor)
     if not size:
         return None
@@ -52,7 +56,7 @@ def read_output(descriptor: int) -> str | None:
 
 
 class Capture:
-    """The two output files of an executor."""
+    """Makes descriptors 1 and 2 of an executor write to its two output files, and reads these files after each task."""
 
     def __init__(self, stdout: int, stderr: int) -> None:
         # Task code may close or replace descriptors 1 and 2, so checks use descriptors of their own.
@@ -63,12 +67,12 @@ class Capture:
 
     @property
     def descriptors(self) -> tuple[int, int]:
-        """The descriptors that the checks use."""
+        """The descriptors by which this class reads the files."""
         return self._stdout, self._stderr
 
     @staticmethod
     def restore() -> None:
-        """Make sys.stdout and sys.stderr write through to the descriptors, even if the last task replaced them."""
+        """Make sys.stdout and sys.stderr write through to descriptors 1 and 2, even if the last task replaced them."""
         for name, descriptor in (("stdout", 1), ("stderr", 2)):
             stream = getattr(sys, name)
             if getattr(stream, "_of_executor", None) is not True or stream.closed:
@@ -82,7 +86,7 @@ class Capture:
                 setattr(sys, f"__{name}__", fresh)
 
     def take(self) -> tuple[str | None, str | None]:
-        """The output since the last call; None for a file to which nothing was written."""
+        """Return the start of what each file got since the last call, None if nothing; empty both files."""
         stdout, stderr = self._stdout, self._stderr
         if os.lseek(stdout, 0, 2) == 0 == os.lseek(stderr, 0, 2):
             return None, None

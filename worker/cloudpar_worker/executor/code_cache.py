@@ -1,15 +1,16 @@
 """Which functions an executor keeps.
 
-Agent and executor apply the same rule, so the agent knows when to send the code.
+Agent and executor apply the same rule, so the agent knows which code it need not send again.
 """
 
 from collections import OrderedDict
 from typing import Final
 
 CACHED_FUNCTIONS: Final = 16
-"""How many functions an executor keeps."""
+"""How many functions an executor keeps; a further one replaces the one that was used longest ago."""
 CACHED_BYTES: Final = 128 * 1024 * 1024
-"""How many bytes of code the functions that an executor keeps may have together. The function used last always stays.
+"""How many bytes of code the functions that an executor keeps may have together. Beyond this, the executor drops those
+that were used longest ago; the function used last always stays.
 
 A function takes about as much memory as its pickle.
 """

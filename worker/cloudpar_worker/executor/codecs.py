@@ -20,7 +20,7 @@ class Serialization(NamedTuple):
         encode: Encodes the value of a task, or raises.
         encode_error: Encodes an exception of a task; returns its bytes and "". If only its text can travel, returns
             None and the reason; the reason is "" if the codec encodes no exceptions.
-        refusal: Makes the message about a value, given its type and the exception that `encode` raised for it.
+        refusal: Makes the message about a value that cannot be encoded, given its type and what `encode` raised.
     """
 
     decode: Callable[[Any], Any]

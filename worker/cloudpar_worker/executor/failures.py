@@ -16,7 +16,13 @@ _CUT = "\n... {} characters are left out ...\n"
 
 
 def serialize(value: Any) -> bytes:
-    """Pickle a value; classes that plain pickle cannot find by name (such as those of `__main__`) go by value."""
+    """Pickle a value by plain pickle or, if that fails, by `by_value`.
+
+    Plain pickle fails, for example, if it cannot find a class by name, such as a class of `__main__`.
+
+    Raises:
+        BaseException: What pickling raised.
+    """
     try:
         return pickle.dumps(value, 5)
     except Exception:
@@ -46,7 +52,8 @@ def plain(text: str) -> str:
 def portable(error: BaseException) -> tuple[bytes | None, str]:
     """The pickle of an exception, with "" as the reason; or None, with the reason why the exception cannot travel.
 
-    Its pickle may be too large, or unpickling may not restore it. The reason says what to do.
+    It cannot travel if pickling fails, if the pickle is too large, or if unpickling does not restore an exception. The
+    reason says what to do.
     """
     reasons = []
     for dumps in rebuilding.dumps, serialize:  # the second way is for classes of C extensions
@@ -67,9 +74,9 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
 
 
 def _noted(data: bytes, error: BaseException, again: BaseException) -> bytes:
-    """The pickle, extended by notes that the exception's own way of pickling lost.
+    """The pickle of an exception, extended by the notes that the exception's own way of pickling lost.
 
-    `again` is the exception that the pickle restores.
+    `again` is the exception that the pickle restores. If the notes cannot be added, the pickle stays as it is.
     """
     with suppress(BaseException):  # its code may raise; the exception then travels without the notes
         notes = _notes(error)
@@ -85,7 +92,10 @@ def _notes(error: BaseException) -> list[str]:
 
 
 def _culprit(error: BaseException, verb: str) -> str:
-    """A phrase for the part of an exception that cannot be pickled; "it" if the part is unknown."""
+    """A phrase for the part of an exception that cannot be pickled; "it" if the part is unknown.
+
+    `verb` says what failed: "pickle" or "unpickle". With "unpickle" the part is always unknown.
+    """
     try:
         parts = rebuilding.state(error) if verb == "pickle" else {}
     except BaseException:
@@ -99,7 +109,7 @@ def _culprit(error: BaseException, verb: str) -> str:
 
 
 def line(error: BaseException) -> str:
-    """The exception as one line, "TypeName: text"."""
+    """The name of an exception's type and its text, "TypeName: text", as at the end of a traceback."""
     try:
         text = plain(str(error))
     except BaseException as second:
@@ -115,9 +125,9 @@ def traceback_of(error: BaseException) -> TracebackType | None:
 
 
 def missing_module(error: BaseException) -> str:
-    """The module that an ImportError names; "" if it names none.
+    """The module that an ImportError names; "" if it names none, and for all other exceptions.
 
-    Task code may put any object there, whose own code may raise, so only a plain str counts.
+    Task code may put any object into `name`, whose own code may raise, so only a plain str counts.
     """
     with suppress(BaseException):
         if isinstance(error, ImportError) and type(error.name) is str:
@@ -128,7 +138,8 @@ def missing_module(error: BaseException) -> str:
 def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
     """The formatted traceback without the executor's own frames, of which `own` is the last.
 
-    If the exception cannot be formatted, the result is its `line`.
+    If `own` is None, no frames of this exception are shown. If the exception cannot be formatted, the result is its
+    `line`.
     """
     try:
         formatted = traceback.TracebackException(type(error), error, own.tb_next if own else None, compact=True)
@@ -138,7 +149,7 @@ def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
 
 
 def is_among(error: BaseException, names: Sequence[str]) -> bool:
-    """Whether an exception is of one of these classes or of a derived class.
+    """Whether an exception is of one of these classes (named as by `_class_name`) or of a derived class.
 
     Without names every class derived from Exception counts. SystemExit and KeyboardInterrupt never count, even if they
     are named, so a task that ends by sys.exit or Ctrl-C is not retried.
@@ -148,7 +159,10 @@ def is_among(error: BaseException, names: Sequence[str]) -> bool:
 
 
 def _class_name(kind: type) -> str:
-    """The module and the name of a class, without outer classes or functions: they are lost if it travels by value."""
+    """The module and the name of a class; only the name if the class is built in.
+
+    The names of enclosing classes and functions are left out, because they are lost if the class travels by value.
+    """
     module, name = _module(kind), type.__getattribute__(kind, "__name__")
     if getattr(protocol_errors, name, None) is kind:  # `cloudpar.errors` changes the module of these classes
         module = protocol_errors.__name__
@@ -166,7 +180,7 @@ def _module(kind: type) -> str:
 
 
 def with_attempts(trace: str, failed: Sequence[str]) -> str:
-    """The traceback of the last attempt, after one line for each earlier one."""
+    """The traceback of the last attempt, after the type and the text of the exception of each earlier attempt."""
     if not failed:
         return trace
     before = "".join(f"Attempt {number} raised {text}\n" for number, text in enumerate(failed, 1))

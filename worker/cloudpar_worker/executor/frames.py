@@ -1,9 +1,9 @@
 """The messages between an agent and its executors, which are frames.
 
-A frame is the length of its body (4 bytes, little-endian) and the body. A frame to an executor is a Run. A frame to the
-agent is an ExecutorResult, one for each task of a run, in order. Both are in MessagePack. Another frame to the agent is
-a mark of one byte, which says whether the running task waits for tasks of its own. The agent checks everything that it
-receives, because task code can write to any descriptor.
+A frame is the length of its body (4 bytes, little-endian) and the body. The body of a frame to an executor is a Run, in
+MessagePack. The body of a frame to the agent is a result or a mark. A result is an ExecutorResult in MessagePack; the
+executor sends one for each task of a run, in order. A mark is one byte, which says whether the running task waits for
+tasks of its own. The agent checks everything that it receives, because task code can write to any descriptor.
 """
 
 import struct
@@ -16,7 +16,9 @@ from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 READY: Final = b"\0"
-"""The byte that an executor sends when it can get its first task. If it ends before that, no task is the cause."""
+"""The byte that an executor sends, before all frames, when it can get its first task. If the executor ends before it
+has sent this byte, no task is the cause.
+"""
 LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
@@ -37,7 +39,8 @@ class Run(Struct, array_like=True, frozen=True):
         origin, step: Of range data: the data of task i is origin + i * step.
         items: The serialized data of each task; None for range data.
         codec: The codec of items and results.
-        retries, retry_on: How often a task that raises is retried, and after which exceptions.
+        retries, retry_on: How often a task that raises is retried, and after which exceptions (see
+            `failures.is_among`).
         threads: The thread limit of numeric libraries; None: the executor's own limit.
         depth: As in the lease.
         elsewhere: Another worker may be able to run the tasks. So if a task fails because of something that this
@@ -92,8 +95,8 @@ class ResultReader:
     """Reads results from bytes, and keeps the incomplete frame at their end.
 
     Args:
-        memory_bytes: The memory limit of the executor. The executor's code cannot have made a larger result. So a
-            larger frame comes from task code, which could otherwise fill the agent's memory.
+        memory_bytes: The memory limit of the executor. The executor's own code cannot have made a larger result, so a
+            larger frame comes from task code. Without the check, such a frame could fill the agent's memory.
     """
 
     def __init__(self, memory_bytes: int) -> None:

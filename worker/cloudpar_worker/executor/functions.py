@@ -12,11 +12,11 @@ from .code_cache import CodeCache
 
 _COLLECT_FUNCTIONS: Final = 64
 _COLLECT_BYTES: Final = 32 * 1024 * 1024
-"""After this many dropped functions, or this much of their code, the garbage collector runs."""
+"""After this many dropped functions, or this many bytes of their code, the garbage collector runs."""
 
 ENTER: Final = "enter_project_of_cloudpar"
-"""The name of a method that task code has if it comes with modules of the client's project. The method puts these into
-`sys.modules` again, in case a task of another project ran meanwhile, and returns the function.
+"""The name of a method that task code has if it comes with modules of the client's project. In case a task of another
+project ran meanwhile, the method puts these modules into `sys.modules` again. It returns the function.
 """
 
 
@@ -30,7 +30,7 @@ class FunctionCache:
         self._dropped = self._dropped_bytes = 0
 
     def take(self, code_hash: str, code: bytes | None) -> None:
-        """Record that a run of a function has come. `code` is None if the agent knows that it is here.
+        """Record that a run of a function has come. `code` is None if the agent knows that the function is here.
 
         Call it for each run, even if all its tasks were recalled. The agent counts such a run too; if the executor did
         not, the two caches would differ, and the agent would leave out code that is not here.
@@ -46,7 +46,8 @@ class FunctionCache:
 
         Raises:
             TypeError: The task code is not callable.
-            BaseException: What the unpickling, the import or the method ENTER raised.
+            BaseException: What the unpickling, the import or the method ENTER raised. The unpickling or import is not
+                repeated: each later call for this code raises the same exception.
         """
         entry = self._entries.get(code_hash)
         if entry is None:

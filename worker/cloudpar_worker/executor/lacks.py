@@ -1,4 +1,4 @@
-"""Whether a task failed because of something that this machine lacks, so that another machine may run it."""
+"""Whether a task may have failed because of something that this machine lacks, so that another machine may run it."""
 
 from collections.abc import Iterator
 from traceback import walk_tb
@@ -12,10 +12,11 @@ _IMPORTING = "<frozen importlib._bootstrap>"
 
 
 def lack(error: BaseException, *, unpickling: bool) -> str | None:
-    """What this machine lacks, if that may be why a task failed; None if the task itself is the cause.
+    """A text about what this machine lacks, if that may be why a task failed; otherwise None.
 
-    Unpickling fails if a module is missing, cannot be loaded, or is of an older version without a needed name. If the
-    task was running already, only an ImportError that names a module counts.
+    An ImportError that names a module always counts. What unpickling raised also counts if it is any other ImportError,
+    if it is an AttributeError (a module here may be of an older version without a needed name), or if it was raised
+    during an import.
 
     Args:
         error: What the task raised, or what unpickling its code or data raised.

@@ -20,11 +20,11 @@ class ProjectFolders:
         self._by_pid: dict[int, str] = {}
 
     def new(self) -> str:
-        """A new path for an executor."""
+        """A new path for the folder of an executor. The folder is not made here."""
         return os.path.join(self._tmp, f"cloudpar-project-{secrets.token_hex(8)}")
 
     def given(self, path: str, pid: int) -> None:
-        """Record the path of an executor."""
+        """Record which path an executor has."""
         self._by_pid[pid] = path
 
     def remove(self, pid: int) -> None:

@@ -10,19 +10,23 @@ from . import by_value
 _HEAP_TYPE: Final = 1 << 9
 """The flag of types that are made while Python runs, such as by class statements."""
 _LEFT: Final = frozenset({"obj"})
-"""Attributes that are left out. `obj` of an AttributeError may be any object; plain pickle omits it too."""
+"""Slots that are left out. `obj` of an AttributeError may be any object; plain pickle omits it too."""
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle a value so that all exceptions in it are restored without their constructors.
+    """Pickle a value so that exceptions in it are restored without the constructors of their classes.
 
-    To unpickle it, the client needs no module of the worker.
+    Exceptions of built-in classes, and of classes that define how they are pickled, are pickled as usual. To unpickle
+    the value, the client needs no module of the worker.
+
+    Raises:
+        BaseException: What pickling raised.
     """
     return by_value.dumps(value, _Pickler)
 
 
 def noted(data: bytes, notes: list[str]) -> bytes:
-    """Extend the pickle of an exception by these notes."""
+    """Make a pickle that restores the exception in `data` with these notes in place of its own."""
     return pickle.dumps(_Noted(data, notes), 5)
 
 
@@ -35,7 +39,11 @@ class _Noted:
 
 
 def state(error: BaseException) -> dict[str, Any]:
-    """What an exception holds, by attribute: arguments, `__dict__` (with the notes), slots; without those in _LEFT."""
+    """What an exception holds, by attribute: its slots, its `__dict__` with the notes, and `args`.
+
+    The attributes of built-in exceptions, such as `filename`, count as slots. Slots in _LEFT, and slots that were never
+    set, are left out.
+    """
     found: dict[str, Any] = {}
     seen = set(_LEFT)
     for kind in type(error).__mro__:

@@ -1,10 +1,10 @@
 """A page of shared memory by which the agent takes back tasks while the executor is busy with one.
 
-The executor counts its tasks from 0. Before each task it first writes how many tasks it has started, including this
-one, and then checks whether the number of this task is recalled. The agent first writes the recalled numbers, waits
-until the executor must see them, and then reads how many tasks have started. Because each side writes before it reads,
-one of them always notices: either the executor sees the recall, or the agent sees that the task has started. Without
-this order a task could run twice. The check costs the executor no system call.
+The executor counts its tasks from 0. Before each task it first writes how many tasks it has started or skipped,
+including this one, and then checks whether the number of this task is recalled. The agent first writes the recalled
+numbers, waits until the executor must see them, and then reads what the executor wrote. Because each side writes before
+it reads, one of them always notices: either the executor sees the recall, or the agent sees that the task has started.
+Without this order a task could run twice. The check costs the executor no system call.
 """
 
 import mmap
@@ -26,7 +26,12 @@ def open_page(folder: str | None = None) -> int:
 
 
 class RecallPage:
-    """One side's access to the page."""
+    """One side's access to the page.
+
+    Attributes:
+        words: The page as three numbers: how many tasks the executor has started or skipped, and the recalled numbers,
+            first and end.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._page = mmap.mmap(descriptor, 8 * _WORDS)

@@ -11,9 +11,10 @@ def find(reference: str) -> Any:
     """Import what a reference names.
 
     Raises:
-        ModuleNotFoundError: A module is missing; the text says what to do.
+        ModuleNotFoundError: The module, or one that it imports, is missing; the text says what to do.
         AttributeError: The module has nothing of that name; the text says what to do.
-        BaseException: The exception that the module raises when it is imported, with a note about where.
+        BaseException: What the module raised when it was imported, with the traceback in a note; or what code of the
+            module, such as its `__getattr__`, raised when the name was looked up.
     """
     module_name, _, path = reference.partition(":")
     try:

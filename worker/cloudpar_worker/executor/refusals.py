@@ -1,4 +1,4 @@
-"""Notes on exceptions that say why a confined executor refuses something that ordinary code needs."""
+"""Adds notes to exceptions, which say why a confined executor refuses something that ordinary code needs."""
 
 import errno
 import os
@@ -12,9 +12,9 @@ from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY
 from .failures import add_note
 
 _ITS_MODULES: Final = frozenset({"synchronize", "shared_memory"})
-"""The modules of multiprocessing, and of its copies in other packages, that need shared memory."""
+"""The names of modules in multiprocessing, and in its copies in other packages, that need shared memory."""
 _CAUSES: Final = 20
-"""How many causes of an exception are examined."""
+"""How many exceptions of a chain are examined at most: the exception itself, its cause, the cause of that, ..."""
 
 
 class Refusals(NamedTuple):
@@ -31,7 +31,7 @@ class Refusals(NamedTuple):
     files: bool = False
 
     def explain(self, error: BaseException) -> None:
-        """Add a note to an exception if one of these refusals may be its cause."""
+        """Add notes to an exception if these refusals may be its cause."""
         notes: list[str] = []
         with suppress(BaseException):  # an exception's own code may raise anything
             notes += filter(None, map(self._why, _causes(error)))
@@ -77,7 +77,7 @@ def _closed(filename: object) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and its causes; at most _CAUSES, because they may form a cycle."""
+    """An exception and its causes or contexts; at most _CAUSES, because they may form a cycle."""
     cause: BaseException | None = error
     for _ in range(_CAUSES):
         if cause is None:

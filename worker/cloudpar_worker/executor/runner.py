@@ -161,7 +161,8 @@ class Runner:
     ) -> TaskResult | None:
         """The result of a task that raised; None if it is to be retried.
 
-        In the second case the line of its exception is appended to `failed`.
+        If it is, the `line` of the exception is appended to `failed`. `called_with` describes the task's arguments; it
+        is None if the function was not called.
         """
         self._refusals.explain(error)
         lacks = lack(error, unpickling=bool(unpickling))
@@ -230,7 +231,7 @@ def _failure(
     called_with: str | None,
     failed: Sequence[str],
 ) -> TaskResult:
-    """The result of a task that raised. `called_with` is None if the function was not called."""
+    """The result of a task that raised. `called_with` is as in `_failed`."""
     own = traceback_of(error)
     if called_with is not None and own is not None:
         own = own.tb_next  # without the frame of _call

@@ -1,7 +1,7 @@
 """How many threads numeric libraries start in one task.
 
 OpenBLAS, MKL, OpenMP, Numexpr, Polars and others start a thread for each core. A worker already has an executor for
-each core, so without a limit n executors run n * n threads, and each task takes many times as long. These libraries
+each core, so without a limit n executors run n * n threads, and each task may take many times as long. These libraries
 read environment variables when they are loaded, so the variables are set before any task code runs.
 """
 
@@ -28,11 +28,13 @@ VARIABLES: Final = (
 
 
 def thread_variables(environment: Mapping[str, str], threads: int | None) -> dict[str, str]:
-    """The variables of a worker's executors, or of one executor. Libraries that are already loaded ignore a change.
+    """The environment variables that limit threads, for all executors of a worker or for one executor.
 
-    `threads`, with which the worker or the package was started, replaces all variables. If it is None, a variable that
-    is set stays. The others get the value of OMP_NUM_THREADS, because most libraries fall back to it themselves; if it
-    is not set, they get DEFAULT_THREADS.
+    Libraries that are already loaded ignore a change.
+
+    `threads` is the limit of the worker or of the package; all variables get it. If it is None, a variable that is set
+    in `environment` stays. The others get the first number in OMP_NUM_THREADS, because most libraries fall back to this
+    variable themselves. If it has none, they get DEFAULT_THREADS.
 
     >>> thread_variables({}, 2)["MKL_NUM_THREADS"]
     '2'
@@ -47,6 +49,9 @@ def thread_variables(environment: Mapping[str, str], threads: int | None) -> dic
 
 
 def _first_level(text: str) -> str:
-    """The first number of OMP_NUM_THREADS, which may list one for each level of nested regions, "4,2"; "" if none."""
+    """The first number of OMP_NUM_THREADS, which may list one for each level of nested regions, "4,2".
+
+    "" if there is no number above 0 at this place.
+    """
     first = text.partition(",")[0].strip()
     return first if first.isdecimal() and int(first) else ""

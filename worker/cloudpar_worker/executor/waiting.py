@@ -13,7 +13,7 @@ from cloudpar_protocol.nesting import OwnPool
 from .frames import GOES_ON, WAITS
 
 OWN_POOL: Final = "CLOUDPAR_OWN_POOL"
-"""The environment variable with the endpoint and the token of the pool that started the agent and so the zygote."""
+"""The environment variable of the zygote with the endpoint and the token of the pool that started the agent."""
 
 
 def take_own_pool(environment: MutableMapping[str, str]) -> OwnPool | None:

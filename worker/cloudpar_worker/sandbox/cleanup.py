@@ -11,13 +11,15 @@ from typing import Final
 from .processes import processes
 
 _PATIENCE_S: Final = 5.0
-"""How long to retry, in seconds. A killed process may first finish a system call that creates a file, which takes much
-less.
+"""How long `remove` tries again, in seconds. A killed process may still finish a system call that creates a file, which
+takes much less time.
 """
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def kill_own_processes() -> None:
-    """Kill all other processes of this user with one call, so that none can start another one and escape."""
+    """Kill all other processes of this user with one call, so that none of them can start another that escapes."""
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
 
@@ -47,26 +49,46 @@ def remove(folder: str) -> bool:
 
 
 def _empty(folder: str) -> None:
-    """Remove what a folder contains. Subfolders' entries move up first, so no path grows long and no call recurses."""
+    """Remove what a folder contains.
+
+    It goes down and up by descriptors. So no path grows too long, no call recurses, and nothing is renamed: task code
+    could have prepared folders with the names that a renaming would need.
+    """
     os.chmod(folder, stat.S_IRWXU)
-    number = 0
-    while names := os.listdir(folder):
-        for name in names:
-            path = os.path.join(folder, name)
-            if not stat.S_ISDIR(os.lstat(path).st_mode):
-                os.unlink(path)
+    here = os.open(folder, _FOLDER)
+    try:
+        outer: list[tuple[str, list[str]]] = []  # the name of each folder on the way down, and what is left beside it
+        left = os.listdir(here)
+        while left or outer:
+            if not left:
+                name, left = outer.pop()
+                here = _enter("..", here)
+                os.rmdir(name, dir_fd=here)
                 continue
-            os.chmod(path, stat.S_IRWXU)
-            for inner in os.listdir(path):
-                number += 1
-                os.rename(os.path.join(path, inner), os.path.join(folder, f".{os.getpid()}-{number}"))
-            os.rmdir(path)
+            name = left.pop()
+            if not stat.S_ISDIR(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
+                os.unlink(name, dir_fd=here)
+                continue
+            os.chmod(name, stat.S_IRWXU, dir_fd=here)
+            here = _enter(name, here)
+            outer.append((name, left))
+            left = os.listdir(here)
+    finally:
+        os.close(here)
+
+
+def _enter(name: str, here: int) -> int:
+    """Open a folder beside or above an open one, and close that one."""
+    there = os.open(name, _FOLDER, dir_fd=here)
+    os.close(here)
+    return there
 
 
 def remove_from(places: Collection[str]) -> bool:
     """Remove the files and folders of this user that lie directly in these folders; return whether all are gone.
 
-    Other users' entries, and what this user owns in other users' folders, stay.
+    Other users' entries, and what this user owns in other users' folders, stay. A folder in `places` that cannot be
+    listed is skipped.
     """
     me, gone = os.geteuid(), True
     for place in places:

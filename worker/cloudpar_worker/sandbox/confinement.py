@@ -16,10 +16,11 @@ class Confinement(Struct, frozen=True):
     Attributes:
         tmp: The folder in which each executor has a private folder.
         executors: How many executors the worker has.
-        readable, writable: Files and folders that tasks may use besides the system's and their own.
+        readable, writable: Files and folders that tasks may read, or also change, besides the system's and their own.
         protected: Processes to which tasks can send no signals: the agent, its parent and its process group.
         closed_ports: TCP ports to which tasks may not connect.
-        processes: The limit of processes and threads of one executor.
+        processes: The limit of processes and threads of one executor. Executors without user ids of their own share the
+            sum of these limits.
         file_bytes: The limit of one file's size.
     """
 
@@ -80,7 +81,7 @@ def decode(text: str) -> Confinement:
 
 
 def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -> list[Mechanism]:
-    """All mechanisms, and which of them work here. The call forks, so make it only in a process of one thread.
+    """All mechanisms, and which of them work here. The call may fork, so make it only in a process of one thread.
 
     Args:
         tmp: As in Confinement.
@@ -142,28 +143,28 @@ def _metadata(answering: Sequence[Service]) -> Mechanism:
 
 
 def closed_ports(answering: Sequence[Service]) -> list[int]:
-    """The ports to close to tasks; none if Landlock or seccomp is missing here.
+    """The ports to close to tasks; none if Landlock cannot limit ports here, or if seccomp is missing.
 
-    Without seccomp, tasks would get around Landlock's rules on ports.
+    Without seccomp, tasks could get around Landlock's rules on ports.
     """
     return ports(answering) if landlock.version() >= landlock.NETWORKED and syscall_filter.available() else []
 
 
 def gaps(found: list[Mechanism]) -> list[Mechanism]:
-    """What is missing here. With user ids of their own, executors need no Landlock for signals."""
+    """The mechanisms that are missing here. Executors with user ids of their own need no Landlock for signals."""
     kept = has_own_users(found)
     return [each for each in found if not each.there and not (kept and each.name == SIGNALS)]
 
 
 def has_own_users(found: list[Mechanism]) -> bool:
-    """Whether each executor here has a user id of its own."""
+    """Whether each executor gets a user id of its own, according to these mechanisms."""
     return any(each.there for each in found if each.name == OWN_USERS)
 
 
 def refusal(found: list[Mechanism]) -> str | None:
     """Why a shared worker must not start here, and what to do; None if it may start.
 
-    If root starts it and it cannot give executors user ids of their own, its tasks would run as root.
+    If root starts the worker, and the worker cannot give executors user ids of their own, tasks would run as root.
     """
     open_to_root = [each for each in found if each.name == OWN_USERS and not each.there and os.geteuid() == 0]
     return (

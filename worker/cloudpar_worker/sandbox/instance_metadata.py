@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 _ANSWERS_S: Final = 2.0
-"""How long to wait for an answer, in seconds: a lost first packet is sent again after one second."""
+"""How long to wait for an answer, in seconds: the kernel sends a lost first packet again after one second."""
 _REST_S: Final = 0.1
-"""How long to wait, in seconds, for further services once all their ports will be closed anyway, because other services
-have answered at the same ports.
+"""How long to wait for the remaining services, in seconds, if other services have answered at all of their ports. These
+ports will be closed anyway.
 """
 
 
@@ -39,7 +39,7 @@ KNOWN: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""The addresses on instances of most clouds, AWS, Google, Alibaba and Tencent, and in containers of ECS and EKS."""
+"""The addresses on instances of most clouds (AWS, Google, Alibaba, Tencent), and in containers of ECS and EKS."""
 
 
 def services(environment: Mapping[str, str] = os.environ) -> list[Service]:

@@ -53,7 +53,7 @@ def _checked(result: int) -> int:
 
 
 def no_new_privileges() -> None:
-    """Let no program that this process starts gain rights, such as by a set-user-id bit."""
+    """Let neither this process nor a program that it starts gain rights, for example by a set-user-id bit."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
@@ -63,9 +63,10 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent (given by its pid) ends, even while it hangs in C. Linux only.
+    """Have the kernel kill this process when its parent ends, even if this process hangs in C. Linux only.
 
-    Elsewhere the zygote kills its executors when the agent ends.
+    `parent` is the process id of the parent. If this parent has ended already, this process ends at once. On other
+    systems the function does nothing. (On every system, the zygote kills its executors when the agent ends.)
     """
     if not LINUX:
         return
@@ -82,19 +83,25 @@ def offer_to_the_oom_killer() -> None:
 
 
 def hide_memory() -> None:
-    """Keep other processes of this user, such as task code, from reading this one's memory and environment."""
+    """Keep other processes of this user, such as task code, from reading this one's memory and environment.
+
+    Does nothing except on Linux.
+    """
     if LINUX:
         prctl(_PR_SET_DUMPABLE, 0)
 
 
 def show_memory() -> None:
-    """Let other processes of this user read this one's memory."""
+    """Let other processes of this user read this one's memory and environment, if it is hidden."""
     if LINUX:
         prctl(_PR_SET_DUMPABLE, 1)
 
 
 def capabilities(line: str = "CapEff") -> int:
-    """The capabilities of this process: the effective ones, or those in another line of its status."""
+    """The capabilities of this process: the effective ones, or those in another line of its status.
+
+    0 except on Linux.
+    """
     if not LINUX:
         return 0
     with open("/proc/self/status") as status:
@@ -102,7 +109,11 @@ def capabilities(line: str = "CapEff") -> int:
 
 
 def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
-    """Set the capabilities of this process. It gives up for good those that are not in `permitted`."""
+    """Set the capabilities of this process. It gives up for good those that are not in `permitted`.
+
+    Raises:
+        OSError: The process does not have one of these capabilities.
+    """
     header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
     syscall(_CAPSET, header, struct.pack("<6I", effective, permitted, inheritable, 0, 0, 0))
 
@@ -115,9 +126,9 @@ def become(user: int) -> None:
 def act_as(user: int, guard: int) -> None:
     """Send signals and handle files as this user, without capabilities, but receive no signals from its processes.
 
-    The kernel checks the effective user of the process that sends a signal, and the real and saved user of the one that
-    receives it. The real and saved user become `guard`, which no other process has. Without it, task code could kill
-    or stop the process that cleans up after it.
+    For a signal, the kernel compares the real and effective user of the sender with the real and saved user of the
+    receiver. So the real and saved user of this process become `guard`, which is another id (except in `become`).
+    Without the guard, task code could kill or stop the process that cleans up after it.
     """
     # The groups come first: after the change of user, the process may no longer change them and would keep root's.
     os.setgroups([])
@@ -154,6 +165,6 @@ def become_with_needed(user: int) -> None:
 
 
 def rest_capabilities() -> None:
-    """Use no capability in this process, but keep them for programs that it starts. Root keeps everything."""
+    """Let this process use no capability, but keep them for programs that it starts. Does nothing for root."""
     if LINUX and os.geteuid():
         set_capabilities(0, capabilities("CapPrm"), capabilities("CapInh"))

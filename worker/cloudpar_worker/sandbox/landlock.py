@@ -16,7 +16,7 @@ _READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _RESOLVE_UNIX: Final = 1 << 16
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL | _RESOLVE_UNIX
 _SCOPES: Final = 1 << 0 | 1 << 1
-"""The scopes that rules can set: abstract sockets and signals. They then reach only processes under the same rules."""
+"""The scopes that rules can set: abstract sockets and signals. These then reach only processes under the same rules."""
 _RIGHTS: Final = {0: 0, 1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
 """For each version of Landlock up to 4, the bit above its highest right for files. Versions 5 to 8 have one more right,
 and later ones also the right to connect to sockets that have a path.
@@ -53,6 +53,8 @@ def all_rights(found: int) -> int:
 class FileRules:
     """What all executors may do with files. The zygote makes one object, and each executor adds its own folder.
 
+    Files and folders that are not named stay closed. Without Landlock there are no rules, and all files stay open.
+
     Args:
         readable: Files and folders that they may read and run.
         writable: Files and folders that they may also change.
@@ -67,7 +69,7 @@ class FileRules:
 
     def _open(self, paths: Iterable[str], rights: int) -> Iterable[tuple[int, int]]:
         for path in paths:
-            with suppress(OSError):  # without a rule a path stays closed, so a missing one does no harm
+            with suppress(OSError):  # a path that cannot be opened gets no rule, and so stays closed
                 descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
                 is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
                 yield descriptor, rights if is_folder else rights & _OF_FILES

@@ -15,11 +15,11 @@ class Process(NamedTuple):
     user: int
     threads: int
     private_bytes: int
-    """Its memory without pages of files, but with the pages that it shares with its parent since a fork."""
+    """Its memory without pages of files, but with the pages that it still shares with its parent after a fork."""
 
 
 def processes() -> Iterator[Process]:
-    """All visible processes."""
+    """All processes that this user may see. Linux only."""
     for name in os.listdir("/proc"):
         process = process_of(int(name)) if name.isdigit() else None
         if process is not None:
@@ -27,7 +27,7 @@ def processes() -> Iterator[Process]:
 
 
 def process_of(pid: int) -> Process | None:
-    """One process; None if it has ended, or if the system hides it (hidepid)."""
+    """One process; None if it has ended, or if the system hides it from this user (hidepid)."""
     try:
         with open(f"/proc/{pid}/status") as file:
             status = dict(line.split(":", 1) for line in file if ":" in line)

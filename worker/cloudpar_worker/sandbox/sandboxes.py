@@ -3,7 +3,9 @@
 import os
 import resource
 import secrets
+import sys
 import tempfile
+import time
 from collections.abc import Collection
 from glob import glob
 from typing import Final, NamedTuple
@@ -20,6 +22,8 @@ _FILES: Final = 8_192
 _NAME: Final = "cloudpar"
 """The user name that executors see. Their user ids have none, and libraries name their caches by it (`getuser`)."""
 
+RETRY_S: Final = 60.0
+"""After this many seconds a cleanup that failed is tried again."""
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
 _SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/proc", "/sys",
@@ -32,8 +36,8 @@ class Sandbox(NamedTuple):
     """The sandbox of one executor.
 
     Attributes:
-        folder: Its private folder, which the executor makes.
-        uid: Its own user id; None if it runs under the zygote's.
+        folder: The path of the executor's private folder, which the executor makes itself.
+        uid: The executor's own user id; None if it runs under the zygote's.
     """
 
     folder: str
@@ -45,7 +49,7 @@ class Sandboxes:
 
     Args:
         settings: The settings for all sandboxes.
-        executors: The process ids of the zygote's children that are executors.
+        executors: The process ids of the zygote's children that are executors. The zygote keeps this view up to date.
     """
 
     def __init__(self, settings: Confinement, executors: Collection[int]) -> None:
@@ -63,10 +67,12 @@ class Sandboxes:
         self._filter = b""
         if syscall_filter.available():
             protected = [*settings.protected, os.getpid()]
-            self._filter = syscall_filter.program(protected, unix_sockets=self.own_uids)
+            self._filter = syscall_filter.program(protected, own_user=self.own_uids)
         self._to_clean: list[Sandbox] = []
         self._cleaning: dict[int, Sandbox] = {}
         """The sandboxes that are being cleaned up, by the id of the process that does it."""
+        self._unclean: list[tuple[float, Sandbox]] = []
+        """Sandboxes of which something could not be removed, and when it is tried again."""
         kernel.adopt_orphans()
 
     def create(self) -> Sandbox:
@@ -81,10 +87,10 @@ class Sandboxes:
     def discard(self, sandbox: Sandbox) -> None:
         """Return a sandbox that no executor has entered."""
         if sandbox.uid is not None and self._uids is not None:
-            self._uids.give_back(sandbox.uid, clean=True)
+            self._uids.give_back(sandbox.uid)
 
     def enter(self, sandbox: Sandbox, parent: int) -> None:
-        """In the executor: take the sandbox's user id and lose all other rights. There is no way back.
+        """In the executor: take the sandbox's user id, if it has one, and give up for good all that a sandbox forbids.
 
         Raises:
             OSError: Something remains of an earlier executor with this user id, or the kernel refuses a step; this
@@ -113,7 +119,7 @@ class Sandboxes:
         # refuses Landlock's own calls, so Landlock's rules come first.
         kernel.no_new_privileges()
         if sandbox.uid is None:
-            kernel.adopt_orphans()  # orphans then belong to the zygote only after this executor has ended
+            kernel.adopt_orphans()  # otherwise the zygote would get orphans, and kill them, while this executor runs
         self._rules.restrict([sandbox.folder])
         self._ports.restrict()
         if self._filter:
@@ -128,10 +134,16 @@ class Sandboxes:
         self._to_clean.append(sandbox)
 
     def ended(self, pid: int, status: int) -> None:
-        """Handle the end of a child that is not an executor."""
+        """Handle the end of a child that is not an executor. If it was a cleanup, give back the user id."""
         sandbox = self._cleaning.pop(pid, None)
-        if sandbox is not None and sandbox.uid is not None and self._uids is not None:
-            self._uids.give_back(sandbox.uid, clean=status == 0)
+        if sandbox is None:
+            return
+        if status:
+            left = f"cloudpar: not all that an executor left in {sandbox.folder} and {self._places} could be removed"
+            print(f"{left}: trying again in {RETRY_S:.0f} s", file=sys.stderr, flush=True)
+            self._unclean.append((time.monotonic() + RETRY_S, sandbox))
+        elif sandbox.uid is not None and self._uids is not None:
+            self._uids.give_back(sandbox.uid)
 
     @property
     def own_uids(self) -> bool:
@@ -141,7 +153,7 @@ class Sandboxes:
     @property
     def waiting(self) -> bool:
         """Whether sandboxes wait for `clean_up`."""
-        return bool(self._to_clean)
+        return bool(self._to_clean or self._unclean)
 
     @property
     def cleaning(self) -> bool:
@@ -150,6 +162,8 @@ class Sandboxes:
 
     def clean_up(self) -> None:
         """Start cleanups that are due. Call it after children have ended, and repeatedly while some wait."""
+        while self._unclean and self._unclean[0][0] <= time.monotonic():
+            self._to_clean.append(self._unclean.pop(0)[1])
         # With one user for all executors, an orphan of an ended executor could still write into the folder that is
         # being removed. So orphans are killed first, and the cleanup starts at a call that finds none.
         if not self._to_clean or (self._uids is None and cleanup.kill_orphans({*self._executors, *self._cleaning})):

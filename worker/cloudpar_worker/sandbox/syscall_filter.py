@@ -1,8 +1,8 @@
 """A seccomp filter: refuses system calls that tasks do not need and that could reach beyond an executor.
 
-It lists what is refused, not what is allowed, because task code is anything that Python and its extensions do. A
-refused call fails with EPERM, as if a right were missing, or as if the kernel did not have it, so that libraries try
-another way.
+It lists what is refused, not what is allowed, because no list can name all calls that extension modules of
+Python need. A refused call fails with EPERM, as if a right were missing. A few calls fail as if the kernel did not have
+them, so that libraries try another way.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # Other processes: their memory, descriptors and state.
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "process_madvise": (440, 440), "process_mrelease": (448, 448), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
-    "pidfd_send_signal": (424, 424),  # also takes an open folder of /proc; the filter cannot see of which process
+    "pidfd_send_signal": (424, 424),  # it also takes an open folder of /proc, and the filter cannot see which
     "migrate_pages": (256, 238), "move_pages": (279, 239),
     # Objects that outlive a process and that all processes of a user share.
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "shmget": (29, 194), "shmat": (30, 196),
@@ -35,6 +35,8 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # Large parts of the kernel that have had security holes, or that get around other filters.
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "modify_ldt": (154, None), "uselib": (134, None),
+    # The names of files that other processes open, in folders that only the rules of Landlock close.
+    "inotify_add_watch": (254, 27),
     # Memory that belongs to no process, so that no limit counts it.
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
     # Namespaces and file systems.
@@ -43,7 +45,7 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     "fspick": (433, 433), "mount_setattr": (442, 442), "setns": (308, 268), "unshare": (272, 97),
     "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "fanotify_init": (300, 262),
     "fanotify_mark": (301, 263), "lookup_dcookie": (212, 18), "quotactl": (179, 60), "quotactl_fd": (443, 443),
-    "ustat": (136, None), "sysfs": (139, None), "nfsservctl": (180, 42),
+    "open_tree_attr": (467, 467), "ustat": (136, None), "sysfs": (139, None), "nfsservctl": (180, 42),
     # The machine itself.
     "acct": (163, 89), "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
     "finit_module": (313, 273), "delete_module": (176, 106), "reboot": (169, 142), "swapon": (167, 224),
@@ -55,7 +57,13 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
 
 _CLONE, _CLONE3, _IOCTL, _PRLIMIT, _SOCKET = (56, 220), (435, 435), (16, 29), (302, 261), (41, 198)
 _SIGNALLING: Final = ((62, 129), (200, 130), (234, 131), (129, 138), (297, 240), (434, 434))
-"""kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open: their first argument is the process."""
+"""kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open: the first argument is the process or thread."""
+_SCHEDULING: Final = ((142, 118), (144, 119), (203, 122), (314, 274))
+"""sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr: the first argument is the thread; 0 is the
+caller."""
+_PRIORITIES: Final = (((141, 140), 2), ((251, 30), 3))
+"""setpriority, ioprio_set, and the value of the first argument that means all processes of a user. The second argument
+is the process, group or user; 0 is the caller's."""
 _LANDLOCK: Final = (444, 445, 446)
 _NAMESPACES: Final = 0x7E020000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
@@ -75,10 +83,14 @@ _MODES: Final = (
 """chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: the position of their mode."""
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
 _NO_IP: Final = 256
-"""From this number on, socket protocols are not IP's: multipath TCP and SMC connect past the rules on ports."""
+"""Socket protocols from this number on do not belong to IP, for example multipath TCP and SMC. The rules on ports do
+not apply to their connections.
+"""
 _FASTOPEN: Final = 0x20000000
 _SENDING: Final = (((44, 206), 3), ((46, 211), 2), ((307, 269), 3))
-"""sendto, sendmsg, sendmmsg: the position of their flags. MSG_FASTOPEN connects, past the rules on ports."""
+"""sendto, sendmsg, sendmmsg: the position of their flags. With MSG_FASTOPEN they connect, and the rules on ports do not
+apply.
+"""
 
 _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH = 0, 4
@@ -97,12 +109,13 @@ def available() -> bool:
         return False
 
 
-def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
+def program(protected: Collection[int], *, own_user: bool) -> bytes:
     """The filter as a program for the kernel.
 
     Args:
         protected: Processes to which tasks can send no signals, neither alone nor as process groups.
-        unix_sockets: Whether tasks may make Unix sockets, which can have a path; socket pairs are always allowed.
+        own_user: Whether tasks have a user of their own. Otherwise they may make no Unix sockets, which can have a path
+            (socket pairs are always allowed), and may set the priority, scheduler and cores only of the calling thread.
     """
     column = _COLUMN or 0
     # In another architecture and in the x32 ABI a number means another call: a task could avoid the filter that way.
@@ -117,7 +130,7 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
     made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
     # Nor can it see the mode of openat2, so libraries have to use openat.
     made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
-    # Each layer of Landlock that a task added would copy all rules on ports, which takes megabytes of the kernel.
+    # Each layer of Landlock that a task added would copy all rules on ports, which takes megabytes in the kernel.
     for number in _LANDLOCK:
         made += _when(number, [_step(_RETURN, _ERRNO | errno.EOPNOTSUPP)])
     made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *_refuse_bits(_NAMESPACES), _step(_RETURN, _ALLOW)])
@@ -133,18 +146,30 @@ def program(protected: Collection[int], *, unix_sockets: bool) -> bytes:
             made += _when(numbers[column], _unless_special(_ARGUMENTS[flags], _ARGUMENTS[flags + 1]))
     # Tasks may not change limits of other processes of the same user. Process 0 stands for the caller itself.
     made += _when(_PRLIMIT[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
-    families = (*_FAMILIES, socket.AF_UNIX) if unix_sockets else _FAMILIES
+    families = (*_FAMILIES, socket.AF_UNIX) if own_user else _FAMILIES
     # Fail as if the kernel did not know the protocol: libraries then use TCP, to which the rules on ports apply.
     unknown = [_step(_LOAD, _THIRD), _step(_AT_LEAST, _NO_IP, 0, 1), _step(_RETURN, _ERRNO | errno.EPROTONOSUPPORT)]
     made += _when(_SOCKET[column], [*unknown, _step(_LOAD, _FIRST), *_allow(*families), _step(_RETURN, _REFUSE)])
     for numbers, flags in _SENDING:
         fast = [_step(_BITS, _FASTOPEN, 0, 1), _step(_RETURN, _ERRNO | errno.EOPNOTSUPP)]
         made += _when(numbers[column], [_step(_LOAD, _ARGUMENTS[flags]), *fast, _step(_RETURN, _ALLOW)])
+    made += [] if own_user else _only_own_scheduling(column)
     every_process = {0xFFFFFFFF}  # kill(-1) reaches all processes; a negative id is a process group
     shielded = every_process | set(protected) | {(1 << 32) - pid for pid in protected}
     for numbers in _SIGNALLING:
         made += _when(numbers[column], [_step(_LOAD, _FIRST), *_refuse(*sorted(shielded)), _step(_RETURN, _ALLOW)])
     return b"".join([*made, _step(_RETURN, _ALLOW)])
+
+
+def _only_own_scheduling(column: int) -> list[bytes]:
+    """Refuse other threads than the caller. The kernel would allow all processes of the user, such as the agent."""
+    made: list[bytes] = []
+    for numbers in _SCHEDULING:
+        made += _when(numbers[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
+    for numbers, user in _PRIORITIES:
+        whole = [_step(_LOAD, _FIRST), *_refuse(user)]
+        made += _when(numbers[column], [*whole, _step(_LOAD, _SECOND), *_allow(0), _step(_RETURN, _REFUSE)])
+    return made
 
 
 def install(steps: bytes) -> None:

@@ -15,7 +15,7 @@ from . import kernel
 NAME: Final = "cloudpar-users"
 """The name of the folder; it contains one empty file."""
 PLACES: Final = ("/run", "/dev/shm")  # noqa: S108 - the folder is root's alone, or is not used
-"""The second folder is used where the first is read-only, as in the worker's container. Both belong to root."""
+"""The second folder is used if the first is missing or (as in the worker's container) read-only. Root owns both."""
 _OWNER = 0
 """The user who must own the folder: root."""
 _PRIVATE: Final = os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,4 +1,4 @@
-"""User ids for executors. No other process of this machine has these ids, and only one executor at a time has each."""
+"""User ids for executors. Only one executor of this machine at a time has each id, and no unrelated process has it."""
 
 import os
 import sys
@@ -11,8 +11,8 @@ from .processes import processes
 from .uid_locks import UidLocks
 
 FIRST, NUMBER = 60_578, 4_942
-"""The range of user ids. No distribution assigns them to people or permanent services. systemd uses some of them for
-temporary services; `UidPool` leaves out ids that are in use.
+"""The first user id, and how many ids the range has. No distribution assigns them to people or permanent services.
+systemd uses some of them for temporary services; `UidPool` leaves out ids that are in use.
 
 Every second id is an executor's. The id after it is its guard: the process that cleans up after the executor has the
 guard as its real user id, so that task code cannot send it signals (see `kernel.act_as`).
@@ -24,7 +24,7 @@ _CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
 def obstacle(tmp: str) -> str:
     """What to change so that this process can give executors user ids of their own; empty if it can.
 
-    The call forks, so make it only in a process of one thread.
+    The call may fork, so make it only in a process of one thread.
     """
     if kernel.capabilities() & kernel.NEEDED != kernel.NEEDED:
         return _CAPABILITIES
@@ -43,7 +43,7 @@ def obstacle(tmp: str) -> str:
 
 
 def _found_by(user: int, tmp: str) -> str:
-    """The obstacle, found in a process that takes this user id."""
+    """The obstacle; empty if there is none. The process takes this user id for good to find it."""
     try:
         UidLocks()
     except OSError:
@@ -71,7 +71,7 @@ class UidPool:
         places: Folders in which earlier executors may have left files.
 
     Raises:
-        OSError: No lock file can be made.
+        OSError: No lock file can be made, or other users than root can use its folder.
     """
 
     def __init__(self, places: list[str]) -> None:
@@ -95,15 +95,14 @@ class UidPool:
                     return number
         raise OSError("no user id is free for an executor")
 
-    def give_back(self, number: int, *, clean: bool) -> None:
-        """Return a user id. If `clean` is False, something of it may remain, and this zygote keeps the id locked.
+    def give_back(self, number: int) -> None:
+        """Return a user id of which nothing remains.
 
-        Without the lock, the next account with this id could use the files and processes that remain. Later zygotes
-        find what remains by themselves (see `_seen`).
+        Until then the zygote keeps it locked: the next account with this id could use the files and processes that
+        remain. Later zygotes find what remains by themselves (see `_seen`).
         """
-        if clean:
-            self._locks.release(number)
-            self._taken.discard(number)
+        self._locks.release(number)
+        self._taken.discard(number)
 
 
 def _seen(places: list[str]) -> set[int]:
@@ -118,7 +117,7 @@ def _seen(places: list[str]) -> set[int]:
 
 
 def interpreter_folders() -> list[str]:
-    """The folders of this interpreter and from which it imports, but never the root of the file system."""
+    """The folders of this interpreter, and the folders from which it imports; never the root of the file system."""
     found = dict.fromkeys(os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, *sys.path) if path)
     return [path for path in found if path != "/" and os.path.isdir(path)]
 

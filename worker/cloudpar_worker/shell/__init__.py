@@ -1,1 +1,1 @@
-"""The agent's process around its state machine: connections to the master, and to zygotes and executors."""
+"""The agent's process around its state machine: it talks to the master, to zygotes and to executors."""

@@ -1,4 +1,4 @@
-"""The agent's process: one thread that waits for events, asks the state machine, and carries out its instructions."""
+"""The agent's main thread: it waits for events, reports them to the state machine, and carries out its instructions."""
 
 import contextlib
 import os
@@ -30,21 +30,32 @@ from .zygotes import Zygotes
 _Action = Callable[..., object]
 
 UNREACHABLE = 4
-"""The exit code of an agent that could not publish all results. The command line uses the same code."""
+"""The exit code of an agent that ends with open leases, because it could not reach the master. The command line uses
+the same code.
+"""
 _PARENT_S = 1.0
-"""An agent without events checks in this interval, in seconds, whether its parent process is gone. Usually the end of
-standard input shows it sooner.
+"""An agent without events checks at least once in this many seconds whether its parent process is gone. Usually the end
+of standard input shows it sooner.
 """
 HOST_CHARS = 200
 """How many characters of the machine's name fit into a message; the rest is cut."""
 _LINGER_S = 0.001
-"""The agent omits pauses up to this length, in seconds, because they are not worth the system call."""
+"""The agent omits waits for more results up to this length, in seconds: they are not worth the system call."""
 _BLOCKED_US = 500
-"""If a wait for events took more than this many microseconds, the agent assumes that they came at its end."""
+"""If a wait for events took longer than this, in microseconds, the agent assumes that the events came at its end."""
 
 
 class Agent:
-    """One worker's agent. `run` returns its exit code."""
+    """One worker's agent.
+
+    Args:
+        settings: The worker's settings.
+        zygotes: The zygotes, of which the first has started.
+        stdin: The descriptor of standard input; the agent ends when this input does.
+
+    Raises:
+        ValueError: The endpoint is no URL, or the token has characters that a token cannot have.
+    """
 
     def __init__(self, settings: WorkerSettings, zygotes: Zygotes, stdin: int) -> None:
         self._state = WorkerState(
@@ -52,6 +63,7 @@ class Agent:
             memory_bytes=settings.memory_bytes,
             pythons=list(settings.interpreters),
             host=platform.node()[:HOST_CHARS],
+            shared=settings.isolation == "shared",
         )
         self._selector = selectors.DefaultSelector()
         self._stimuli: deque[on.Stimulus] = deque()
@@ -62,13 +74,16 @@ class Agent:
         self._selector.register(self._woken, selectors.EVENT_READ, self._on_wake)
         self._stdin = stdin
         self._selector.register(stdin, selectors.EVENT_READ, self._on_stdin)
-        self._others = selectors.DefaultSelector()
+        self._others = selectors.DefaultSelector()  # all event sources except the executors' channels
         for other in (self._woken, stdin):
             self._others.register(other, selectors.EVENT_READ)
         self._executors = Executors(zygotes, self._selector, settings, self._stimuli.append)
         zygotes.listen(self._executors, [self._selector, self._others])
         folder = None if settings.payload_folder is None else PayloadFolder(settings.payload_folder)
-        self._master_io = MasterIO(settings.endpoint, settings.token, settings.executors, self._deliver, folder)
+        self._master_io = MasterIO(
+            settings.endpoint, settings.token, settings.executors, self._deliver, folder,
+            own=settings.isolation == "own",
+        )  # fmt: skip
         self._actions: dict[type[do.Instruction], _Action] = {
             do.Spawn: self._executors.spawn,
             do.Kill: self._executors.kill,
@@ -85,7 +100,7 @@ class Agent:
             do.Warn: warn,
             do.Exit: self._end,
         }
-        """What to call with the fields of an instruction."""
+        """For each type of instruction, the function to call with the instruction's fields."""
         self._unready = settings.executors
         self._exit_code: int | None = None
         self._draining = self._interrupted = False
@@ -94,9 +109,10 @@ class Agent:
     def run(self) -> int:
         """Run until the worker has drained or ends otherwise; return the exit code.
 
-        The code is 0 after a drain, 4 if results could not be published, and 1 if the parent is gone. It is 130 after
-        an interrupt, which is SIGINT, a second SIGTERM, or the end of standard input. If the master does not know the
-        token, or the agent has a bug, `MasterIO` ends the process instead.
+        The code is 0 after a drain, 4 if the drain gave up because the master could not be reached, and 1 if the parent
+        is gone. It is 130 after an interrupt, which is SIGINT, a second SIGTERM, or the end of standard input. If the
+        master does not know the token, or a thread of `MasterIO` has a bug, `MasterIO` ends the process with
+        code 3 or 70 instead.
         """
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_signal)
@@ -112,8 +128,8 @@ class Agent:
             events = self._selector.select(timeout_s)
             now_us = _now_us()
             blocked = now_us - waited_from_at_us > _BLOCKED_US
-            # Results that are read now came after the last `select`, or at the end of this one if it blocked. This time
-            # is a lower bound of how long their executors have worked, even if they claim less (ExecutorRecord.audit).
+            # Results that are read now came after the last `select`, or, if this one blocked, at its end. So their
+            # executors worked at least until `absent_at_us`, even if they claim less time (ExecutorRecord.audit).
             self._executors.absent_at_us = now_us - _BLOCKED_US if blocked else polled_at_us
             polled_at_us = now_us
             for key, mask in events:
@@ -127,7 +143,10 @@ class Agent:
         return 130
 
     def _linger(self) -> None:
-        """Wait a little for more results, if only results have arrived; any other event ends the wait."""
+        """If nothing but results has arrived, wait a little for more of them.
+
+        Any event that does not come from an executor ends the wait.
+        """
         if all(isinstance(stimulus, on.Results) for stimulus in self._stimuli):
             self._handle_stimuli()
             linger_s = self._state.linger_us(_now_us()) / 1e6
@@ -156,7 +175,7 @@ class Agent:
             self._actions[type(instruction)](*astuple(instruction))
 
     def _feed(self, executor_id: int, lease: Lease, tasks: Range) -> None:
-        if self._unready:  # also before all executors are ready, because this task may end the agent
+        if self._unready:  # even before all executors are ready, because this task may end the agent
             self._announce()
         payloads = self._master_io.payloads
         self._executors.feed(executor_id, lease, tasks, payloads.code(lease), payloads.items(lease, *tasks))

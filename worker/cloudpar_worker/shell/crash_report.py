@@ -1,4 +1,4 @@
-"""What Python writes about a crash, without the executor's own frames."""
+"""Removes the executor's own frames from what Python writes about a crash."""
 
 import re
 from typing import Final
@@ -8,7 +8,9 @@ _OWN_FRAME: Final = re.compile(r'^  File "(?:[^"\n]*/cloudpar_worker/[^"\n]*|<fr
 
 
 def without_own_frames(text: str) -> str:
-    r"""Remove the executor's own frames, which are the same in every crash, from a text that may have a crash report.
+    r"""Remove the executor's own frames, which are the same in every crash, from a text.
+
+    A text without a crash report stays as it is.
 
     Args:
         text: What an executor that has crashed wrote to standard error, with what the task itself wrote before.

@@ -1,4 +1,4 @@
-"""The agent's side of one executor: its channel, its output files, its recall page and its memory. No method blocks."""
+"""The agent's side of one executor: channel, output files, recall page and memory measurement. No method blocks."""
 
 import os
 import socket
@@ -16,24 +16,28 @@ from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run
 from cloudpar_worker.executor.recall import RecallPage, open_page
 
 _CHANNEL_BYTES = 1 << 20
-"""The size of the channel's buffer in the kernel, in bytes."""
+"""The send buffer that each end of the channel requests from the kernel, in bytes."""
 _READ_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 14
 """After a read of fewer bytes than this, another read would probably find nothing."""
 _READS = 16
-"""How many times in a row a channel is read at most before other events are handled."""
+"""The most reads of one channel before other events are handled, unless all results are wanted at once."""
 
 
 class ExecutorProcess:
     """What the agent holds of an executor.
 
     Attributes:
-        python: Its version of Python.
+        python: The executor's version of Python.
+        channel: The agent's end of the socket that carries tasks to the executor, and results back.
         theirs: The descriptors for the executor; none after `handed_over`.
-        pid: Its process id; 0 until it is forked.
-        ready: It has started and can get tasks.
-        ended: It has closed its end of the channel.
-        recall_page: The page by which the agent recalls its tasks.
+        pid: The executor's process id; 0 until the zygote has reported the fork.
+        ready: The executor has started and can get tasks.
+        ended: The executor has closed its end of the channel.
+        recall_page: The page by which the agent recalls tasks from the executor.
+
+    Raises:
+        OSError: The system gives no more descriptors or memory, or a file in `tmp` cannot be made.
     """
 
     def __init__(self, executor_id: int, python: str, tmp: str | None, memory_bytes: int) -> None:
@@ -57,11 +61,11 @@ class ExecutorProcess:
 
     @property
     def theirs(self) -> list[int]:
-        """The descriptors that the executor gets."""
+        """The descriptors that the executor gets, in the order of `SPAWN_FDS`."""
         return [self._theirs.fileno(), self._stdout, self._stderr, self._page] if self._theirs else []
 
     def handed_over(self) -> None:
-        """Close the agent's copies of what the executor has now."""
+        """Once the zygote has copies of `theirs`, close what the agent does not need: the other end, and the page."""
         if self._theirs is not None:
             self._theirs.close()
             os.close(self._page)
@@ -70,7 +74,8 @@ class ExecutorProcess:
     def send(self, lease: Lease, start: int, end: int, code: bytes, items: Sequence[bytes | memoryview] | None) -> None:
         """Queue a run of tasks, and send as much of it as the channel takes. `flush` sends the rest."""
         # Sealed and unsealed code of one hash are different functions here. The agent verifies the hash of sealed code,
-        # but not of unsealed inline code, which could otherwise be called in place of sealed code by a false hash.
+        # but not that of unsealed inline code. With one name for both, unsealed code with a false hash could be called
+        # in place of sealed code.
         code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
         self._codes.use(code_hash, len(code))
@@ -115,7 +120,9 @@ class ExecutorProcess:
         return bool(self._unsent)
 
     def receive(self, *, all_of_it: bool = False) -> list[ExecutorResult]:
-        """The results that have arrived: from at most _READS reads, or all of them.
+        """The results that have arrived: those of at most _READS reads, or (`all_of_it`) all.
+
+        The call also updates `ready` and `ended`.
 
         Raises:
             Garbage: Bytes arrived that the executor's own code cannot have written.
@@ -141,28 +148,37 @@ class ExecutorProcess:
         return results
 
     def mark(self) -> bool | None:
-        """Whether the running task waits for tasks of its own; None if it has sent no mark since the last call."""
+        """Whether the running task waits for tasks of its own; None if no new mark of it has arrived."""
         return self._reader.mark()
 
     def outputs(self) -> tuple[str | None, str | None]:
-        """What the running task has written to standard output and standard error; None for each that is empty."""
+        """The start of the running task's standard output and of its standard error; None for an empty one."""
         return read_output(self._stdout), read_output(self._stderr)
 
     def resident_bytes(self) -> int:
-        """The memory of its own process.
+        """The resident memory of the executor, without the processes that it started.
 
         Raises:
-            psutil.Error: The process has ended, or the kernel hides it from this user.
+            psutil.Error: The executor has ended, or the kernel hides it from this user.
         """
         self._process = self._process or psutil.Process(self.pid)
         return int(self._process.memory_info().rss)
 
+    def cpu_us(self) -> int:
+        """The CPU time of its own process, in microseconds; 0 if it has ended, or if the kernel hides it."""
+        try:
+            self._process = self._process or psutil.Process(self.pid)
+            times = self._process.cpu_times()
+        except psutil.Error:
+            return 0
+        return round((times.user + times.system) * 1e6)
+
     def output_bytes(self) -> int:
-        """The size of the larger of its two output files."""
+        """The size of the larger of the two output files, or the memory that this file takes if that is more."""
         return max(held_bytes(self._stdout), held_bytes(self._stderr))
 
     def close(self) -> None:
-        """Close the agent's side."""
+        """Close all that the agent holds of the executor."""
         self.handed_over()
         self.channel.close()
         self.recall_page.close()
@@ -173,8 +189,10 @@ class ExecutorProcess:
 def inline_items(lease: Lease, start: int, end: int) -> list[bytes] | None:
     """The items of the tasks [start, end), which came inside the lease; None if its data are not inline.
 
+    The tasks must be in one range of the lease.
+
     Raises:
-        LookupError: The lease has no such task.
+        LookupError: The task `start` is in no range of the lease.
     """
     if not isinstance(lease.data, InlineData):
         return None

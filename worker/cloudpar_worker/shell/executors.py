@@ -22,7 +22,7 @@ EventHandler = Callable[[int], None]
 
 
 class Executors:
-    """All executor processes. What they report goes to `on_stimulus`."""
+    """All executors of one agent. `on_stimulus` gets what they report, as stimuli."""
 
     def __init__(
         self, zygotes: Zygotes, selector: BaseSelector, settings: WorkerSettings, on_stimulus: Callable[..., None]
@@ -37,8 +37,16 @@ class Executors:
         """A time at which the results that are read now had not arrived yet, as far as the agent can tell."""
 
     def spawn(self, executor_id: int, python: str) -> None:
-        """Fork an executor of a version of Python. If there is no zygote to fork it, report its end."""
-        process = ExecutorProcess(executor_id, python, self._tmp, self._memory_bytes)
+        """Fork an executor of a version of Python, or report its end at once.
+
+        Its end is reported if the agent's side of it cannot be made, or the zygote cannot be started or has just ended.
+        """
+        try:
+            process = ExecutorProcess(executor_id, python, self._tmp, self._memory_bytes)
+        except OSError as error:  # no descriptors, or no space for its output files
+            warn(f"an executor cannot start, and the agent tries another one soon: {error}")
+            self._on_stimulus(on.ExecutorGone(executor_id, None))
+            return
         self._alive[executor_id] = process
         try:
             self._zygotes.spawn(python, executor_id, process.theirs)
@@ -48,12 +56,12 @@ class Executors:
             process.handed_over()
 
     def kill(self, executor_id: int) -> None:
-        """Kill an executor with its process group; the zygote reports its end later."""
+        """Kill an executor with its process group, unless it has ended already. The zygote reports the end later."""
         if executor_id in self._alive:
             self._zygotes.send(self._alive[executor_id].python, KILL, executor_id)
 
     def end_idle_zygotes(self, now_us: int) -> None:
-        """End the zygotes that have had no executor for a while."""
+        """End the zygotes that have had no executor for `zygotes.IDLE_US`, except the first."""
         self._zygotes.end_idle({process.python for process in self._alive.values()}, now_us)
 
     def feed(
@@ -66,19 +74,22 @@ class Executors:
             self._watch(process)
 
     def _watch(self, process: ExecutorProcess) -> None:
-        """Wait for data in an executor's channel, and for space in it while something is left to send."""
+        """Let the selector report data in an executor's channel, and space in it while something is left to send."""
         events = EVENT_READ | EVENT_WRITE if process.unsent else EVENT_READ
         key = self._selector.get_map().get(process.channel)
         if key is not None and key.events != events:
             self._selector.modify(process.channel, events, key.data)
 
     def recall(self, executor_id: int, first: int, end: int) -> None:
-        """Tell an executor to skip tasks that it has not started."""
+        """Tell an executor to skip those of its tasks [first, end) that it has not started.
+
+        The first task that it ever got is number 0.
+        """
         if executor_id in self._alive:
             self._alive[executor_id].recall_page.recall(first, end)
 
     def check_recall(self, executor_id: int) -> None:
-        """Read and report all results that an executor has sent, and then how many tasks it has started."""
+        """Read and report all results that an executor has sent, and then how many tasks it has started or skipped."""
         if executor_id in self._alive:
             self._receive(self._alive[executor_id], all_of_it=True)
             self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].recall_page.started))
@@ -92,7 +103,7 @@ class Executors:
         def handle(events: int) -> None:
             process = self._alive.get(executor_id)
             if process is None or process.channel not in self._selector.get_map():
-                return  # its end was handled in the same round of events
+                return  # its end, or garbage from it, was handled in the same round of events
             if events & EVENT_WRITE:
                 process.flush()
                 self._watch(process)
@@ -136,7 +147,7 @@ class Executors:
             self._ended(executor_id, os.waitstatus_to_exitcode(figure) if operation == DIED else None)
 
     def on_exit(self, python: str, *, for_good: bool) -> None:
-        """Handle the end of a zygote with all its executors. `for_good`: this version of Python is given up."""
+        """Handle the end of a zygote with all its executors. `for_good`: no other zygote of this Python is started."""
         for executor_id, process in list(self._alive.items()):
             if process.python == python:
                 self._ended(executor_id, None)

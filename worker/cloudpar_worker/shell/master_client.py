@@ -1,4 +1,4 @@
-"""Requests to the master and payload transfers, repeated until they are answered."""
+"""Sends requests to the master and transfers payloads, and repeats them while they fail with an error that may pass."""
 
 import itertools
 import threading
@@ -28,11 +28,12 @@ T = TypeVar("T")
 Report = Callable[[Unwritable], None]
 
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
-"""The first and the longest delay between attempts, in seconds. The delays double from the first to the longest. The
-longest is short, because leases expire.
+"""The first and the longest delay between attempts, in seconds. Each delay is twice as long as the one before, up to
+the longest. `Backoff` adds a random part, and the other side may ask for a longer delay. The longest is short, because
+leases expire meanwhile.
 """
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
-"""How long one attempt waits for a connection, and for an answer, in seconds."""
+"""How long one attempt waits for a connection, and for each part that it sends or receives, in seconds."""
 _TRANSFER: Final = Timeouts(_CONNECT_S, _ANSWER_S)
 
 
@@ -45,7 +46,9 @@ class TokenRefused(Exception):
 
 
 class MasterClient:
-    """A client of one master. Several threads may use it; each request takes a connection from a pool.
+    """A client of one master and of its blob store.
+
+    Several threads may use it; each request takes a connection from a pool.
 
     Args:
         endpoint: The master's URL.
@@ -53,6 +56,9 @@ class MasterClient:
         reach: Records which requests fail and which succeed.
         folder: The master's payload folder, if one pool has started the master and this worker. If None, links to
             files are refused.
+
+    Raises:
+        ValueError: The endpoint is no URL, or the token has characters that a token cannot have.
     """
 
     def __init__(self, endpoint: str, token: str, reach: Reach, folder: PayloadFolder | None = None) -> None:
@@ -61,9 +67,9 @@ class MasterClient:
         self._stopped = threading.Event()
 
     def hang_up(self) -> None:
-        """Make no further attempts, and close held requests, so that the master does not hand chunks to them.
+        """Make no further attempts, and end held requests, so that the master does not hand out chunks to them.
 
-        An answer under way is still read.
+        Answers that are under way are still read.
         """
         self._stopped.set()
         self._channel.hang_up()
@@ -73,17 +79,18 @@ class MasterClient:
     ) -> ReplyT:
         """Call the master and return its answer, repeating the request while it fails with an error that may pass.
 
-        The delays between attempts grow. A repeated retrieval says that it is one (`again`).
+        The delays between attempts grow. A repeated retrieval is marked as such (`again`).
 
         Args:
             route: The call.
             request: The message to send.
             repeat: If False, make only one attempt.
-            answer_s: How long one attempt waits for an answer, in seconds; a retrieval waits HOLD_S longer.
+            answer_s: How long one attempt waits for each part of the answer, in seconds; a retrieval waits HOLD_S
+                longer. This also limits the wait for a connection, which is at most _CONNECT_S.
 
         Raises:
             RequestError: The master refused for good.
-            TokenRefused: It does not know the worker token.
+            TokenRefused: The master does not know the worker token.
             Stopped: `hang_up` was called, or the only attempt with `repeat=False` failed with an error that may pass.
         """
         answer_s += HOLD_S if route is routes.RETRIEVE_TASKS else 0.0
@@ -98,10 +105,10 @@ class MasterClient:
         return self._channel.folder is not None
 
     def get(self, link: Link, start: int, end: int) -> bytes | memoryview:
-        """Download the bytes [start, end) of the object of a link.
+        """Download the bytes [start, end) of a link's object.
 
         Raises:
-            PayloadRefused: The object cannot be downloaded by this link.
+            PayloadRefused: The object cannot be downloaded by this link, or is too short.
             Stopped: `hang_up` was called.
         """
         if start == end:
@@ -112,20 +119,25 @@ class MasterClient:
         return body
 
     def put(self, link: Link, payload: Sequence[bytes | memoryview], report: Report = lambda _: None) -> str:
-        """Upload a payload, given in pieces, or a part of one, and return its ETag. Raises the same as `get`.
+        """Upload a payload, given in pieces, or a part of one. Return its ETag, or "" if the store sends none.
 
-        `report` is called each time that a file cannot be written. If it raises an exception, the upload ends with it.
+        If the link is to a file, the function calls `report` each time that the file cannot be written. If `report`
+        raises an exception, the upload ends with this exception.
+
+        Raises:
+            PayloadRefused: The payload cannot be uploaded by this link.
+            Stopped: `hang_up` was called.
         """
         return self._transfer(link, lambda: self._channel.put(link, payload, _TRANSFER), report)
 
     def complete(self, link: Link, body: bytes) -> None:
-        """Combine uploaded parts into one object. Raises the same as `get`."""
+        """Combine uploaded parts into one object. Raises the same as `put`."""
         self._transfer(link, lambda: self._channel.complete(link, body, _TRANSFER))
 
     def _transfer(self, link: Link, once: Callable[[], T], report: Report | None = None) -> T:
         """Repeat a transfer until it succeeds or is refused for good.
 
-        It is also repeated if the system cannot write or read a file, because a full disk may have room later.
+        A file that the system cannot read or write is tried again, too, because a full disk may have room later.
         """
         where, missed = f"the blob store at {self._channel.address(link)}", None
         folder = self._channel.folder
@@ -144,9 +156,10 @@ class MasterClient:
     def _retry(
         self, where: str, once: Callable[[], T], *, repeat: bool = True, missed: Callable[[OSError], None] | None = None
     ) -> T:
-        """Make attempts until one succeeds, however long that takes, and record in `self._reach` how each one ends.
+        """Make attempts until one succeeds or fails with an error that cannot pass, however long that takes.
 
-        An error that cannot pass ends the attempts. Without `repeat` only one attempt is made.
+        `self._reach` records how each attempt ends. If `missed` is given, each OSError goes to it instead. After
+        `hang_up`, no other attempt is made. Without `repeat`, only one attempt is made.
         """
         backoff = Backoff(_FIRST_DELAY_S, _LAST_DELAY_S)
 
@@ -173,9 +186,9 @@ class MasterClient:
 
 
 def _bodies(request: Struct) -> Iterator[bytes]:
-    """The body for each attempt.
+    """Yield the body for each attempt.
 
-    The lost answer to a retrieval may have contained chunks. So a repetition says that it is one (`again`), and the
+    The lost answer to a retrieval may have contained chunks. So a repetition is marked as such (`again`), and the
     master answers with the same chunks.
     """
     yield codec.encode(request)

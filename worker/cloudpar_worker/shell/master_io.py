@@ -1,4 +1,4 @@
-"""Carries out instructions that concern the master, in a few threads, and returns its answers as stimuli."""
+"""Carries out instructions that concern the master, in a few threads, and delivers the master's answers as stimuli."""
 
 import os
 import queue
@@ -14,7 +14,7 @@ from uuid import uuid4
 from msgspec.structs import asdict
 
 from cloudpar_protocol import routes
-from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.errors import Forbidden, RequestError
 from cloudpar_protocol.limits import BULK_ITEMS, LINK_S
 from cloudpar_protocol.payloads import Range, Unwritable
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
@@ -47,13 +47,31 @@ _FRESH_LINK_S = LINK_S * 2 / 3
 _PEEK_RETRY_US = 2_000_000
 """The pause after a peek that failed, in microseconds."""
 _LEAVE_S = 2.0
-"""How long a worker that ends waits for the master's answer to its last message, in seconds."""
+"""How long a worker that ends waits for a connection to the master, and then for the answer to its last message, in
+seconds.
+"""
 _REFUSED, _BROKEN = 3, 70
-"""The agent's exit codes when the master does not know the worker token, and when the agent has a bug."""
+"""The agent's exit codes when the master refuses the worker token or this worker, and when a thread here raises an
+unexpected error.
+"""
 
 
 class MasterIO:
-    """Each kind of call has its own threads, started when first needed, so that a held request delays no other call."""
+    """The agent's requests to the master, and its transfers of payloads.
+
+    Each kind of request has its own threads, which start when they are first needed. So a held request delays no other
+    kind. Only `leave` sends its request in the calling thread.
+
+    Args:
+        endpoint: The master's URL.
+        token: The worker token.
+        executors: How many executors the worker has.
+        deliver: Gets the stimuli, in the threads of this object.
+        folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
+
+    Raises:
+        ValueError: The endpoint is no URL, or the token has characters that a token cannot have.
+    """
 
     def __init__(
         self,
@@ -62,9 +80,11 @@ class MasterIO:
         executors: int,
         deliver: Callable[[on.Stimulus], None],
         folder: PayloadFolder | None = None,
+        *,
+        own: bool = False,
     ) -> None:
         self.worker_id = uuid4().hex
-        self._executors = executors
+        self._executors, self._own = executors, own
         self._deliver = deliver
         reach = Reach(lambda stalled_us: deliver(on.RequestFailed(stalled_us)))
         self._retrieval = MasterClient(endpoint, token, reach, folder)
@@ -97,10 +117,11 @@ class MasterIO:
             self._deliver(stimulus)
 
     def retrieve(self, wanted: do.Retrieve) -> None:
-        """Ask for chunks, or (peek) whether some wait; the master may hold the request."""
+        """Request chunks, or (for a peek) only whether chunks wait. The master may hold the request."""
         request = RetrieveTasks(
-            attempt_id=uuid4().hex, worker_id=self.worker_id, executors=self._executors, **asdict(wanted)
-        )
+            attempt_id=uuid4().hex, worker_id=self.worker_id, executors=self._executors, own=self._own,
+            **asdict(wanted),
+        )  # fmt: skip
         if wanted.peek:
             self._enqueue("peek", lambda: self._peek(request))
         elif wanted.besides:
@@ -115,11 +136,14 @@ class MasterIO:
             reply = client.call(routes.RETRIEVE_TASKS, request)
         except Stopped:
             return on.Retrieved([], besides=besides)
+        except Forbidden as error:
+            warn(f"{error}")
+            os._exit(_REFUSED)
         except RequestError as error:
             warn(f"the master refused to hand out tasks: {error}")
             return on.Retrieved([], 2_000_000, besides=besides)
         elapsed_us = int((time.monotonic() - started_at) * 1e6)
-        # The time for which the master held the request does not count as its cost: the chunk was not there yet.
+        # While the master held the request, no chunk was there, so this time does not count as the cost of the request.
         cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
         for lease in reply.leases:
             self._arrived_at[lease.lease_id] = time.monotonic()
@@ -141,12 +165,12 @@ class MasterIO:
         return on.Peeked(reply.waiting, int(reply.retry_after_s * 1e6))
 
     def abandon_retrieval(self) -> None:
-        """End retrievals and peeks. Only a fetch that is under way goes on."""
+        """End retrievals and peeks for good. A retrieval that names packages in `besides` goes on."""
         self._retrieval.hang_up()
         self._peeks.hang_up()
 
     def download(self, lease: Lease, tasks: Range) -> None:
-        """Download the code of a lease, and the data of the first of these tasks: as many as one download brings."""
+        """Download a lease's code and, from the first of these tasks on, the data of as many as one download brings."""
 
         def job() -> on.Stimulus:
             started_at = time.monotonic()
@@ -163,13 +187,13 @@ class MasterIO:
         self._enqueue("download", job, threads=2)
 
     def forget(self, lease_id: str, others: Iterable[Lease]) -> None:
-        """Drop what belongs to a lease; the task code of the other leases stays."""
+        """Drop the data of a lease. If too much task code is kept, drop code that no lease in `others` needs."""
         self._arrived_at.pop(lease_id, None)
         self.payloads.forget(lease_id)
         self.payloads.trim({code_key(lease) for lease in others})
 
     def publish(self, publications: list[Publication]) -> None:
-        """Publish in as many requests as needed, after uploading large results."""
+        """Publish in as many requests as needed. Large results are uploaded before the request that names them."""
 
         def job() -> on.Stimulus:
             started_at = time.monotonic()
@@ -205,8 +229,8 @@ class MasterIO:
         hand its tasks out again while their results wait for room on the disk.
 
         Raises:
-            PayloadRefused: The master no longer wants the results that are being written. Results too large for the
-                disk would otherwise keep this thread for as long as the worker runs.
+            PayloadRefused: The master no longer wants the results that are being written. This ends the upload;
+                otherwise results too large for the disk would occupy this thread as long as the worker runs.
         """
         leases = [LeaseRef(**made.identity()) for made in part[:BULK_ITEMS]]
         request = ExtendLeases(worker_id=self.worker_id, leases=leases, unwritable=unwritable)
@@ -216,7 +240,7 @@ class MasterIO:
                 raise PayloadRefused(f"its tasks are no longer wanted, and {unwritable.why}")
 
     def extend(self, leases: list[LeaseRef]) -> None:
-        """Renew leases in one attempt: the next beat comes soon anyway."""
+        """Renew leases. A request that fails is not repeated, because the next beat comes soon anyway."""
 
         def job() -> on.Stimulus:
             views: list[LeaseView] = []
@@ -234,7 +258,7 @@ class MasterIO:
         self._enqueue("extend", job)
 
     def give_back(self, returns: list[Return]) -> None:
-        """Give back untouched tasks. If the master refuses that for good, it is only logged."""
+        """Give back untouched tasks. If the master refuses them for good, the agent only logs that."""
 
         def job() -> on.Stimulus:
             try:
@@ -246,14 +270,14 @@ class MasterIO:
         self._enqueue("give_back", job)
 
     def leave(self) -> None:
-        """Tell the master, in one attempt, that this worker ends. Otherwise the master would notice it only later."""
+        """Tell the master, in one attempt, that this worker ends. If that fails, the master notices it later."""
         request = GiveBack(worker_id=self.worker_id, returns=[], leaving=True)
         with suppress(RequestError, Stopped, TokenRefused):  # a master of an earlier release refuses an empty give-back
             self._client.call(routes.GIVE_BACK, request, repeat=False, answer_s=_LEAVE_S)
 
 
 def _broken(leases: list[Lease]) -> dict[str, str]:
-    """By lease, why the payload inside it does not match its seals."""
+    """By lease id, what inside the lease does not match its hash or seal. Leases in which all matches are left out."""
     found: dict[str, str] = {}
     for lease in leases:
         try:

@@ -1,7 +1,7 @@
-"""How much memory each executor uses, together with the processes that it started.
+"""Measures how much memory each executor uses, together with the processes that it started.
 
 Measuring an executor alone takes the agent some microseconds. If the executor has started processes or uses shared
-memory, the agent computes an upper bound; only if the bound is large does it ask the zygote for the exact figure.
+memory, the agent computes an upper bound. It requests the exact figure from the zygote only if this bound is large.
 """
 
 import time
@@ -14,7 +14,7 @@ from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.zygote.messages import MEASURE, UNKNOWN
 
 from .executor_process import ExecutorProcess
-from .process_tree import ProcessTree
+from .process_tree import ProcessTree, living
 from .zygotes import Zygotes
 
 _HARMLESS_PART: Final = 0.25
@@ -33,7 +33,9 @@ class MemoryMonitor:
     Args:
         zygotes: The zygotes, which measure exactly.
         limit_bytes: The memory limit of one executor.
-        on_stimulus: Gets each figure, at once or when the zygote has answered.
+        on_stimulus: Gets each figure. If a zygote measures exactly, it gets this figure when the zygote has answered.
+            Until then, and during the pause after it (_REST), large bounds are not reported: it gets the memory of the
+            executor alone.
     """
 
     def __init__(self, zygotes: Zygotes, limit_bytes: int, on_stimulus: Callable[[on.Measured], None]) -> None:
@@ -44,6 +46,8 @@ class MemoryMonitor:
         self._pending: dict[int, tuple[float, int, int]] = {}
         """For each executor that a zygote measures: the start time, the executor's own memory, and the upper bound."""
         self._next_at: dict[int, float] = {}
+        self._started: dict[int, int] = {}
+        """How many processes an executor had started that ran at its last measurement."""
 
     def measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
         """Measure the executors in `wanted`; `alive` are all executors."""
@@ -55,7 +59,9 @@ class MemoryMonitor:
                 own = bound = 0
             except psutil.Error:
                 own, bound = 0, self._limit_bytes
-            bound += self._process_tree.most_bytes(process.pid, descendants.get(process.pid, ()))
+            started = living(descendants.get(process.pid, ()))
+            self._started[process.executor_id] = len(started)
+            bound += self._process_tree.most_bytes(process.pid, started)
             if bound == own or bound < self._limit_bytes * _HARMLESS_PART:
                 self._report(process, bound)
             else:
@@ -70,7 +76,7 @@ class MemoryMonitor:
         self._zygotes.send(process.python, MEASURE, executor_id)
 
     def on_answer(self, process: ExecutorProcess, figure: int) -> None:
-        """Report the figure that a zygote has sent."""
+        """Report the figure that a zygote has sent, or the upper bound if the zygote could not measure."""
         started_at, own, bound = self._pending.pop(process.executor_id, (0.0, 0, 0))
         now = time.monotonic()
         self._next_at[process.executor_id] = now + _REST * (now - started_at)
@@ -80,6 +86,10 @@ class MemoryMonitor:
         """Drop an executor that has ended."""
         self._pending.pop(executor_id, None)
         self._next_at.pop(executor_id, None)
+        self._started.pop(executor_id, None)
 
     def _report(self, process: ExecutorProcess, memory_bytes: int) -> None:
-        self._on_stimulus(on.Measured(process.executor_id, memory_bytes, process.output_bytes()))
+        started = self._started.get(process.executor_id, 0)
+        self._on_stimulus(
+            on.Measured(process.executor_id, memory_bytes, process.output_bytes(), started, process.cpu_us())
+        )

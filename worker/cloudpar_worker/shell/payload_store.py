@@ -1,4 +1,4 @@
-"""Task code and task data in the agent, downloaded once and kept while leases need them."""
+"""Task code and task data in the agent. Data is kept while its lease needs it, and code for longer if there is room."""
 
 import hashlib
 import struct
@@ -18,11 +18,13 @@ from .verifying import damaged, verify_items
 CODE_BYTES: Final = 64 * 1024 * 1024
 """How many bytes of downloaded task code are kept; above this, code that no lease needs is dropped."""
 TABLE_BYTES: Final = 256 * 1024
-"""An offset table up to this size is downloaded as a whole, once for each package."""
+"""A table of items' offsets up to this size, in bytes, is downloaded as a whole and kept. Of a larger one, each
+download of task data first downloads the part that it needs.
+"""
 TABLES: Final = 32
-"""How many offset tables are kept."""
+"""How many tables of offsets are kept. Beyond that, the oldest is dropped."""
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
-"""How much task data is downloaded at a time. A larger item is downloaded alone."""
+"""The most bytes of task data that are downloaded at a time. A larger item is downloaded alone."""
 
 
 CodeKey = tuple[str, str]
@@ -31,19 +33,22 @@ function would get that function."""
 
 
 def code_key(lease: Lease) -> CodeKey:
-    """Under which key the task code of a lease is kept."""
+    """The key under which the task code of a lease is kept."""
     return lease.account, lease.code.hash
 
 
 class _Table(NamedTuple):
-    """The offsets of items in their blob, and the seals of a sealed package, one after the other."""
+    """Where items lie in their blob: the offset of each, and the end of the last.
+
+    `seals` has the seals of the items, one after the other; it is empty if the package is not sealed.
+    """
 
     offsets: tuple[int, ...]
     seals: bytes
 
 
 class PayloadStore:
-    """The downloading threads fill the store, the main thread reads it."""
+    """The payloads of leases. The downloading threads add to it; the main thread reads and drops what is in it."""
 
     def __init__(self, client: MasterClient) -> None:
         self._client = client
@@ -54,14 +59,14 @@ class PayloadStore:
         self._lock = threading.Lock()
 
     def code(self, lease: Lease) -> bytes:
-        """The task code of a lease, or the text of its reference. It must be here already."""
+        """The task code of a lease, or the text of its reference. Code in a blob must have been downloaded already."""
         code = lease.code
         if code.reference is not None:
             return code.reference.encode()
         return self._codes[code_key(lease)] if code.inline is None else code.inline
 
     def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | None:
-        """The data of the tasks [start, end), which must be here already; None for range data."""
+        """The data of the tasks [start, end); None for range data. Data in a blob must have been downloaded already."""
         if not isinstance(lease.data, BlobData):
             return inline_items(lease, start, end)
         items: list[memoryview] = []
@@ -72,7 +77,7 @@ class PayloadStore:
         return items
 
     def discard(self, lease_id: str, segment: Range) -> None:
-        """Drop a segment of a lease's data."""
+        """Drop a segment of a lease's data: what one download brought, named by its tasks."""
         self._segments.get(lease_id, {}).pop(segment, None)
 
     def forget(self, lease_id: str) -> None:
@@ -80,10 +85,14 @@ class PayloadStore:
         self._segments.pop(lease_id, None)
 
     def fetch(self, lease: Lease, tasks: Range) -> tuple[Range, int]:
-        """Download the code, and the data of the first of `tasks`; return these tasks and the mean size of an item.
+        """Download the code and, from the first of `tasks` on, the data of as many as one download brings.
+
+        Code that is here already is not downloaded again. Return the tasks whose data is here now, and the mean size of
+        an item. For data that is not in a blob, these are all tasks of the lease, and 0.
 
         Raises:
-            PayloadRefused: The payload cannot be downloaded, or (SealBroken) does not match its seal.
+            PayloadRefused: The payload cannot be downloaded, is damaged, or (SealBroken) does not match its seal.
+            Stopped: `hang_up` of the client was called.
         """
         self._fetch_code(lease)
         if not isinstance(lease.data, BlobData):
@@ -113,11 +122,12 @@ class PayloadStore:
         if hashlib.sha256(body).hexdigest() != code.hash:
             raise damaged(lease, "the task code is not what its hash says")
         with self._lock:
-            self._codes[code_key(lease)] = body
-            self._code_bytes += len(body)
+            if code_key(lease) not in self._codes:  # another thread may have fetched the same code meanwhile
+                self._codes[code_key(lease)] = body
+                self._code_bytes += len(body)
 
     def trim(self, used: set[CodeKey]) -> None:
-        """Drop the oldest unused code until the rest is within the limit."""
+        """Drop code that is not in `used`, the oldest first, until at most CODE_BYTES or only used code is left."""
         for key in list(self._codes):
             if self._code_bytes <= CODE_BYTES:
                 return

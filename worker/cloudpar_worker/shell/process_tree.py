@@ -1,4 +1,4 @@
-"""The processes that executors started. To save time, each process of the machine is examined only once."""
+"""The processes that executors started. To save time, the agent looks up the parent of each process only once."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cloudpar_worker.sandbox.kernel import LINUX
-from cloudpar_worker.sandbox.processes import process_of
+from cloudpar_worker.sandbox.processes import Process, process_of
 from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY
 
 _LOAD: Final = Path("/proc/loadavg")
@@ -15,17 +15,17 @@ _LOAD: Final = Path("/proc/loadavg")
 
 
 class ProcessTree:
-    """Which process belongs to which executor of one agent."""
+    """Finds out which process belongs to which executor of one agent."""
 
     def __init__(self) -> None:
         self._newest = ""
         self._executor_by_uid: dict[int, int] = {}
-        """For each user id that only one executor has: this executor (its process id)."""
+        """For each user id other than the agent's: the executor that has it, by its process id."""
         self._executor_of: dict[int, int] = {}
         """By process id: the executor that started the process; 0 if none did."""
 
     def descendants(self, executors: Collection[int]) -> Mapping[int, list[int]]:
-        """For each executor (by process id) that has started processes, these processes."""
+        """The processes that executors have started, by the process id of the executor. Empty except on Linux."""
         newest = _LOAD.read_text().split()[-1] if LINUX else ""
         if newest != self._newest:
             self._newest = newest
@@ -49,19 +49,18 @@ class ProcessTree:
         executor = pid if pid in executors else self._executor_of.get(pid, 0)
         self._executor_of.update(dict.fromkeys(ancestors, executor))
 
-    def most_bytes(self, executor: int, descendants: Collection[int]) -> int:
-        """An upper bound of the memory of these processes and of the executor's shared files.
+    def most_bytes(self, executor: int, processes: Collection[Process]) -> int:
+        """An upper bound of the memory of an executor's processes, without pages of files, and of its shared memory.
 
         A page that several of these processes share counts once for each of them.
         """
-        found = [process_of(pid) for pid in descendants]
-        return sum(each.private_bytes for each in found if each) + self._shared_memory(executor)
+        return sum(each.private_bytes for each in processes) + self._shared_memory(executor)
 
     def _shared_memory(self, executor: int) -> int:
         """An upper bound of the executor's files in shared memory; 0 if it has no user id of its own.
 
-        Some of them have no name, and others lie in folders that the agent may not read. So everything that does not
-        visibly belong to another user counts.
+        Some of these files have no name, and others lie in folders that the agent may not read. So everything counts
+        that does not visibly belong to another user.
         """
         user = next((user for user, its in self._executor_by_uid.items() if its == executor), None)
         if user is None:
@@ -75,6 +74,11 @@ class ProcessTree:
                         status = entry.stat(follow_symlinks=False)
                         used -= 0 if status.st_uid == user else 512 * status.st_blocks
         return max(used, 0)
+
+
+def living(pids: Collection[int]) -> list[Process]:
+    """Those of these processes that have not ended. One that has ended, but is still listed, has no memory."""
+    return [each for each in map(process_of, pids) if each and each.private_bytes]
 
 
 def _executor_by_uid(executors: Collection[int]) -> dict[int, int]:

@@ -12,18 +12,18 @@ from cloudpar_protocol.transport.identity import Unproved
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 _AWAY = 2
-"""After this many failures in a row one line is logged. A single one is usually an idle connection that was closed."""
+"""After this many failures in a row, one line is logged. A single failure is usually a closed idle connection."""
 
 _REPEAT_S = 60.0
-"""The same refusal is logged once in this many seconds: a full disk, for example, refuses several requests a second."""
+"""Each reason is logged at most once in this many seconds: a full disk, for example, causes many failures a second."""
 
 
 class Reach:
-    """Whether each address answers, for all clients of one master together.
+    """Records whether each address answers, for all clients of one master together.
 
     Args:
         stalled: Called before each repeated attempt with the microseconds since `succeeded` was last called, or since
-            the start.
+            this object was made.
     """
 
     def __init__(self, stalled: Callable[[int], None]) -> None:
@@ -50,12 +50,18 @@ class Reach:
             warn(f"{address} answers again")
 
     def refused(self, address: str, why: str) -> None:
-        """Record that a request was refused but may succeed later. Each reason is logged once in `_REPEAT_S`."""
+        """Record that a request was refused but may succeed later.
+
+        Each reason is logged at most once in `_REPEAT_S`.
+        """
         if self._is_new(why):
             warn(f"{address} answered: {why}; trying again")
 
     def not_written(self, folder: PayloadFolder, error: OSError) -> Unwritable:
-        """Record that a payload could not be written, and return why. Each reason is logged once in `_REPEAT_S`."""
+        """Record that a payload could not be written, and return why.
+
+        Each reason is logged at most once in `_REPEAT_S`.
+        """
         why = f"a worker cannot write results to {folder} ({error.strerror or error})"
         if self._is_new(why):
             number = errno.errorcode.get(error.errno or 0, type(error).__name__)
@@ -71,11 +77,11 @@ class Reach:
         return new
 
     def succeeded(self) -> None:
-        """Record that a request succeeded which would otherwise have been repeated."""
+        """Record that a request succeeded. Requests that are never repeated, such as beats, are not recorded."""
         self._succeeded_at = time.monotonic()
 
     def repeats(self) -> None:
-        """Record that a request is repeated."""
+        """Record that a request has failed and will be repeated."""
         self._stalled(int((time.monotonic() - self._succeeded_at) * 1e6))
 
 

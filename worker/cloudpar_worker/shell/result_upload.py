@@ -16,22 +16,28 @@ from cloudpar_protocol.worker_messages import PreparedResult, PrepareResult, Pre
 from .master_client import MasterClient, PayloadRefused
 
 _ATTEMPTS = 3
-"""How many links the agent tries for one blob."""
+"""How often the agent tries to upload one blob, each time by a new link."""
 PublicationReport = Callable[[Publication, Unwritable], None]
 
 
 def is_large(result: TaskResult) -> bool:
-    """Whether a result's value is too large to travel inside its publication."""
+    """Whether a result's value or exception is too large to travel inside its publication."""
     return result.data is not None and len(result.data) > INLINE_RESULT_BYTES
 
 
 def upload_large(
     client: MasterClient, publications: list[Publication], report: PublicationReport = lambda _made, _unwritable: None
 ) -> list[Publication]:
-    """Upload the large results of each publication as one blob; return the publications with references to them.
+    """Upload the large results of each publication as one blob; return the publications with references in their place.
 
-    A result that cannot be uploaded gets the outcome "lost". The function calls `report` each time that the blob of a
-    publication cannot be written to the pool's payload folder.
+    A large result that the blob store has refused _ATTEMPTS times gets the outcome "lost". The function calls `report`
+    each time that the blob of a publication cannot be written to the pool's payload folder. If `report` raises
+    PayloadRefused, this counts as a refusal.
+
+    Raises:
+        RequestError: The master refuses to make links.
+        TokenRefused: The master does not know the worker token.
+        Stopped: `hang_up` of the client was called.
     """
     large = [publication for publication in publications if any(map(is_large, publication.results))]
     if not large:
@@ -55,8 +61,10 @@ def _upload(
 ) -> list[Publication]:
     """Make one attempt for each publication; return those that were refused, for example because a link had expired.
 
+    Publications that need no other attempt go into `done`: after a success, or after the last refusal.
+
     Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the repeated
-    step is refused. The next attempt then uploads the whole, finds it there already, and counts that as success.
+    step is refused. The next attempt then uploads the whole blob; if the store has it already, that is a success.
     """
     blobs = [[result.data or b"" for result in made.results if is_large(result)] for made in part]
     places: list[PreparedResult] = []
@@ -64,8 +72,8 @@ def _upload(
         announced = [_announce(made, blob) for made, blob in zip(part, blobs, strict=True)]
         places = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced)).results
     if not places or not all(PayloadFolder.has(place.link.url) for place in places):
-        # Without a payload folder, the blobs go by HTTP, each in one piece and with a checksum. A master of an earlier
-        # release takes them by HTTP even if there is a folder.
+        # Without a payload folder, the blobs go by HTTP, with checksums, for which the results of a blob are joined. A
+        # master of an earlier release takes blobs by HTTP even if there is a folder.
         blobs = [[b"".join(blob)] for blob in blobs]
         announced = [
             _checked(_announce(*each), each[1][0], in_parts=not attempt) for each in zip(part, blobs, strict=True)

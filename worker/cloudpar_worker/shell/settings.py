@@ -16,7 +16,9 @@ from cloudpar_protocol.payloads import Threads
 from cloudpar_worker.sandbox.confinement import Confinement
 
 _MEMORY_PART = 0.9
-"""The executors share this part of the memory; the system, the agent and the zygotes have the rest."""
+"""If the settings give no memory limit, executors share this part of the memory. The system, the agent and the zygotes
+have the rest.
+"""
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _CGROUP_LIMITS: Final = ("memory.max", "memory/memory.limit_in_bytes")
 """The file names of the limit in control groups of version 2 and of version 1."""
@@ -29,20 +31,24 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         endpoint: The master's URL, "http://host:port".
         token: A worker token.
         executors: How many tasks run at a time.
-        pool_token: The token of the account whose pool has started this worker; `Pool()` in a task is then that pool.
-            With isolation "shared" it is ignored.
-        payload_folder: The master's payload folder, if the same pool has started the master.
-        memory_mb: The memory limit of one executor; None: 90 % of the machine's memory, divided by `executors`.
+        pool_token: The account token of the pool that has started this worker; `Pool()` in a task is then that pool.
+            None: no pool has started it. With isolation "shared" the token is ignored.
+        payload_folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
+        memory_mb: The memory limit of one executor, in MB. None: 90 % of the memory of this machine, or of the
+            container in which the agent runs, divided by `executors`.
         threads_per_task: How many threads numeric libraries may start in a task, if its package sets no limit. None:
-            the limit in the environment, or 1.
+            the limit that the agent's environment sets, or 1.
         tmp: The folder for executors' temporary files; None: the system's.
-        pythons: More interpreters for executors, {"3.12": "/path/python"}, each with `cloudpar_worker` installed.
-        isolation: "own": all tasks belong to the user who started this worker, and may do what that user may; "shared":
-            they belong to several users, and are confined.
-        readable, writable: With isolation "shared": files and folders that tasks may use besides the system's and their
-            own.
-        processes, file_mb: With isolation "shared": one executor's limits for processes with their threads, and for the
-            size of one file.
+        pythons: More interpreters for executors, {"3.12": "/path/python"}. Each must have `cloudpar_worker` installed.
+        isolation: "own": tasks may do what the user who started this worker may, and all belong to the master's default
+            account; "none": the same for tasks of all accounts; "shared": tasks of all accounts are confined.
+        readable, writable: With isolation "shared": files and folders that tasks may read, or also change, besides the
+            system's and their own.
+        processes, file_mb: With isolation "shared": how many processes and threads one executor may have, and how large
+            one file may be, in MB.
+
+    Raises:
+        ValueError: An interpreter in `pythons` does not exist or cannot be run.
     """
 
     endpoint: Annotated[str, Meta(pattern="^https?://")]
@@ -54,7 +60,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     threads_per_task: Threads | None = None
     tmp: str | None = None
     pythons: dict[Annotated[str, Meta(pattern=r"^3\.\d+$")], str] = {}
-    isolation: Literal["own", "shared"] = "own"
+    isolation: Literal["own", "none", "shared"] = "own"
     readable: list[str] = []
     writable: list[str] = []
     processes: Annotated[int, Meta(ge=1)] = 512
@@ -67,7 +73,10 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def interpreters(self) -> dict[str, str]:
-        """The interpreters for executors by version; the agent's own comes first."""
+        """The interpreters for executors by version. The agent's own version comes first.
+
+        Executors of this version run on the agent's interpreter, unless `pythons` names another one for it.
+        """
         return {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable} | self.pythons
 
     @property
@@ -79,11 +88,12 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def confinement(self) -> Confinement | None:
-        """How executors are confined; None with isolation "own".
+        """How executors are confined; None unless isolation is "shared".
 
-        Only the agent may read this property: the result protects the reading process from the signals of tasks.
+        Only the agent may read this property, because the result protects the process that reads it, with its parent,
+        from the signals of tasks.
         """
-        if self.isolation == "own":
+        if self.isolation != "shared":
             return None
         return Confinement(
             tmp=self.tmp or tempfile.gettempdir(),
@@ -105,7 +115,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
 
 def machine_memory_bytes(cgroups: Path = _CGROUPS) -> int:
-    """The memory of this machine, or the limit of the container in which the agent runs if that is smaller."""
+    """The memory of this machine, or the limit of the container in which this process runs if that is smaller."""
     total = psutil.virtual_memory().total
     for name in _CGROUP_LIMITS:
         try:

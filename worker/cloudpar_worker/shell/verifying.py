@@ -17,14 +17,14 @@ ADVICE = (
 
 
 class SealBroken(PayloadRefused):
-    """Something does not match its seal, or comes without one; the text says what."""
+    """Code or data of a sealed package does not match its hash or its seal, or has no seal; the text says what."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: {ADVICE}")
 
 
 def damaged(lease: Lease, what: str) -> PayloadRefused:
-    """The error for a payload that arrived complete but damaged. In a sealed package this is a broken seal."""
+    """The error for a payload that has arrived, but damaged. In a sealed package it is a SealBroken."""
     return PayloadRefused(what) if lease.seal is None else SealBroken(what)
 
 
@@ -32,7 +32,7 @@ def seals_of(lease: Lease) -> Seals | None:
     """The seals of a lease's package; None if the package has none.
 
     Raises:
-        SealBroken: The package is sealed, and its seal or its key is missing.
+        SealBroken: The package is sealed, and the seal of its code or the account's key is missing.
     """
     if lease.seal is None and lease.seal_key is None and not is_sealed(lease.package_id):
         return None
@@ -42,10 +42,11 @@ def seals_of(lease: Lease) -> Seals | None:
 
 
 def verify(lease: Lease) -> None:
-    """Verify what came inside a lease; what lies in blobs is verified after its download.
+    """Verify what came inside the lease of a sealed package. What lies in blobs is verified after its download.
 
     Raises:
-        SealBroken: Something does not match its seal, or the seal or the key is missing.
+        SealBroken: The code or an item does not match its hash or its seal, or the seal of the code or the account's
+            key is missing.
     """
     seals = seals_of(lease)
     if seals is None or lease.seal is None:
@@ -72,7 +73,11 @@ def _seal_of_code(seals: Seals, lease: Lease) -> bytes:
 
 
 def verify_items(lease: Lease, first: int, items: Sequence[memoryview], seals: bytes) -> None:
-    """Verify the data of consecutive tasks from `first` on, which lay in a blob. Raises the same as `verify`."""
+    """Verify the data of consecutive tasks from `first` on, which lay in a blob.
+
+    Raises:
+        SealBroken: An item does not match its seal, or the seal of the code or the account's key is missing.
+    """
     known = seals_of(lease)
     if known is not None:
         _verify_items(known, first, items, seals)

@@ -25,16 +25,18 @@ _HARMLESS: Final = (
     "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "PYTHON*", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE", "*_NUM_THREADS", "OMP_*", "MKL_*", "KMP_*", "CUDA_*", "NVIDIA_*",
 )  # fmt: skip
-"""Patterns of variables that say how programs run here. Any other variable may hold a secret, such as a key or the
-password of a proxy.
+"""Patterns of the variables that executors of a shared worker get. These variables say how programs run here. Any other
+variable may hold a secret, such as a key or the password of a proxy.
 """
 
 
 class ZygoteProcess:
-    """A zygote; it runs until `close`. Neither its memory nor its environment ever contains the worker token.
+    """A zygote, which starts at once and runs until `close`.
+
+    Neither its memory nor its environment ever contains the worker token.
 
     Args:
-        interpreter: The path of its Python.
+        interpreter: The path of the zygote's Python.
         settings: The worker's settings.
         confinement: How executors are confined. None: tasks have the rights of the user who started this worker.
 
@@ -65,7 +67,7 @@ class ZygoteProcess:
             theirs.close()
 
     def send(self, operation: bytes, executor_id: int, descriptors: list[int]) -> None:
-        """Ask for an executor, a kill, or a measurement.
+        """Request an executor, with its descriptors, or a kill or a measurement of one, without descriptors.
 
         Raises:
             ConnectionError: The zygote is gone; `receive` reports that too.
@@ -83,7 +85,7 @@ class ZygoteProcess:
 
         Raises:
             EOFError: The zygote is gone.
-            ConnectionError: The zygote is gone, and has not read all messages to it.
+            ConnectionError: The zygote is gone, and had not read all messages to it.
         """
         messages = self.socket.recv(64 * MESSAGE.size)
         while len(messages) % MESSAGE.size:
@@ -96,7 +98,7 @@ class ZygoteProcess:
         return MESSAGE.iter_unpack(messages)
 
     def close(self) -> None:
-        """End the zygote and all its executors, and wait at most ENDS_S: it may have many files to remove."""
+        """End the zygote and all its executors, and wait for it at most ENDS_S; later it ends by itself."""
         self.socket.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(ENDS_S)
@@ -113,5 +115,8 @@ def executor_environment(environment: Mapping[str, str], *, shared: bool) -> dic
 
 
 def _without_here(path: str) -> str:
-    """A PYTHONPATH that tasks may read: without the worker's working folder, which may be a user's home."""
+    """A PYTHONPATH for tasks of a shared worker, without the entries that name the working folder as "" or ".".
+
+    That folder may be a user's home.
+    """
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.normpath(entry) != os.curdir)

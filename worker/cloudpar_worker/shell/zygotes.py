@@ -13,11 +13,11 @@ from .settings import WorkerSettings
 from .zygote_process import ZygoteProcess
 
 FAILURES: Final = 3
-"""A version is given up after this many zygotes in a row that ended before their first message. The agent's own version
-is never given up.
+"""A version is given up when this many of its zygotes have ended since one of them last sent a message. The agent's own
+version is never given up, and a zygote that ends because it is idle does not count.
 """
 IDLE_US: Final = 60_000_000
-"""A zygote without executors is ended after this time, in microseconds, because it holds about 20 MB."""
+"""A zygote, except the first, ends when it has had no executor for this time, in microseconds: it holds about 20 MB."""
 
 
 class ZygoteListener(Protocol):
@@ -27,11 +27,18 @@ class ZygoteListener(Protocol):
         """Handle a message of a zygote."""
 
     def on_exit(self, python: str, *, for_good: bool) -> None:
-        """Handle the end of a zygote with all its executors. `for_good`: another one would not start either."""
+        """Handle the end of a zygote with all its executors. `for_good`: this version is given up (FAILURES)."""
 
 
 class Zygotes:
-    """The zygote of the first version starts at once and stays; others start and end as they are needed."""
+    """The zygotes of one agent, one for each version of Python in use.
+
+    The zygote of the agent's own version starts at once and is not ended when it is idle. The others start when an
+    executor needs them, and end when they have been idle for IDLE_US.
+
+    Raises:
+        OSError: The first zygote cannot be started.
+    """
 
     def __init__(self, settings: WorkerSettings, confinement: Confinement | None = None) -> None:
         self._settings = settings
@@ -43,13 +50,17 @@ class Zygotes:
         self._selectors: Sequence[BaseSelector] = ()
 
     def listen(self, listener: ZygoteListener, selectors: Sequence[BaseSelector]) -> None:
-        """Report messages and ends of zygotes to a listener, when a selector finds a zygote's socket readable."""
+        """Register the sockets of all zygotes, also of later ones, with these selectors.
+
+        The data of each selector key is a function to call with the events. It reports messages and ends of the zygote
+        to the listener.
+        """
         self._listener, self._selectors = listener, selectors
         for python in self._running:
             self._register(python)
 
     def spawn(self, python: str, executor_id: int, descriptors: list[int]) -> None:
-        """Ask for an executor of a version.
+        """Request an executor of a version; start a zygote for it if none runs.
 
         Raises:
             OSError: The zygote cannot be started, or has just ended.
@@ -61,14 +72,14 @@ class Zygotes:
         self._running[python].send(SPAWN, executor_id, descriptors)
 
     def send(self, python: str, operation: bytes, executor_id: int) -> None:
-        """Ask to KILL an executor with its process group, or to MEASURE it with all processes that it started."""
-        # If the zygote is gone, its executors are too, and `on_exit` will report that.
+        """Request to KILL an executor with its process group, or to MEASURE it with all processes that it started."""
+        # If the zygote is gone, its executors are gone too, and `on_exit` reports that.
         if python in self._running:
             with contextlib.suppress(OSError):
                 self._running[python].send(operation, executor_id, [])
 
     def end_idle(self, used: Collection[str], now_us: int) -> None:
-        """End the zygotes of versions that have had no executor for IDLE_US; `used` are the versions that have one."""
+        """End zygotes that have had no executor for IDLE_US, except the first. `used`: the versions with executors."""
         for python in list(self._running):
             if python in used or python == self._first:
                 self._idle_at_us.pop(python, None)
@@ -95,7 +106,7 @@ class Zygotes:
             self._failures[python] += 1
             self._listener.on_exit(python, for_good=python != self._first and self._failures[python] >= FAILURES)
             return
-        self._failures[python] = 0
+        self._failures[python] = -1  # it has worked, so its own end does not count
         for message in messages:
             self._listener.on_message(*message)
 

@@ -3,8 +3,8 @@
 The zygote has one thread, has imported what executors need, and runs no task code. A fork therefore takes a few
 milliseconds and is safe. The agent starts it as a new program, so the worker token was never in its memory. Over the
 socket FD the agent requests executors, kills and measurements, and the zygote reports how each executor ended. When the
-agent ends, even by a crash, the socket closes, and the zygote kills all executors. The executors of a shared worker are
-confined to sandboxes, by the settings in CONFINEMENT.
+agent ends, even by a crash, the socket closes, and the zygote kills all executors. On Linux, the executors of a shared
+worker are confined to sandboxes, by the settings in CONFINEMENT.
 """
 
 import contextlib
@@ -36,9 +36,11 @@ from .memory_meter import MemoryMeter
 from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN
 
 _ENDING_S: Final = 0.1
-"""How often a zygote that ends checks whether its executors and cleanups have ended, in seconds."""
+"""A zygote that ends checks at least once in this many seconds whether its executors and cleanups have ended."""
 _AGAIN_S: Final = 1.0
-"""How often to look for measurements that take too long, and to retry cleanups that could not start, in seconds."""
+"""While measurements run or cleanups wait, the zygote wakes up at least once in this many seconds. It then kills
+measurements that take too long, and tries again to start the cleanups.
+"""
 
 
 class Zygote:
@@ -55,6 +57,8 @@ class Zygote:
         if confinement and self._sandboxes:
             self._refusals = Refusals(confinement.closed_ports, self._sandboxes.own_uids, files=True)
         self._memory_meter = MemoryMeter()
+        self._obstacle = ""
+        """Why an executor could not start, as last said."""
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
@@ -131,6 +135,9 @@ class Zygote:
             sandbox = self._sandboxes.create() if self._sandboxes else None
             pid = self._fork(sandbox)
         except OSError as error:
+            if str(error) != self._obstacle:  # each further attempt would say the same
+                self._obstacle = str(error)
+                print(f"cloudpar: executors cannot start: {error}", file=sys.stderr, flush=True)
             self._send(FAILED, executor_id, error.errno or 0)
         else:
             if pid == 0:
@@ -228,7 +235,7 @@ def _close_all_but(*kept: int) -> None:
 
 
 def main() -> None:
-    """Serve the agent at the other end of the descriptor in the first argument."""
+    """Serve the agent over the socket whose descriptor is the first argument."""
     agent = socket.socket(fileno=int(sys.argv[1]))
     faulthandler.enable(file=2)  # a crash then leaves its Python stack on the executor's standard error
     confinement = decode(sys.argv[2]) if len(sys.argv) > 2 and LINUX else None

@@ -62,7 +62,7 @@ class MemoryMeter:
             os._exit(0)
 
     def kill_overdue(self) -> None:
-        """Kill measurements that take too long: task code has the same user id, so it may have stopped them."""
+        """Kill measurements that take too long: task code may have stopped them, because it has the same user id."""
         for child, (_, _, until) in self._measuring.items():
             if time.monotonic() >= until:
                 os.kill(child, signal.SIGKILL)
@@ -81,10 +81,10 @@ class MemoryMeter:
 
 
 def memory_of(executor: int, *, own_user: bool) -> int:
-    """The memory, without pages of files, of an executor and its descendants.
+    """The memory of an executor and its descendants, without pages of files (before Linux 5.9: with them).
 
-    With `own_user`, the memory of all processes of its user, and of that user's files in shared memory. The process
-    that measures runs under this user too, and does not count.
+    With `own_user`, it is the memory of all processes of the executor's user, and of this user's files in shared
+    memory. The process that measures runs under this user too, and does not count.
     """
     family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]
     private = shared = 0

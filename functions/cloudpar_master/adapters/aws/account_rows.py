@@ -1,7 +1,7 @@
 """How accounts are stored in their table.
 
-An account's row has the free compute time, beside the three numbers that determine it, since a condition in DynamoDB
-cannot calculate.
+An account's row has the free compute time, although three other numbers of the row (granted, spent and reserved)
+determine it: a condition in DynamoDB cannot calculate.
 """
 
 from cloudpar_master.ports import AccountRecord
@@ -11,7 +11,8 @@ from .rows import Row
 Key = tuple[str, str]
 
 EVERY = "accounts"
-"""The partition with a pointer to each account. Listing accounts reads it as last written; an index would lag."""
+"""The partition with a row for each account, whose sort key is the account's id. To list the accounts, the master reads
+this partition as last written; an index of the table would lag."""
 
 
 def account_key(account_id: str) -> Key:
@@ -20,7 +21,7 @@ def account_key(account_id: str) -> Key:
 
 
 def token_key(token_hash: str) -> Key:
-    """Return the key of the row that names the account of a token."""
+    """Return the key of the row that names the account of a token, given the token's hash."""
     return f"t#{token_hash}", "token"
 
 
@@ -35,12 +36,15 @@ def grant_key(account_id: str, key: str) -> Key:
 
 
 def slice_key(package_id: str, number: int) -> Key:
-    """Return the key of a package's slice."""
+    """Return the key of the row of a package's slice."""
     return f"p#{package_id}", f"slice#{number:06}"
 
 
 def settlement_key(package_id: str) -> Key:
-    """Return the key of the row with what a package holds (held_us) and, once settled, its charge (charged_us)."""
+    """Return the key of the row with the sum of a package's slices and its charge.
+
+    `held_us` is the sum; it is 0 once the package is settled. `charged_us` is the charge; the row has it only then.
+    """
     return f"p#{package_id}", "settlement"
 
 

@@ -30,8 +30,8 @@ PLENTY_US = 3600 * 1_000_000
 
 KNOWN_TOKENS = 1_000
 SLICE_DAYS, GRANT_DAYS = 60, 400
-"""How many days the rows of slices and settlements are kept, and how many days those of grants. If a row were removed
-while callers still repeat its call, a repeated call would count twice."""
+"""For how many days, at least, the rows of slices and settlements are kept, and for how many those of grants. If a row
+were removed while callers still repeat the call that wrote it, the repeated call would count a second time."""
 
 DAY_S = 86_400
 
@@ -39,8 +39,8 @@ DAY_S = 86_400
 class DynamoAccountStore(AccountStore):
     """Accounts in one table.
 
-    A reservation is one transaction that writes three rows; a settlement is one that writes two. A reservation reads
-    nothing first: if a condition does not hold, DynamoDB answers with the row, which shows the reason.
+    A reservation is one transaction that writes three rows; a settlement is one that writes two rows. A reservation
+    reads nothing first: if a condition does not hold, DynamoDB answers with the stored row, which shows the reason.
     """
 
     def __init__(self, table: Table, clock: Clock) -> None:
@@ -85,7 +85,7 @@ class DynamoAccountStore(AccountStore):
         return None if stored is None else read_account(stored)
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
-        """See the port. The owner of a token never changes; a remembered account is read again after MEMORY_S."""
+        """See the port. The account of a token never changes. A remembered account is read again after MEMORY_S."""
         account_id = self._owner(token_hash)
         if account_id is None:
             return None
@@ -253,7 +253,7 @@ class DynamoAccountStore(AccountStore):
 def _creating(account: AccountRecord, before: str | None) -> list[Change]:
     """Make the changes that create an account, its token and its name.
 
-    `before` is the id of a revoked account that has had this name; None if there is none.
+    `before` is the id of the revoked account that has the name now; None if no account has it.
     """
     name = row(name_key(account.name), account_id=account.account_id)
     return [
@@ -268,8 +268,8 @@ def _charging(account_id: str, held_us: int, charged_us: int, free_us: int, *, s
     """Make the change that charges an account and gives the rest of the slices back.
 
     If the slices and the account's free time are less than the time used (`short`), the charge is the sum of both. Then
-    exactly `free_us` must still be free: if more were free, the charge would be too small; if less were free, it would
-    overdraw the account.
+    exactly `free_us` must still be free: if more were free, the charge would be too small; if less were free, the
+    charge would overdraw the account.
     """
     return update(
         account_key(account_id),

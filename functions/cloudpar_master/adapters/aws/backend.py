@@ -1,4 +1,4 @@
-"""Makes a master on AWS from what the environment names."""
+"""Makes a master on AWS from environment variables, which name its tables, queues and bucket."""
 
 import os
 from collections.abc import Mapping
@@ -58,9 +58,9 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
         worker_token: Whether to read the workers' token: only functions that check tokens need it.
 
     Raises:
-        KeyError: The environment lacks a name.
+        KeyError: The environment lacks one of the names that are not optional.
         msgspec.DecodeError: CLOUDPAR_POLICY is not a JSON object, or not a valid policy.
-        ClientError, BotoCoreError: The workers' token cannot be read.
+        ClientError, BotoCoreError: The workers' token cannot be read, or no AWS region is configured.
     """
     clients, clock, ids = Clients(), SystemClock(), RandomIds()
     policy = read_policy(environment.get("CLOUDPAR_POLICY", ""))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
 FRESH_S = 20 * 86400.0
-"""The bucket removes task code after 60 days. If a client wants to use code that was written longer ago than this, in
-seconds, the code is written again: otherwise it could be removed while a package needs it."""
+"""The bucket removes task code 60 days after it was written. If a client is about to use code that was written more
+than FRESH_S seconds ago, the code is written again: otherwise it could be removed while a package needs it."""
 
 HEADERS = {
     "ContentLength": "Content-Length",
@@ -52,8 +52,8 @@ class S3BlobStore(BlobStore):
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
         """See the port. The bucket's rules abort an upload that is not completed within a day.
 
-        S3 checks each part as it checks a whole upload. At the end it checks the total size, so that no part is
-        missing. It also checks that the key does not exist yet.
+        S3 checks the size and the checksum of each part. When the parts are combined, it checks the total size, so that
+        no part is missing, and that the key does not exist yet.
         """
         if upload_id is None:
             answer = self._client().create_multipart_upload(Bucket=self._bucket, Key=key, ChecksumAlgorithm="CRC32")
@@ -81,8 +81,9 @@ class S3BlobStore(BlobStore):
     def exists(self, key: str) -> bool:
         """See the port. An old blob is copied onto itself, since the bucket's rules count from the last write.
 
-        For a missing blob, S3 answers "forbidden" to a role that may read blobs but not list them. So this answer
-        counts as missing. If the blob exists nevertheless, S3 refuses its second upload, which does no harm.
+        For a missing blob, S3 answers "forbidden" to a role that may read blobs but not list them. So after this
+        answer the blob counts as missing. If it exists nevertheless, the client uploads it again, and S3 refuses this
+        upload, which does no harm.
         """
         try:
             head = self._client().head_object(Bucket=self._bucket, Key=key)

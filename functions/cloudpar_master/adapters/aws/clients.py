@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from .parameter_key import ParameterClient
 
 ATTEMPTS = 4
-"""How often botocore makes one call, at most, if AWS throttles it, answers 5xx or does not answer. The delays between
-these attempts take 7 s at most in all."""
+"""How many times botocore makes one call, at most, if AWS throttles it, answers 5xx or does not answer. The delays
+between these attempts take 7 s at most in all."""
 
 CONNECT_S, ANSWER_S = 2.0, 6.0
 

@@ -1,4 +1,4 @@
-"""Compresses what is stored, since DynamoDB charges for each write, read and removal by the kilobyte."""
+"""Compresses what is stored, since DynamoDB charges for each write, read and removal of a row by the row's size."""
 
 import zlib
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 SMALL_BYTES = 700
-"""Messages of fewer bytes are not compressed: AWS charges every item as one kilobyte at least."""
+"""Messages of fewer bytes are not compressed: AWS charges every write as one kilobyte at least."""
 
 LEVEL = 3
 _ZLIB = b"\x78"

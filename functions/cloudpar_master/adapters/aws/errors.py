@@ -1,4 +1,4 @@
-"""Finds out which errors of AWS pass, so that the same call may succeed later."""
+"""Tells the errors of AWS after which the same call may succeed later from all others."""
 
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004 - botocore's own
 
@@ -20,12 +20,12 @@ class Conflict(Exception):
 
 
 def code(error: ClientError) -> str:
-    """Return AWS's name of the error."""
+    """Return AWS's name of the error; "" if the answer has none."""
     return error.response.get("Error", {}).get("Code", "")
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the same call may succeed later. botocore raises such an error only after several attempts."""
+    """Whether the same call may succeed later. botocore repeats most calls several times before it raises the error."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return code(error) in BUSY or status >= 500

@@ -27,7 +27,11 @@ NEVER: Final = 0.0
 
 
 class FifoQueue:
-    """The calls of one SQS FIFO queue, and whether it had messages when this process last saw it."""
+    """The calls of one SQS FIFO queue, and whether it had messages when this process last saw it.
+
+    The calls raise ClientError or BotoCoreError if AWS refuses them or does not answer. `send`, `delete` and `extend`
+    raise only if AWS would refuse the call again.
+    """
 
     def __init__(self, client: "SQSClient", url: str, clock: Clock) -> None:
         self._client = client
@@ -41,7 +45,7 @@ class FifoQueue:
         self._has_messages, self._seen_at = has_messages, self._clock.now()
 
     def seen_within(self, seconds: float) -> bool | None:
-        """Whether the queue had messages when this process last saw it; None if that is longer ago."""
+        """Whether the queue had messages when this process last saw it; None if that is `seconds` ago or more."""
         return self._has_messages if 0 <= self._clock.now() - self._seen_at < seconds else None
 
     def send(self, messages: Sequence[tuple[str, str]]) -> list[bool]:
@@ -57,7 +61,7 @@ class FifoQueue:
         return [number not in left for number in range(len(messages))]
 
     def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[dict[str, Any]]:
-        """Receive messages as AWS describes them, ten at a time.
+        """Receive up to `limit` messages, in AWS's own form. One call of AWS brings up to ten of them.
 
         Raises:
             StaleAttempt: AWS does not repeat the attempt of this id.
@@ -77,7 +81,8 @@ class FifoQueue:
                 )
             except (ClientError, BotoCoreError) as error:
                 if messages:
-                    # They are hidden already: if they were not leased, they would wait until they surface.
+                    # SQS has hidden these messages already. If they were not leased now, they would wait until their
+                    # visibility timeout ends.
                     return messages
                 if _is_stale_attempt(error):
                     raise StaleAttempt from error
@@ -90,12 +95,12 @@ class FifoQueue:
         return messages
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Delete messages. One that AWS does not delete surfaces again."""
+        """Delete messages. If AWS does not delete one, it becomes visible again when its visibility timeout ends."""
         entries = [{"ReceiptHandle": receipt} for receipt in receipts]
         _in_batches(partial(self._client.delete_message_batch, QueueUrl=self._url), entries)
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """Keep messages invisible for this long from now."""
+        """Keep messages invisible for this long from now. Those whose receipt has expired stay as they are."""
         visible_s = _whole(visibility_s)
         entries = [{"ReceiptHandle": receipt, "VisibilityTimeout": visible_s} for receipt in receipts]
         _in_batches(partial(self._client.change_message_visibility_batch, QueueUrl=self._url), entries)
@@ -109,9 +114,10 @@ class FifoQueue:
 
 
 def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> set[int]:
-    """Make a batch call for all entries, and again for those that AWS refuses for the moment.
+    """Make a call for each batch of entries, and again for the entries that AWS refuses for the moment.
 
-    An entry that fails by its sender's fault is not tried again: its receipt has expired, or its message is gone.
+    An entry that fails by its sender's fault is not tried again, unless its error code is in `errors.BUSY`. Mostly its
+    receipt has expired, or its message is gone.
 
     Returns:
         The numbers of the entries that AWS has not carried out.
@@ -145,7 +151,7 @@ def _may_pass(failed: Mapping[str, Any]) -> bool:
 def _is_stale_attempt(error: Exception) -> bool:
     """Whether AWS refuses to repeat the attempt with this id.
 
-    AWS does so after one of the attempt's messages was deleted or extended. It also does so after it has throttled the
+    AWS refuses after one of the attempt's messages was deleted or extended. It also refuses after it has throttled the
     attempt, since botocore's next try has the same id.
     """
     return (
@@ -158,6 +164,6 @@ def _is_stale_attempt(error: Exception) -> bool:
 def _whole(seconds: float) -> int:
     """Round up to whole seconds, as SQS needs, up to LONGEST_VISIBILITY_S.
 
-    If the time were rounded down, a message would surface while its worker has the lease.
+    If the time were rounded down, a message would become visible while its worker has the lease.
     """
     return min(math.ceil(seconds), LONGEST_VISIBILITY_S)

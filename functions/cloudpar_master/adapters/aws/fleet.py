@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""After the master has found the group awake, or has woken it, it does not look at the group for this many seconds. All
-clients that wait for workers share one answer for this time, too."""
+"""Seconds for which `wake` makes no call after it has found the group awake or has woken it. `status` gives all clients
+the same answer for this time."""
 
 FIRST_INSTANCES = 1
-"""How many instances a wake-up starts. The group's own scaling policies start the others."""
+"""How many instances a wake-up starts at most. The group's own scaling policies start the others."""
 
 ACTIVITIES = 10
 MESSAGE_CHARS = 1000
@@ -58,7 +58,7 @@ class AutoScalingFleet(Fleet):
             self._woken_at = now
 
     def status(self) -> FleetStatus | None:
-        """See the port. Reports how many instances run and start, and why the newest launch failed, if it did."""
+        """See the port. While instances start, also reports why the newest launch failed or what it waits for."""
         now = self._clock.now()
         if not 0 <= now - self._seen_at < LOOK_S:
             self._seen, self._seen_at = self._look(), now
@@ -83,7 +83,9 @@ class AutoScalingFleet(Fleet):
 
 
 def launch_failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return why the newest launch failed, or what it waits for; else None. The newest activities come first.
+    """Return why the newest launch failed, or what it waits for; None if it did not fail, or if there was no launch.
+
+    The newest activities come first.
 
     >>> launch_failure([{"Description": "Launching one.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
     'No spot.'

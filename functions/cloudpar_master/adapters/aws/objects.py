@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class Objects:
-    """Objects in the S3 bucket, for what is too large for a row of a table. The client is made at its first use."""
+    """Objects in the S3 bucket, which hold what is too large for a row of a table.
+
+    The client is made at its first use.
+    """
 
     def __init__(self, client: "Callable[[], S3Client]", bucket: str) -> None:
         self._client = client
@@ -22,7 +25,7 @@ class Objects:
         self._client().put_object(Bucket=self._bucket, Key=key, Body=body)
 
     def delete(self, key: str) -> None:
-        """Remove an object."""
+        """Remove an object. A missing one is ignored."""
         self._client().delete_object(Bucket=self._bucket, Key=key)
 
     def get(self, key: str) -> bytes | None:

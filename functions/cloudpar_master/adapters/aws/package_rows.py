@@ -21,13 +21,13 @@ SHARDS = 4
 """How many partitions the registry of due packages has: DynamoDB takes 1,000 writes a second for each."""
 
 UNCUT = "0"
-"""The one partition of the index of packages with uncut tasks."""
+"""The one partition of the index of running packages that have tasks in no chunk yet."""
 
 KEY_BYTES = 1000
 """An event with a longer key is stored under the key's hash, since a sort key has 1,024 bytes at most."""
 
 INBOX_BYTES = 1_000_000
-"""About how many bytes of events one fold reads."""
+"""About how many bytes of events one fold reads at most."""
 
 _specs = msgspec.msgpack.Decoder(Spec)
 
@@ -35,10 +35,11 @@ _specs = msgspec.msgpack.Decoder(Spec)
 def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row:
     """Make the row of a head, with the attributes that DynamoDB's sparse indexes need.
 
-    `due` names a shard of the registry. `due_at` is rounded up to whole steps, so that a busy package changes its
-    place there at most once in each step. The row has `uncut` only while some tasks are in no chunk. It has `unsettled`
-    until the package is settled, and the numbers of `Running` until the package has ended. Both change rarely, so
-    DynamoDB writes the index of unsettled packages only three times for each package.
+    `due` names a shard of the registry of due packages. `due_at` is rounded up to whole steps, so that most saves of a
+    busy package do not change its place in the registry. The row has `uncut` only while the package runs and some of
+    its tasks are in no chunk. It has `unsettled` until the package is settled, and the numbers of `Running` until the
+    package has ended. Therefore DynamoDB writes the index of unsettled packages at most three times for each package:
+    when it starts, ends and is settled.
     """
     started_at = round(head.started_at, 6)
     row: Row = {
@@ -62,7 +63,10 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
 
 
 def read_running(found: Iterable[Row]) -> Running:
-    """Count what runs, from rows of the index of unsettled packages. Only rows of running packages have numbers."""
+    """Count what an account has running, from its rows in the index of unsettled packages.
+
+    Only rows of running packages have the numbers that are added up.
+    """
     running = [row for row in found if "tasks" in row]
     sums = (sum(int(row.get(name, 0)) for row in running) for name in RUNNING_FIGURES)
     return Running(len(running), *sums)
@@ -96,7 +100,7 @@ def event_key(package_id: str, key: str) -> tuple[str, str]:
 
 
 def event_row(package_id: str, key: str, event: Event, at: int) -> Row:
-    """Make the row of an event. The events of an inbox are in the order of `at`."""
+    """Make the row of an event. `at` is when it was stored; it decides the order of the events of an inbox."""
     pk, sk = event_key(package_id, key)
     return {"pk": pk, "sk": sk, "event": pack(event), "at": at, "key": None if sk == EVENT + key else key}
 

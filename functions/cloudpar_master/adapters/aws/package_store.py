@@ -37,17 +37,19 @@ from .table import MISSING, THERE, Refused, Table, put
 
 CACHED = 64
 DUE_STEP_S = 60.0
-"""Seconds to which due times are rounded up: the timer looks once a minute, so exact times would only cost writes."""
+"""Due times are rounded up to multiples of this many seconds: the timer looks once a minute, so exact times would only
+cost writes."""
 
 SKEW_S = 300.0
-"""Seconds by which clocks may differ. That is far less than the day after which a package id may be used again."""
+"""Seconds by which clocks may differ at most. That is far less than the day after which a package id may be used
+again."""
 
 CONFLICT_S = 0.01
 """The longest wait, in seconds, after a conflict with another process's write to the same head: about as long as a
 transaction takes."""
 
 ROW_BYTES = 395_000
-"""A larger event is refused: DynamoDB takes rows of at most 400 KB."""
+"""An event that has more bytes, when compressed, is refused: DynamoDB takes rows of at most 400 KB."""
 
 DAY_S = 86_400
 
@@ -63,7 +65,7 @@ class DynamoPackageStore(PackageStore):
         objects: Where large result pages go.
         clock: Tells the time, from which this day is computed.
         ids: Makes a name for each save, so that the store recognizes its own save if botocore has sent it twice.
-        kept_s: Seconds after which nothing of a package is needed any more.
+        kept_s: Seconds for which a row may be needed after it was written.
         due_step_s: As DUE_STEP_S.
         skew_s: As SKEW_S.
     """
@@ -151,7 +153,10 @@ class DynamoPackageStore(PackageStore):
         return Opened(read_head(first), items, more=len(items) < len(own) or room < 0)
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
-        """See the port. botocore may repeat a write that took effect: the stored row then has this writer's name."""
+        """See the port. botocore may repeat a write that took effect.
+
+        The stored row then has the name of this save, and the save counts as done.
+        """
         writer, before = self._ids.fresh(), head.version - 1
         row = self._dated(head_row(head, due_at, self._due_step_s, writer=writer))
         change = put(row, "version = :before", before=before)
@@ -195,9 +200,9 @@ class DynamoPackageStore(PackageStore):
             self._table.write(put(row, MISSING))
 
     def _arrival(self) -> int:
-        """Return this machine's time in microseconds, never the same twice.
+        """Return this machine's time in microseconds; each call returns a later time than the one before.
 
-        It decides the order of an inbox, and which events are older than their package.
+        The times decide the order of an inbox, and which events are older than their package.
         """
         self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
         return self._arrivals
@@ -205,8 +210,9 @@ class DynamoPackageStore(PackageStore):
     def _own(self, package_id: str, found: list[Row]) -> list[Row]:
         """Delete the events that are left of an earlier package of this id. Returns the others.
 
-        Only the process that created the package knows the time of the creation. Since clocks differ, an event from
-        shortly before this time may be of this package. It stays: otherwise results could be lost.
+        Only the process that created the package remembers when it did so, for its last CACHED packages. Without this
+        time nothing is deleted. Since clocks differ, an event from shortly before this time may be of this package. It
+        stays: otherwise results could be lost.
         """
         born = self._born.get(package_id, 0) - self._skew_us
         left = [row for row in found if row["at"] < born]
@@ -237,7 +243,7 @@ class DynamoPackageStore(PackageStore):
         return [row["pk"] for row in self._table.query("uncut = :all", {"all": UNCUT}, index="uncut", limit=limit)]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        """See the port. For all accounts, which only an operator lists, it reads the whole index."""
+        """See the port. To list all accounts' packages, as only operators do, it reads the whole index."""
         if account_id is None:
             every = self._table.scan("account")
             found = heapq.nlargest(limit, every, key=lambda row: row["started_at"])
@@ -270,7 +276,7 @@ class DynamoPackageStore(PackageStore):
             self._table.write(put(self._dated(spec_row(freed)), THERE))
 
     def forget(self, package_id: str) -> None:
-        """See the port. The head is deleted last: after a crash in between, the timer finds it and deletes the rest."""
+        """See the port. The head is deleted last: if a crash comes before, the timer finds it and deletes the rest."""
         self._cache.pop(package_id, None)
         self._delete_all(package_id, "pk = :pk", {})
         self._table.delete([(package_id, HEAD)])

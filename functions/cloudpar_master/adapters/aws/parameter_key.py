@@ -36,8 +36,9 @@ class ParameterKey:
         """Return the key.
 
         Raises:
-            Unavailable: The key does not exist yet, and this function has no permission to create it.
-            ClientError: AWS does not let this function read the key, or cannot answer now.
+            Unavailable: The key does not exist yet, and this function has no permission to create it; or the key was
+                just created, and AWS does not find it yet.
+            ClientError, BotoCoreError: AWS does not let this function read the key, or does not answer.
         """
         found = self._read()
         if found is None:

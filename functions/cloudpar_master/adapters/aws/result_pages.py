@@ -18,7 +18,7 @@ ROW_BYTES = 16_000
 """A page of more bytes is cheaper as an object, although storing it takes another call."""
 
 OBJECT_ROOM = 64_000
-"""When pages are read, an object counts as at least this many bytes, because fetching it is a call."""
+"""When pages are read up to a limit of bytes, an object counts as at least this many, because fetching it is a call."""
 
 _results = msgspec.msgpack.Decoder(list[TaskResult])
 
@@ -29,7 +29,7 @@ def key(version: int) -> str:
 
 
 def page_row(package_id: str, version: int, results: Sequence[TaskResult], writer: str) -> tuple[Row, bytes | None]:
-    """Make the row of a page. If the page is too large for a row, also return the content of the object that it names.
+    """Make the row of a page. If the page is too large for a row, the row names an object; also return its content.
 
     A process that loses the race for a version has also written an object. Without the writer in the object's name, it
     would overwrite the winner's object. Objects are deleted together with the results that workers have uploaded, when
@@ -43,13 +43,17 @@ def page_row(package_id: str, version: int, results: Sequence[TaskResult], write
 
 
 def read_pages(found: Iterable[Row], fetch: Callable[[str], bytes | None], limit_bytes: int) -> list[ResultPage]:
-    """Read the pages of rows, in order, up to about `limit_bytes`. If there is a page, at least one is returned."""
+    """Read the pages of rows, in order, up to about `limit_bytes`.
+
+    If there is a page, at least one is returned. Only if the object of a page is missing, because its package was
+    deleted meanwhile, no further page is read.
+    """
     pages: list[ResultPage] = []
     room = limit_bytes
     for row in found:
         packed = row["results"] if "results" in row else fetch(row["object"])
         if packed is None:
-            break  # its package was deleted meanwhile
+            break  # the package was deleted meanwhile
         body = unpack(packed)
         room -= max(len(body), OBJECT_ROOM) if "object" in row else len(body)
         if pages and room < 0:

@@ -1,10 +1,10 @@
-"""Converts plain values to DynamoDB's and back. A row is an item without its types."""
+"""Converts plain values to DynamoDB's and back. An item is in DynamoDB's form, with types; a row has plain values."""
 
 from collections.abc import Mapping
 from typing import Any
 
 Row = dict[str, Any]
-"""Names to str, int, float or bytes."""
+"""The names of attributes, each with a str, int, float or bytes; or None for an attribute that is not stored."""
 
 
 def encode(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def encode(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode(item: Mapping[str, Any]) -> Row:
-    """Convert an item to a row. A whole number comes back as an int, also if it was a float.
+    """Convert an item to a row. A float that is whole comes back as an int, because DynamoDB returns 5.0 as "5".
 
     >>> decode({"at": {"N": "1.5"}, "version": {"N": "2"}})
     {'at': 1.5, 'version': 2}

@@ -52,7 +52,8 @@ class Table:
     """One table, whose rows have the keys pk and sk.
 
     `get_many`, `write`, `transact` and `delete` repeat what AWS leaves undone. They raise Unavailable if AWS still
-    leaves something undone after the last attempt; the caller may try again.
+    leaves something undone after the last attempt; the caller may try again. All calls raise ClientError or
+    BotoCoreError if AWS refuses them for another reason, or does not answer.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
@@ -93,9 +94,9 @@ class Table:
             condition: The condition, in DynamoDB's language. In it, `:name` stands for the value of that name.
             values: The values by name.
             index: The index to read; None: the table itself.
-            keys_only: Whether the rows of a table have only their keys.
+            keys_only: Whether to read only the keys of a table's rows. From an index, all of its attributes are read.
             limit: The most rows to yield; None: all.
-            descending: Whether the order is reversed.
+            descending: Whether the last row comes first.
         """
         options: dict[str, Any] = {
             "TableName": self._name,
@@ -150,7 +151,8 @@ class Table:
     def transact(self, changes: Sequence[Change], *, patient: bool = True) -> list[Refused | None] | None:
         """Make all changes or none. Returns None if they are done.
 
-        Otherwise returns a list with an entry for each change: its refusal, or None if its own condition holds.
+        If a condition does not hold, returns a list with an entry for each change: its refusal, or None if this change
+        was not the reason.
 
         Raises:
             Conflict: Another process is writing one of the rows, and the caller is not `patient`.

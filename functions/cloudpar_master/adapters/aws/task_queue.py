@@ -19,16 +19,17 @@ ATTEMPT_CHARS = 110
 """An attempt id with more characters is hashed: SQS takes 128 at most, and FifoQueue adds a number."""
 
 EXPRESS, DEAD, MAIN = "express#", "dead#", ""
-"""The prefix of a receipt tells from which queue its message is. Without it, the master would delete a message from the
-wrong queue, and the message would surface again. SQS's own receipts contain no #."""
+"""The prefix of a receipt tells from which queue its message is. Without it, the master would try to delete a message
+from the wrong queue, and the message would become visible again. SQS's own receipts contain no #."""
 
 MAIN_FIRST: Final = 4
-"""One attempt in this many looks into the main queue first. Otherwise the workers would get no chunks of a long
-package while many small packages start."""
+"""About one attempt in this many looks into the main queue first, even if the express queue has messages. Otherwise the
+workers would get no chunks of a long package while many small packages start."""
 
 EMPTY_S: Final = 0.2
-"""Seconds for which a process that found the express queue empty looks into the main queue first. So an empty express
-queue costs a busy process at most five calls a second, and a first chunk waits at most this much longer."""
+"""Seconds for which a process that found the express queue empty looks into the main queue first, unless it found that
+one empty, too. So an empty express queue costs a busy process at most five calls a second, and a first chunk waits at
+most this much longer."""
 
 LOOK_S: Final = 1.0
 """Seconds for which a process answers busy workers from what it last saw of the express queue. Then it looks again."""
@@ -64,7 +65,11 @@ class SqsTaskQueue(TaskQueue):
         self._clock = clock
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """See the port. The answer is False for a message that AWS has not taken."""
+        """See the port. Returns False for a message that AWS has not taken.
+
+        Raises:
+            ClientError, BotoCoreError: AWS refuses a whole call, and would refuse it again.
+        """
         sent = [False] * len(messages)
         for queue in self._queues.values():
             numbers = [number for number, each in enumerate(messages) if self._queue_of(each) is queue]
@@ -88,7 +93,9 @@ class SqsTaskQueue(TaskQueue):
         again: bool = False,
         express: bool = True,
     ) -> list[Message]:
-        """See the port. Brings messages of the first queue that has any; for a busy worker, of the express queue only.
+        """See the port. Brings messages of the first queue that has any.
+
+        If there is an express queue, a busy worker (`besides` is not empty) gets messages of this queue only.
 
         A repeated attempt looks into all queues that it may use, since it cannot know which of them had messages the
         first time. If it skipped that one, these messages would stay invisible until their visibility timeout ends. If
@@ -125,7 +132,7 @@ class SqsTaskQueue(TaskQueue):
         queues = [(EXPRESS, self._express)] if express else []
         if busy:
             return queues
-        # The id decides, so that a repeated attempt looks into the same queue first, and brings the same messages.
+        # The id decides whether it is the main queue's turn, so that a repeated attempt mostly has the same order.
         in_turn = crc32(attempt_id.encode()) % MAIN_FIRST == 0
         express_is_empty = self._express.seen_within(EMPTY_S) is False
         main_first = (in_turn or express_is_empty) and self._main.seen_within(EMPTY_S) is not False
@@ -135,8 +142,8 @@ class SqsTaskQueue(TaskQueue):
     def _message(self, received: dict[str, Any], prefix: str) -> Message:
         attributes = received["Attributes"]
         receives = int(attributes["ApproximateReceiveCount"])
-        # AWS does not say since when a message that surfaced again has waited. Counted from its sending, the time of
-        # the lost lease would look like waiting, and the window of the package would shrink.
+        # AWS does not say since when a message that became visible again has waited. If this time were counted from its
+        # sending, the time of the lost lease would look like waiting, and the window of the package would shrink.
         wait_s = self._clock.now() - int(attributes["SentTimestamp"]) / 1000 if receives == 1 else 0.0
         return Message(received["Body"], prefix + received["ReceiptHandle"], receives, max(0, round(wait_s * 1e6)))
 
@@ -150,12 +157,12 @@ class SqsTaskQueue(TaskQueue):
         self.delete(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """See the port. A message that AWS did not delete surfaces again, and the master finds that it is stale."""
+        """See the port. If AWS does not delete a message, it comes again, and the master finds that it is stale."""
         for queue, handles in self._by_queue(receipts):
             queue.delete(handles)
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """See the port. AWS extends no message beyond twelve hours after its receipt; then it surfaces again."""
+        """See the port. AWS extends no message beyond twelve hours after its receipt; then it becomes visible again."""
         for queue, handles in self._by_queue(receipts):
             queue.extend(handles, visibility_s)
 
@@ -166,14 +173,14 @@ class SqsTaskQueue(TaskQueue):
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
         """See the port. SQS does not say whose messages wait.
 
-        So a busy worker learns whether the express queue has messages, because it can have these; any other worker
-        learns whether one of the queues has some.
+        So this call tells for a busy worker (`besides` is not empty) whether the express queue has messages, because
+        such a worker gets only these. For any other worker it tells whether one of the queues has messages.
         """
         del fit
         return self.express_waits() if besides else self.waiting() > 0
 
     def express_waits(self) -> bool:
-        """See the port. Calls SQS at most once in LOOK_S seconds, however many workers publish."""
+        """See the port. This process asks SQS at most once in LOOK_S seconds, however many workers publish."""
         if self._express is None:
             return False
         seen = self._express.seen_within(LOOK_S)

@@ -14,10 +14,12 @@ WORKERS = "workers"
 NOT_LEFT = "attribute_not_exists(#left)"
 
 FRESH_S = 20.0
-"""While a worker reports nothing new, its row is written at most once in this many seconds: a write costs money."""
+"""While a worker reports nothing new, each instance of a Lambda function writes the worker's row at most once in this
+many seconds: a write costs money."""
 
 LOOK_S = 5.0
-"""Seconds for which rows are used once they are read: all requests in this time share one call."""
+"""Seconds for which an instance uses the rows that it has read: all its requests in this time share one call. Only
+`newest` reads them again."""
 
 REMEMBERED = 1_000
 """How many workers this instance remembers. The rows of those that it forgets are written again."""
@@ -27,14 +29,14 @@ _fits = msgspec.json.Decoder(Fit)
 
 
 class DynamoWorkerRegistry(WorkerRegistry):
-    """The workers as rows of the package table, so that all instances see them.
+    """The workers as rows of the package table, so that all instances of the Lambda functions see them.
 
-    The table's time to live removes old rows.
+    DynamoDB removes a row some time after its `expires_at`.
 
     Args:
         table: Where the rows are.
         clock: Tells when the rows that this instance has read are too old.
-        kept_s: Seconds for which a row is kept after the last request of its worker.
+        kept_s: Seconds for which a row is kept, at least, after it was written.
     """
 
     def __init__(self, table: Table, clock: Clock, kept_s: float) -> None:
@@ -104,7 +106,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
             "sk": worker.worker_id,
             "host": worker.host,
             "executors": worker.executors,
-            "fit": _encode(worker.fit).decode(),
+            "fit": _encode(worker.fit[:2]).decode(),  # the rest is for masters with a default account
             **self._times(worker.seen_at),
         }
 
@@ -118,7 +120,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))
             self._seen = {worker.worker_id: worker for worker in rows if worker.seen_at}
             self._seen_at = now
-            # Each noted worker has had a row. If the row is missing, or says that the worker left, the worker ended.
+            # Each noted worker has had a row. If the row is missing, or says that the worker left, it has ended.
             for name in self._noted.keys() - self._seen.keys():
                 del self._noted[name]
         known = self._seen | {name: worker for name, worker in self._noted.items() if self._is_news(worker)}

@@ -69,7 +69,8 @@ class SqliteAccountStore(AccountStore):
         with self._db.transaction():
             select = "SELECT granted_us FROM slices WHERE package_id = ? AND number = ?"
             before = self._db.execute(select, (package_id, number)).fetchone()
-            # The answer of an earlier call was lost: reserving again would hold compute time that no package knows of.
+            # The caller repeats a call whose answer was lost. If this reserved again, the account would hold back
+            # compute time that no package knows of.
             if before is not None:
                 return Reservation(before[0], exhausted=False)
             account = self.get(account_id)

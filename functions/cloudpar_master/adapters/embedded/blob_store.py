@@ -38,6 +38,8 @@ LARGEST_NAME_BYTES = 255 - len(BLOB)
 class FileBlobStore(BlobStore):
     """Stores blobs as files. Clients and workers reach them by links that this store signs and that the server answers.
 
+    A pool that has started this master, and its worker, request links to the files themselves. These are not signed.
+
     A key is a path of names. Each name, quoted, becomes the name of a folder or a file, so that no key leads out of the
     store's folder.
 
@@ -46,9 +48,12 @@ class FileBlobStore(BlobStore):
         base: Called for each link. It returns the part of the URL before the server's path `/blobs`, empty for a
             relative link; or it returns `FILES` for a link to the file itself.
         secret: Signs links.
-        clock: Tells when links expire.
+        clock: Tells when links expire and when blobs are used.
         code_in_use: Returns the keys of the task code that packages need.
         code_bytes: How many bytes of task code are kept, as KEPT_BYTES of code_blobs.py says.
+
+    Raises:
+        OSError: The folder cannot be made.
     """
 
     def __init__(
@@ -126,9 +131,11 @@ class FileBlobStore(BlobStore):
         """Store an upload. If the same blob is stored already, keep that one.
 
         Raises:
-            BadRequest, TooLarge: The upload has another size or another CRC-32 than the link was made for.
+            TooLarge: The upload has more bytes than the link was made for.
+            BadRequest: The upload has fewer bytes, or another CRC-32, than the link was made for.
             IdempotencyConflict: Another blob is stored under the key.
             OSError: The blob cannot be written, for example because the disk is full.
+            Exception: What `body` raised, for example because the client has hung up.
         """
         path, size, crc32 = self._path(key), 0, 0
         expected = int(query["size"])
@@ -170,8 +177,8 @@ class FileBlobStore(BlobStore):
     def sweep(self, unused_s: float) -> Iterator[None]:
         """Remove blobs that were not used for `unused_s`, such as uploads whose package never started.
 
-        Before that, remove task code as `CodeBlobs.trim` does. Yields after each file. Each step checks one file and
-        removes it, so that no call of `exists` comes in between.
+        Before that, remove task code as `CodeBlobs.trim` does. Yields after each file. The check of a file and its
+        removal are in one step, so that no call of `exists` comes between them.
         """
         self._code.trim()
         before = self._clock.now() - unused_s

@@ -2,8 +2,9 @@
 
 Task code is addressed by its hash, so that the same function is uploaded once. A blob must stay as long as a
 package that may still hand out tasks refers to it. It must also stay for each client that has uploaded it, or that the
-master has told not to upload it again, until this client has started its package. Such a promise to a client expires
-after PROMISED_S. All other code is kept up to a size, for the next call of the same function.
+master has told not to upload it again: it is promised to this client until the client has started its package. A
+promise expires after PROMISED_S. Other code is kept as well, for the next call of the same function, while all code
+together has at most KEPT_BYTES.
 """
 
 from collections import defaultdict, deque
@@ -55,12 +56,15 @@ class CodeBlobs:
         self._promises[path].append(self._clock.now() + PROMISED_S)
 
     def announce(self, path: Path) -> None:
-        """Note that a client, by a link to the file, is going to write it and then to start a package with it."""
+        """Note that a client has got a link to this file, to write it and then to start a package with this code."""
         self.promise(path)
         self._uncounted.add(path)
 
     def keep_promise(self, path: Path) -> None:
-        """Note that a package with this code is stored. From now on the code is needed as long as the package runs."""
+        """Note that a package with this code is stored, which keeps the oldest promise of this code.
+
+        From now on the code is needed as long as the package runs.
+        """
         if path in self._uncounted:  # the client wrote the file, so its size is not counted yet
             self._uncounted.remove(path)
             with suppress(FileNotFoundError):

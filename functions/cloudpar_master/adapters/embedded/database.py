@@ -59,10 +59,11 @@ class Database:
     """One SQLite connection. Each call of a port makes its changes in one transaction, committed before it returns.
 
     A killed process loses nothing that was committed, since the kernel has the written pages then. Only a power cut
-    may lose the last seconds (synchronous = NORMAL).
+    or a crash of the kernel may lose the last seconds (synchronous = NORMAL).
 
     Raises:
         sqlite3.Error: The database cannot be opened, read or written, or is of a format that this release cannot read.
+        OSError: The database is of an earlier format, and the copy that is kept of it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -81,7 +82,7 @@ class Database:
     def _prepare(self, path: Path) -> None:
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         self.fresh = not tables
-        """Whether this process made the database."""
+        """Whether the database was empty, so that this process makes its tables."""
         if tables:
             convert(self._connection, path)
             add_missing(self._connection, SCHEMA)
@@ -90,7 +91,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the statements of a `with` block as one transaction: if one of them raises, none takes effect."""
+        """Run the statements of a `with` block as one transaction: if the block raises, none of them takes effect."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield

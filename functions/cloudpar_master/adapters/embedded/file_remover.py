@@ -12,8 +12,8 @@ class FileRemover:
     A file is moved aside at once, so that no reader finds it any more.
 
     Args:
-        folder: Where files are moved; it must be on their file system. The constructor removes what an earlier process
-            has left there.
+        folder: Where files are moved. It must be on the same file system as they are. The constructor removes what an
+            earlier process has left there.
     """
 
     def __init__(self, folder: Path) -> None:

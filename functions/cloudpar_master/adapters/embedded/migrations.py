@@ -35,7 +35,8 @@ def convert(connection: sqlite3.Connection, path: Path) -> None:
 
     Raises:
         FormatError: A later release wrote the database, or a version that was never released.
-        sqlite3.Error, OSError: The disk is full, or the database is damaged. The database was not changed.
+        sqlite3.Error, OSError: The copy or the conversion failed, for example because the disk is full. The database
+            was not changed.
     """
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if found == FORMAT:

@@ -24,7 +24,7 @@ class SqlitePackageStore(PackageStore):
 
     Args:
         database: Stores them.
-        saved: Called with the package id of each saved head.
+        saved: Called with the package id each time that `save` has replaced a head.
         started: Called with the blob key of the task code of each new package, if its code is in a blob.
     """
 

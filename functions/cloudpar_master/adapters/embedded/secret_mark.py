@@ -10,9 +10,10 @@ class SecretMark:
     def fits(self, mark: bytes | None) -> bool:
         """Whether a secret is the one that the stored keys depend on. Always True if no key is stored.
 
+        If the database has keys but no mark, every secret counts as the right one.
+
         Args:
-            mark: The mark of the secret; None if there is no secret. If the database has keys but no mark, every
-                secret counts as the right one.
+            mark: The mark of the secret; None if there is no secret, which is right only if no key is stored.
         """
         if self._db.execute("SELECT 1 FROM account_keys LIMIT 1").fetchone() is None:
             return True

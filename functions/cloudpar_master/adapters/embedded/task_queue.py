@@ -40,13 +40,13 @@ _INSERT = (
 
 
 class SqliteTaskQueue(TaskQueue):
-    """The queue as a table. Packages take turns. Within a package the oldest waiting message is next.
+    """The queue as a table. Accounts and packages take turns. Within a package the oldest waiting message is next.
 
     A message waits, is hidden (a worker has it), or is dead (it was delivered too often). `visible_at` is the time
     since which it waits, or until which it is hidden. An index over the hidden messages finds those whose time is over,
     so that no call reads all messages.
 
-    `sent` is called after each `send`, with what the new messages need of a worker.
+    `sent` is called after each `send` that stored new messages, with what these need of a worker.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SqliteTaskQueue(TaskQueue):
                 if self._first(message.group, now):
                     turn = [getattr(message, name) for name in _TURN]
                     self._db.execute(_INSERT, (message.body, now, message.python, *turn))
-                    sent.append((message.package, message.python))
+                    sent.append(Needs(message.account, message.package, message.python))
         if sent:
             self._sent(sent)
         return [True] * len(messages)
@@ -89,7 +89,7 @@ class SqliteTaskQueue(TaskQueue):
         again: bool = False,
         express: bool = True,
     ) -> list[Message]:
-        """See the port. Brings only what fits."""
+        """See the port. Brings only messages that fit, and a repeated attempt those that it brought before."""
         del again, express  # there is one queue
         now = self._clock.now()
         with self._db.transaction():
@@ -103,7 +103,7 @@ class SqliteTaskQueue(TaskQueue):
             lines = {
                 line.number: line
                 for line, python in self._lines()
-                if line.package not in besides and fit.takes(line.package, python)
+                if line.package not in besides and fit.takes(Needs(line.account, line.package, python))
             }
             messages: list[Message] = []
             while lines and len(messages) < limit:
@@ -117,11 +117,12 @@ class SqliteTaskQueue(TaskQueue):
             return messages
 
     def passed_over(self, fit: Fit) -> list[str]:
-        found = (line.package for line, python in self._lines() if not fit.takes(line.package, python))
+        lines = self._lines()
+        found = (line.package for line, python in lines if not fit.takes(Needs(line.account, line.package, python)))
         return list(dict.fromkeys(found))
 
     def _lines(self) -> list[tuple[Line, str]]:
-        """Return the oldest waiting message of each package, and which Python the package needs."""
+        """Return the oldest waiting message of each package, and the version of Python that it needs; "": any."""
         return [(Line(*row), python) for *row, python in self._db.execute(_LINES)]
 
     def _take(self, row_id: int, now: float, visibility_s: float, attempt_id: str) -> Message:
@@ -149,7 +150,7 @@ class SqliteTaskQueue(TaskQueue):
             self._db.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """See the port. If a message has surfaced and was not handed out again, its last holder has it back."""
+        """See the port. If a message's time was over, but it was not delivered again, its last receiver has it back."""
         with self._db.transaction():
             self._hide(receipts, self._clock.now() + visibility_s)
 
@@ -162,7 +163,10 @@ class SqliteTaskQueue(TaskQueue):
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
         self._surface(self._clock.now())
-        return any(line.package not in besides and fit.takes(line.package, python) for line, python in self._lines())
+        return any(
+            line.package not in besides and fit.takes(Needs(line.account, line.package, python))
+            for line, python in self._lines()
+        )
 
     def express_waits(self) -> bool:
         """See the port. Always False: this queue can choose, so busy workers peek instead."""

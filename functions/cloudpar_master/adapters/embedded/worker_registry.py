@@ -4,7 +4,7 @@ from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import WorkerRecord, WorkerRegistry
 
 RETURN_S = 5.0
-"""Seconds within which every live worker reports again after a restart of its master."""
+"""Seconds after a restart of the master within which every live worker is expected to send a retrieval."""
 
 LEFT = 1_000
 """How many workers that have ended are remembered, so that their last requests do not bring them back."""
@@ -14,8 +14,8 @@ class MemoryWorkerRegistry(WorkerRegistry):
     """The workers that reported to this process, for a master that is one process.
 
     Args:
-        forgot_at: When this process took over from another one, whose workers it does not know. None if no other
-            process came before it.
+        forgot_at: When this process started, if it took over from an earlier one whose workers it does not know. None
+            if it is the first process of its data folder.
     """
 
     def __init__(self, forgot_at: float | None = None) -> None:
@@ -28,7 +28,7 @@ class MemoryWorkerRegistry(WorkerRegistry):
             self._workers[worker.worker_id] = worker
 
     def beat(self, worker_id: str, now: float) -> None:
-        """See the port. A worker that is not known here reported to an earlier process, or was silent for long.
+        """See the port. A worker that is not known here last reported to an earlier process, or was silent for long.
 
         Until its next report, it counts as a worker that can run every package.
         """

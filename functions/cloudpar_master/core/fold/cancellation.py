@@ -1,4 +1,4 @@
-"""Cancels some tasks of a package, and charges the time of unwanted tasks that still run."""
+"""Cancels some tasks of a package, and charges the time for which unwanted tasks have run."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,8 @@ from .draft import Draft
 def cancel(draft: Draft, event: CancelAsked) -> None:
     """Cancel some tasks, or mark the package so that all tasks that no worker has are cancelled.
 
-    A task that has a result keeps it. If the head has no room for the cancelled ranges, no task is cancelled.
+    A task that has a result keeps it. If the head has no room for the cancelled ranges, or the package has ended, no
+    task is cancelled.
     """
     head, tasks = draft.head, draft.head.tasks
     if head.life.ended:
@@ -26,7 +27,7 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
     asked = ranges.union(event.ranges or [])
     out = open_ranges.extract(head, asked)
     queued = ranges.subtract(ranges.intersect(asked, [(tasks.cursor, tasks.count)]), tasks.cancelled)
-    # Each range that is taken from a worker becomes two entries, a cancelled range and a stopping one.
+    # Each range that is taken out of the open ones becomes two entries, a cancelled range and a stopping one.
     more = len(out.kept) - len(tasks.open) + 2 * len(out.taken) + len(queued)
     if more > max(tasks.free_entries, 0):
         return  # a client could not use a partial cancellation; the reply is an error: the tasks are too scattered
@@ -43,7 +44,8 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
 def clear(head: Head, event: Cleared) -> None:
     """Cancel the tasks of a chunk that was in the queue and that no worker has had.
 
-    In an ended package they are cancelled already. The package then only stops waiting for their time.
+    An ended package has no open ranges. It may wait (`stopping`) for the time of tasks that were open at its end. These
+    tasks are taken out of `stopping`, because no worker will report a time for them.
     """
     numbers = ranges.union(event.ranges)
     taken = open_ranges.take(head, numbers, event.generation, only=True, comes_back=True)
@@ -52,7 +54,7 @@ def clear(head: Head, event: Cleared) -> None:
 
 
 def drain(draft: Draft) -> None:
-    """Cancel the uncut tasks of a draining package. If all tasks of a package are done, count all of them as cut."""
+    """Cancel the uncut tasks of a draining package. If all tasks of a package are done, move its cursor to the end."""
     head, tasks = draft.head, draft.head.tasks
     if tasks.draining and not head.life.ended:
         _count(head, ranges.subtract([(tasks.cursor, tasks.count)], tasks.cancelled))

@@ -1,4 +1,4 @@
-"""What one fold works on."""
+"""The draft of a head that one fold works on."""
 
 from msgspec import Struct
 

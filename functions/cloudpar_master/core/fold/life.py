@@ -52,8 +52,8 @@ def complete(draft: Draft) -> None:
 def expire(draft: Draft) -> None:
     """Do what is due by time alone.
 
-    End a package that runs for too long, stop waiting for the time of stopped tasks, and expire a package that no
-    client has acknowledged.
+    End a package whose tasks are not all done after `lifetime_s`. In a running package, stop waiting for the time of
+    stopped tasks after `settle_at`. Expire a settled package that no client has acknowledged within `retention_s`.
     """
     head, life, tasks, policy = draft.head, draft.head.life, draft.head.tasks, draft.policy
     if tasks.done < tasks.count and head.now >= head.started_at + policy.lifetime_s:
@@ -70,7 +70,7 @@ def expire(draft: Draft) -> None:
 
 
 def acknowledge(draft: Draft) -> None:
-    """Note that the client needs nothing more."""
+    """Note when a client has acknowledged the package. If it is acknowledged again, the first time stays."""
     life = draft.head.life
     life.acknowledged_at = life.acknowledged_at or draft.head.now
 
@@ -86,7 +86,7 @@ def drop_little(draft: Draft) -> None:
 
 
 def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
-    """Add what a worker uploaded to the package's stored bytes.
+    """Add what a worker uploaded to the package's stored bytes, and BLOB_BYTES for each uploaded result.
 
     An upload whose result is not committed counts, too, because it stays until the package is deleted.
     """
@@ -95,7 +95,10 @@ def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
 
 
 def set_aside(draft: Draft, unfit: Unfit | None) -> None:
-    """Note a worker that cannot run the package, so that the client learns of it. A head notes at most SET_ASIDE."""
+    """Note a worker that cannot run the package, so that the client learns of it. A head notes at most SET_ASIDE.
+
+    None: the worker lacks nothing, so nothing is noted.
+    """
     known = draft.head.life.set_aside
     if unfit is not None and len(known) < SET_ASIDE:
         short = Unfit(cut(unfit.host, HOST_BYTES), cut(unfit.lacks, LACKS_BYTES))
@@ -108,7 +111,7 @@ def strand(draft: Draft, message: str | None) -> None:
 
     Without a message, workers have its Python, but each lacks something else. They run the package nevertheless, and
     its errors say what they lack. With a message, no worker has its Python. The package fails with this message unless
-    such a worker comes within `grace_s`.
+    a worker with its Python comes within `grace_s`.
     """
     life, now = draft.head.life, draft.head.now
     if message is None:

@@ -2,7 +2,8 @@
 
 A head has room for a fixed number of entries (head.ENTRIES). Results that come in task order need no more entries.
 Results and give-backs from the middle of a chunk split its range into several. If the head has no room for more ranges,
-all open tasks of the chunk are queued again and run again. That is slower, but the head stays small.
+the open ranges that have these tasks are queued again as a whole, and their tasks run again. That is slower, but the
+head stays small.
 """
 
 from bisect import insort
@@ -19,8 +20,8 @@ from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Range
 
 RESERVED = 120
-"""How many entries new chunks leave free. Chunks that are partly finished need them, because they split into more
-ranges."""
+"""How many entries `refill` leaves free, if at least SMALL_WINDOW ranges are open. Chunks that are partly finished need
+them, because they split into more ranges."""
 
 SMALL_WINDOW = 8
 """How many chunks may be open even when cancelled and stopping ranges leave no entries for them. If no chunk could be
@@ -52,8 +53,9 @@ def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, o
     Args:
         head: The package.
         numbers: A sorted set of tasks.
-        heard: The generation that a worker or the queue reports about. The report shows that these chunks were sent.
-        only: Take only ranges of this generation.
+        heard: The generation of the chunk that a worker or the queue reports about. The report shows that the chunk was
+            sent. None: there is no such report.
+        only: Take only ranges of the generation `heard`.
     """
     kept: list[OpenRange] = []
     taken: list[OpenRange] = []
@@ -89,7 +91,7 @@ def take(
 
     Returns:
         The ranges that were taken. If the head has no room for the ranges that would result, nothing is taken, and each
-        open range that has one of the tasks is queued again as a whole.
+        open range from which something would be taken is queued again as a whole.
     """
     tasks = head.tasks
     out = extract(head, numbers, heard, only=only)

@@ -11,7 +11,7 @@ from .draft import Draft
 
 MEASURED_TASKS = 256
 """From about how many of the last tasks the mean duration is computed. Older tasks count less and less, so that the
-mean follows a map whose tasks become longer."""
+mean follows a map whose tasks become longer or shorter."""
 
 
 def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> None:
@@ -32,9 +32,9 @@ def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> N
 
 
 def widen(draft: Draft, executors: int) -> None:
-    """Widen the window, up to `largest_window`, so that each executor that found the queue empty gets a chunk.
+    """Widen the window, up to `largest_window`, so that each executor that got no chunk gets one.
 
-    The window of a closed package thereby opens.
+    The window becomes at least that of a new package. This opens a closed package.
     """
     tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
     wished = max(len(tasks.open) + executors, planning.first_window(tasks.count, policy))

@@ -9,11 +9,18 @@ from .draft import Draft
 ASK_AGAIN_S = 1.0
 """Seconds until a package requests a slice again while other packages of its account hold all that is left."""
 
+REQUESTS_PER_S = 20
+"""About how many slices the waiting packages of one account may request in a second, all together. Without this bound,
+an account with many waiting packages would keep the master busy, though it spends no compute time."""
+
 USED_UP = "the account's compute time is used up: ask the operator to grant more (cloudpar account grant)"
 
 
 def ask(draft: Draft) -> None:
-    """Request a slice if the package needs one. The request stays in the head until it is answered."""
+    """Request a slice if the package needs one.
+
+    The request stays in the head until it is answered, or the package ends.
+    """
     head = draft.head
     if not head.quota.wanted_us:
         head.quota.wanted_us = quota.slice_wanted_us(head, draft.policy)
@@ -33,6 +40,6 @@ def receive(draft: Draft, event: QuotaGranted) -> None:
         own.reserved_us += event.granted_us
         own.next_slice += 1
     elif not event.exhausted:
-        own.ask_again_at = head.now + ASK_AGAIN_S
+        own.ask_again_at = head.now + max(ASK_AGAIN_S, event.packages / REQUESTS_PER_S)
     elif own.reserve_spent:
         life.end(draft, "failed", "quota", USED_UP)

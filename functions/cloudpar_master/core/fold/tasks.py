@@ -16,13 +16,13 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
     """Commit the results of open tasks. The first result of a task wins.
 
     Args:
-        draft: The fold.
+        draft: What the fold changes.
         results: In the order of their tasks.
         generation: The generation of the chunk that they come from.
 
     Returns:
         The results that were committed. There are none if the head has no room for the ranges that would remain between
-        them; then these ranges are queued again as a whole.
+        them. Then each open range that has one of these tasks is queued again as a whole.
     """
     head, tasks = draft.head, draft.head.tasks
     accepted: list[TaskResult] = []
@@ -52,7 +52,10 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
 
 
 def give_back(draft: Draft, event: GaveBack) -> None:
-    """Cut the tasks that a worker gives back into new chunks, and charge the time that the worker reports."""
+    """Cut the tasks that a worker gives back into new chunks, and charge the time that the worker reports.
+
+    If none of the tasks is open in the generation that the event names, nothing changes.
+    """
     used = draft.head.quota
     # Only the first copy of the event finds its tasks open in this generation: the time is charged once.
     if take_back(draft, ranges.union(event.ranges), event.generation, event.losses) and event.used_us:
@@ -66,8 +69,8 @@ def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: i
     another generation.
 
     Returns:
-        Whether any task was taken. If the head has no room for the ranges that would result, none is taken, but each
-        range that has one of the tasks is queued again as a whole.
+        Whether any task was taken. If the head has no room for the ranges that would result, none is taken. Then each
+        open range that has one of these tasks in this generation is queued again as a whole.
     """
     taken = open_ranges.take(draft.head, numbers, generation, only=True, comes_back=True)
     open_ranges.recut(draft.head, taken, draft.policy, losses)
@@ -75,10 +78,10 @@ def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: i
 
 
 def lose(draft: Draft, event: Lost) -> None:
-    """Halve a lost chunk, so that a task that kills its workers is soon alone in a chunk. A task that is alone fails.
+    """Halve the open ranges of a lost chunk, so that a task that kills its workers is soon alone in a chunk.
 
-    Without halving, all tasks of the chunk would have to fail because of one. If none failed, the one task would kill
-    workers for days.
+    A task that is alone in its range gets the result "lost". Without halving, all tasks of the chunk would have to fail
+    because of one. If none of them failed, the one task would kill workers for days.
     """
     whole = [(event.start, event.end)]
     lost = open_ranges.extract(draft.head, whole, event.generation, only=True).touched

@@ -10,8 +10,8 @@ from cloudpar_protocol.payloads import Unfit
 State = Literal["running", "completed", "failed", "cancelled", "expired"]
 
 BLOB_BYTES = 64 * 1024
-"""How many bytes a blob adds to `stored_bytes`, in addition to its size. Because of them, a package with a blob stores
-more than the `kept_bytes` of AWS, so the master deletes its blobs as soon as they are not needed any more."""
+"""How many bytes task data or a result in the blob store adds to `stored_bytes`, in addition to its size. With them,
+`stored_bytes` is above the `kept_bytes` of AWS, so the master deletes blobs as soon as they are not needed any more."""
 
 MESSAGE_BYTES = 900
 """How many bytes a head keeps of the message about the package's end. The rest of a longer message is cut off."""
@@ -30,17 +30,17 @@ class Life(Struct, kw_only=True):
         reason, message: Why it ended, for programs and for people.
         ended_at: When it ended.
         settle_at: Until when the package waits for workers to report the time of stopped tasks.
-        settled: The account has been charged, and has the rest of the slices back.
+        settled: Whether the account has been charged, and has the rest of the slices back.
         acknowledged_at: When a client acknowledged the package.
         deleted_at: When the package became a tombstone. Its data and results were removed then, or are so small that
             they are removed together with the tombstone.
-        stored_bytes: About how many bytes the data, the results and the workers' uploads take, with BLOB_BYTES more for
-            each blob.
+        stored_bytes: About how many bytes the task data, the results and the workers' uploads take, with BLOB_BYTES
+            more for each of them that is in the blob store.
         set_aside: The first workers that could not run the package, at most SET_ASIDE.
         stranded_at: When a master first saw that none of the live workers has the package's Python. None: no master has
             seen that, or a worker that has it has come since then.
-        run_anyway: No worker has all that the package needs. Workers run its tasks nevertheless, and the tasks' errors
-            say what is missing.
+        run_anyway: Whether workers run the tasks although no live worker has all that the package needs. The tasks'
+            errors then say what is missing.
     """
 
     state: State = "running"
@@ -73,6 +73,8 @@ class Life(Struct, kw_only=True):
 
 def cut(text: str, size_bytes: int) -> str:
     """Return the longest start of a text that has at most this many bytes as UTF-8.
+
+    A lone surrogate, which UTF-8 cannot encode, becomes a question mark.
 
     >>> cut("naïve", 3)
     'na'

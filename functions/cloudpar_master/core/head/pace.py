@@ -10,7 +10,7 @@ FLEET = 64
 
 
 class Member(Struct, frozen=True, array_like=True):
-    """A worker that published lately."""
+    """A worker that published lately, and when it last did so."""
 
     executors: int
     seen_at: float
@@ -21,11 +21,11 @@ class Pace(Struct, kw_only=True):
 
     Attributes:
         mean_us: Mean duration of the last tasks that ran to their end.
-        measured: How many tasks were measured for this mean; 0: the duration is unknown.
+        measured: How many tasks were measured so far; 0: the duration is unknown.
         execute_us: Sum of the execution times of all committed results.
         retrieve_us, publish_us: How long the workers took, in all, to retrieve the tasks and to publish the results.
         fleet: The workers that published lately, each under its number (number_of).
-        window: How many chunks may be open; 0: the package is closed.
+        window: How many chunks may be open, counted as open ranges; 0: the package is closed.
         window_since: Version of the head in which a measured wait last changed the window. Only results of chunks cut
             since then may do so again: an older chunk waited behind as many chunks as an earlier window allowed.
     """

@@ -24,7 +24,7 @@ HEAD_BYTES = 16 * 1024
 class Spec(Struct, frozen=True, kw_only=True):
     """The part of a package that never changes. It is written with the first head, and readers may cache it.
 
-    Only its inline task data is removed, when the master deletes the package.
+    Only the effect Delete changes it: it replaces the task data by an empty list.
 
     Attributes:
         request_hash: SHA-256 of the StartTasks body without its session. It tells a retry from another request with the
@@ -71,7 +71,7 @@ def size_of(data: TaskData) -> int:
 
 
 class Head(Identity, kw_only=True):
-    """The state of one package, in groups. stored.py writes and reads it."""
+    """The state of one package, in groups. stored.py encodes and decodes it."""
 
     tasks: Tasks
     quota: Quota

@@ -13,7 +13,7 @@ class Quota(Struct, kw_only=True):
         next_slice: Number of the slice that the package requests now or next.
         wanted_us: Compute time that the package requests for this slice; 0: it requests none.
         ask_again_at: The package requests no slice before this time.
-        exhausted: At the last request the account had nothing left, and waiting for more was useless.
+        exhausted: At the last request the account granted nothing, and waiting for more was useless.
     """
 
     used_us: int = 0

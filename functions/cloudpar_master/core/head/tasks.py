@@ -6,14 +6,15 @@ from msgspec.structs import replace
 from cloudpar_protocol.payloads import Range
 
 ENTRIES = 560
-"""How many open, cancelled and stopping ranges a head has in all. If an event would need more, the fold declines it,
-which keeps the head below HEAD_BYTES. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more."""
+"""How many open, cancelled and stopping ranges a head has in all, at most. This keeps the head below HEAD_BYTES. If
+results or a give-back would need more, the fold queues whole ranges again. It declines a cancellation that would need
+more. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more."""
 
 FAILED_RANGES = 100
-"""How many ranges of failed tasks a head names. Tasks that fail beyond these are only counted."""
+"""How many ranges of failed tasks a head names at most. Tasks that fail beyond these are only counted."""
 
 CANCELLED_RANGES = 200
-"""How many cancelled ranges a package may have. A request to cancel single tasks beyond that is refused."""
+"""A request to cancel some tasks is refused if its ranges and those that are cancelled already are more than this."""
 
 
 class OpenRange(Struct, frozen=True, array_like=True):
@@ -21,7 +22,7 @@ class OpenRange(Struct, frozen=True, array_like=True):
 
     Attributes:
         sent: The chunk is known to be in the queue, or at a worker.
-        losses: How many workers were lost with these tasks before the tasks were given back.
+        losses: How many workers were lost with these tasks, as far as give-backs have reported it. Halving resets it.
     """
 
     start: int
@@ -47,8 +48,8 @@ class Tasks(Struct, kw_only=True):
         cancelled: Tasks that were cancelled while the package ran. They have no result.
         stopping: Tasks that the package does not want any more and that a worker may still run. Their time is charged
             once, if the worker reports it before `settle_at` (Life).
-        draining: The client has cancelled all tasks that no worker has. A chunk that no worker has received yet is
-            cancelled when the queue delivers it.
+        draining: A client or an operator has cancelled all tasks that no worker has. A chunk that no worker has
+            received yet is cancelled when the queue delivers it.
         done: How many tasks have a result or are cancelled.
         errors: How many results have another outcome than "ok".
         failed: The tasks with such results, in at most FAILED_RANGES ranges.
@@ -82,5 +83,5 @@ class Tasks(Struct, kw_only=True):
 
     @property
     def free_entries(self) -> int:
-        """How many more ranges the head has room for. The exceptions of ENTRIES may make this number negative."""
+        """How many more ranges the head has room for. The exceptions to ENTRIES may make this number negative."""
         return ENTRIES - len(self.open) - len(self.cancelled) - len(self.stopping)

@@ -47,7 +47,7 @@ class Channel:
 
     Args:
         endpoint: The master's URL.
-        token: The token of an account, of a worker, or of an operator.
+        token: An account's token, the worker token or the admin token.
         folder: The payload folder of a master that the pool started; None: links to files are refused.
 
     Raises:
@@ -79,7 +79,8 @@ class Channel:
     ) -> ReplyT:
         """Send an encoded message, and return the reply.
 
-        If no reply comes, the master may still have carried out the request.
+        If no reply comes, the master may still have carried out the request. A reply that is not valid raises a
+        RequestError, too.
         """
         answer = self._master.post(route.path, body, timeouts, interruption)
         if answer.status == InvalidToken.status and self._identity.is_proved:
@@ -122,7 +123,7 @@ class Channel:
             raise _refusal(status, answer)
 
     def get(self, link: Link, start: int, end: int, timeouts: Timeouts) -> bytes:
-        """Download bytes [start, end) of a payload; fewer if it is shorter."""
+        """Download bytes [start, end) of a payload; fewer if it ends before `end`."""
         if PayloadFolder.has(link.url):
             return self._own_folder().get(link.url, start, end)
         answer = self._ask(link, {"Range": f"bytes={start}-{end - 1}"}, (), timeouts)

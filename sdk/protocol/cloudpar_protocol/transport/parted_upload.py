@@ -26,7 +26,8 @@ class PartedUpload:
         size: The size of the payload, in bytes.
         read: Returns bytes [start, end) of the payload. Several threads call it.
         crc32s: The CRC-32 of each part.
-        renew: Returns new links to the parts of an upload, given its id; None if the upload is no longer wanted.
+        renew: Returns new links to the parts of an upload, given its id; None if there are no new links, for example
+            because the payload is in the blob store already. The upload then fails.
         is_refusal: Whether an error of `put` or `complete` means that a link was refused.
     """
 

@@ -24,7 +24,7 @@ UPLOAD: Final = ".upload-"
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The error numbers of the operating system which say that there is no room for a file."""
 MAPPED_BYTES: Final = 256 * 1024
-"""From this size on, in bytes, ranges of payloads are mapped into memory instead of copied."""
+"""From this size on, in bytes, `PayloadFolder.view` maps ranges of payloads into memory instead of copying them."""
 
 
 class Draft(io.BufferedRandom):
@@ -93,7 +93,8 @@ class PayloadFolder:
 
         Raises:
             BadRequest: The link leads out of the folder, or the folder belongs to another user.
-            NotFound: The payload was deleted, or the folder was removed.
+            NotFound: The payload was deleted or never written, or the folder was removed.
+            OSError: The file cannot be read.
         """
         try:
             with self._place(url).open("rb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""Repeats attempts of one request until one succeeds. The caller decides how long that may take."""
+"""Repeats attempts of one request until one succeeds, or until the caller decides that no other attempt can help."""
 
 import random
 import threading
@@ -45,7 +45,7 @@ def retry(once: Callable[[], T], failed: Callable[[OSError | RequestError], floa
 
     Raises:
         Stopped: `stopped` was set before an attempt succeeded.
-        Exception: What `failed` raised.
+        Exception: What `failed` raised, or what `once` raised except an OSError or a RequestError.
     """
     while not stopped.is_set():
         try:

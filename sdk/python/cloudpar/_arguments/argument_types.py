@@ -28,7 +28,7 @@ def whole(name: str, value: object, *, takes: str = "give a whole number") -> in
 
     Raises:
         TypeError: The value is not a whole number.
-        ValueError: The number does not fit in 64 bits.
+        ValueError: The absolute value of the number does not fit in 63 bits.
     """
     try:
         number = operator.index(value)  # type: ignore[arg-type]  # raises for other types
@@ -125,9 +125,9 @@ def address(name: str, value: object) -> str | None:
     """Return an address or a token as text, or None.
 
     Raises:
-        TypeError: The value is not text. The error does not show it, since it may be a token.
-        ConfigurationError: The text is empty. Without this error, a program that did not find its setting would start
-            a pool on this machine.
+        TypeError: The value is not text. The error does not show a value that may be a token.
+        ConfigurationError: The text is empty. Without this error, a program that did not find its setting would use
+            another master, or a pool on this machine.
     """
     if value is None:
         return None
@@ -151,7 +151,7 @@ def _text_instead(name: str, value: object) -> str:
 
 
 def check_iterables(call: str, values: Iterable[object]) -> None:
-    """Refuse arguments of a map that are not iterable, without consuming one or making an iterator.
+    """Refuse arguments of a map that are not iterable. This consumes no iterable, and makes no iterator.
 
     Raises:
         TypeError: An argument is not iterable; the text says which.

@@ -17,8 +17,9 @@ _optional: dict[str, list[str]] = {}
 def named(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator for a call of the pool.
 
-    Errors about the call's arguments show this name, such as "Pool.map". An unknown keyword raises a TypeError that
-    names a similar keyword, the same keyword of the pool itself, or all keywords of the call.
+    Errors about the call's arguments show this name, such as "Pool.map". An unknown keyword raises a TypeError, whose
+    text names a similar keyword of the call; or says that the pool itself takes this keyword; or lists the call's
+    optional arguments.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:

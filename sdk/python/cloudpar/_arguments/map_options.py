@@ -19,7 +19,7 @@ class MapOptions:
 
     Raises:
         TypeError: An option has a wrong type.
-        ValueError: An option is out of its range. For `chunksize` and `buffersize`, the text is that of
+        ValueError: An option is out of its range. If `chunksize` or `buffersize` is below 1, the text is that of
             concurrent.futures.
     """
 
@@ -46,7 +46,7 @@ class MapOptions:
             raise ValueError("buffersize must be None or > 0")
 
     def completed(self, pool: "PoolOptions") -> "MapOptions":
-        """Return these options, with the time limit and the retries of the pool where the call gives none."""
+        """Return these options. The pool's time limit and retries replace those that the call does not give."""
         return replace(self, task_timeout_s=self.task_timeout_s or pool.task_timeout_s, retry=self.retry or pool.retry)
 
 

@@ -16,11 +16,11 @@ Output = Literal["print"] | Callable[[int, str, str], None] | None
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """The arguments of a pool; see `Pool`.
+    """The arguments of a pool; see `Pool`. `workers` must come from `executor_count`, and `retry` from `read_retry`.
 
     Raises:
-        TypeError: An argument has a wrong type.
-        ValueError: An argument is out of its range.
+        TypeError: Another argument has a wrong type.
+        ValueError: Another argument is out of its range.
     """
 
     workers: int | None
@@ -70,9 +70,8 @@ def executor_count(workers: int | None, max_workers: int | None) -> int | None:
     """Return how many executors the caller wants, under either name; None if the caller leaves it to the pool.
 
     Raises:
-        TypeError: The value is not a whole number.
-        ValueError: Both names are used, the number is below 1 (with the text of `concurrent.futures`), or it is above
-            EXECUTORS.
+        TypeError: A value is not a whole number.
+        ValueError: Both names are used, or the number is below 1 or above EXECUTORS.
     """
     workers, max_workers = whole_or_none("workers", workers), whole_or_none("max_workers", max_workers)
     if workers is not None and max_workers is not None:

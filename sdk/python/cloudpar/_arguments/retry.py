@@ -1,4 +1,4 @@
-"""How often a task that raises is retried."""
+"""How often a task that raises is retried, and after which exceptions."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -25,12 +25,12 @@ ONCE = Retry()
 
 
 def read_retry(retries: int, retry_on: RetryOn) -> Retry:
-    """Check the arguments `retries=` and `retry_on=`.
+    """Check the arguments `retries=` and `retry_on=`, and return them as one record.
 
     Raises:
-        ValueError: `retries` is out of range, or `retry_on` has too many classes.
+        ValueError: `retries` is not from 0 to MOST, or `retry_on` has more than MOST_KINDS classes.
         TypeError: `retries` is not a whole number, or `retry_on` is neither a class derived from Exception nor a
-            tuple of such classes.
+            tuple of one or more such classes.
     """
     kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
     retries = whole("retries", retries, takes=f"give a whole number from 0 to {MOST}")
@@ -50,7 +50,8 @@ def _is_exception(kind: object) -> bool:
 def _name(kind: type[Exception]) -> str:
     """Return the name by which workers know a class.
 
-    It leaves out the function that defines the class, because a class that travels by value loses that part.
+    It leaves out the function or class in which the class is defined, because a class that travels by value loses that
+    part of its name.
     """
     # `cloudpar.errors` changes `__module__` of the protocol's classes, but workers know them by the original module.
     own = getattr(protocol_errors, kind.__name__, None) is kind

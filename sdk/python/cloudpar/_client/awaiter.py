@@ -21,12 +21,13 @@ from .package_handle import PackageHandle
 from .storage_watch import StorageWatch
 
 NEW_PACKAGE_S = 0.1
-"""How long the thread waits at most before it asks about a new package, in seconds. It asks at once if the last answer
-to a request that the master could hold named no delay."""
+"""How long the thread waits at most before it asks about a new package, in seconds. It asks at once if the master holds
+requests, that is, if its last answer to a request that it was allowed to hold named no delay (`retry_after_s`)."""
 
 RESTLESS_S = 0.05
-"""The shortest pause after an answer without news, in seconds. It applies while the master must not hold requests, and
-after several answers in a row that came within this time although the master could hold the requests."""
+"""The shortest pause after an answer without news, in seconds. It applies if the master was not allowed to hold the
+request, while a package is starting, and after several answers in a row that came sooner than this although the master
+was allowed to hold the requests."""
 
 log = logging.getLogger("cloudpar")
 
@@ -53,7 +54,7 @@ class Awaiter:
         self._thread: threading.Thread | None = None
 
     def get_ready(self) -> None:
-        """Start the thread in advance, so that the first package does not wait for it.
+        """Start the thread if it was not started before. The first package then does not have to wait for it.
 
         Raises:
             RuntimeError: The thread cannot be started.
@@ -67,8 +68,8 @@ class Awaiter:
     def start_begins(self) -> None:
         """Note that a package is about to start.
 
-        Until the start has ended, the master must not hold requests: a held request would not name the new package, so
-        its news would come late.
+        Until the start has ended, the thread sends no request that the master may hold. Such a request would not name
+        the new package, so the package's news would come late.
         """
         with self._condition:
             self._starting += 1
@@ -82,7 +83,7 @@ class Awaiter:
             self._condition.notify()
 
     def add(self, handle: PackageHandle) -> None:
-        """From now on, also ask for news of a package that the pool attaches to."""
+        """From now on, also ask for news of this package, to which the pool attaches."""
         self._nesting.begins_to_wait(handle)
         with self._condition:
             self._add(handle)
@@ -173,7 +174,7 @@ class Awaiter:
         """Return how long the master may hold the request, in seconds.
 
         The master must not hold it while more results of a package are ready. If no executor has worked for a package
-        yet, the request ends when it is time to tell the user why no task runs.
+        yet, the request ends at the latest when it is time to tell the user why no task runs.
         """
         if any(each.package.more for each in asked):
             return 0.0
@@ -207,7 +208,7 @@ class Awaiter:
         now = time.monotonic()
         with self._condition:
             # If a request must not be held, even a master that can hold requests answers with a delay. Only the
-            # answers to other requests show whether it can.
+            # answers to other requests show whether the master can hold them.
             if held_s is not None:
                 self._retry_after_s = reply.retry_after_s
             running = [each for each in self._under_way if each.package.phase == "running"]

@@ -1,4 +1,4 @@
-"""The master's address and the account's token: from arguments, the environment or a profile file, in this order."""
+"""The master's address and the account's token: from arguments, the environment, a task's pool, or a profile file."""
 
 import difflib
 import os
@@ -18,7 +18,7 @@ LOCAL = "local"
 
 @dataclass(frozen=True)
 class Configuration:
-    """The address and token of a running master. `source` says where they were found, for error messages."""
+    """The address of a running master, and a token. `source` says where the address was found, for messages."""
 
     endpoint: str
     token: str
@@ -35,15 +35,17 @@ def configure(
     """Find the master to connect to; None if no source names one, or the first endpoint found is "local".
 
     Args:
-        endpoint: The endpoint that the program gives; None if it gives none. The environment comes next.
-        token: The token that the program gives, in the same way.
+        endpoint: The endpoint that the program gives; None: the environment may give it.
+        token: The token that the program gives; None: the environment may give it.
         environment: The environment variables.
-        of_task: What to use before the profile file. On this machine a task reads the user's profile file, too, which
-            may name another master than that of the pool that runs the task.
+        of_task: The pool that runs this task; None if there is no such pool. It is used in place of the profile file if
+            program and environment give neither endpoint nor token. The profile file could name another master: on this
+            machine a task reads the same profile file as the program.
 
     Raises:
-        ConfigurationError: Only one of endpoint and token was found, the endpoint is not a URL, or the profile file is
-            malformed, unreadable, or missing although CLOUDPAR_PROFILE names it.
+        ConfigurationError: Only one of endpoint and token was found; the endpoint is neither a URL nor "local"; the
+            profile file cannot be read, or has an unknown key or a value that is not a string; or CLOUDPAR_PROFILE
+            does not name an existing file.
     """
     sources = [
         (endpoint, token, "the arguments endpoint= and token="),
@@ -61,7 +63,7 @@ def configure(
 
 
 def of_the_task() -> Configuration | None:
-    """Return how a task connects to the pool that runs it, if that pool started its own worker; None otherwise.
+    """Return how a task connects to the pool that runs it. None if that pool did not start the worker of this task.
 
     It is also None outside of tasks, and in processes that a task has forked.
     """
@@ -71,9 +73,9 @@ def of_the_task() -> Configuration | None:
 
 
 def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration | None:
-    """Take the endpoint and the token each from the first source that has it.
+    """Take the endpoint from the first source that has one, and likewise the token.
 
-    So a program can name the endpoint in its source code, and keep the token in the environment.
+    So a program can name the endpoint in its source code, while the token is in the environment.
     """
     endpoint = next(((value, source) for value, _, source in sources if value), None)
     token = next(((value, source) for _, value, source in sources if value), None)

@@ -72,22 +72,24 @@ class Connection:
         allowance_s: float | None = None,
         interruption: Interruption | None = None,
     ) -> ReplyT:
-        """Send a message, and repeat it while there is no answer. The repetitions are identical.
+        """Send a message, and return the reply. Repeat the message unchanged until there is a reply or a refusal.
 
-        The master may receive and carry out a request several times, because its answer may be lost.
+        The master may receive and carry out a request several times, because an answer may be lost.
 
         Args:
             route: Which call.
             message: Its request.
             hold_s: How long the master may hold the request, in seconds.
-            allowance_s: How long to try, in seconds, instead of the time that `policy` gives.
+            allowance_s: How long to try, in seconds; None: as long as `policy` says, and without a limit while the
+                master answers that the client must wait (RateLimited).
             interruption: Lets another thread end the call.
 
         Raises:
-            RequestError: The master refused the request, or could not serve it until the time was over.
+            RequestError: The master refused the request, or could not serve it within the time.
             Interrupted: Another thread has ended the call by the interruption.
             MasterUnreachable: No answer came within the time, or another program answers at the endpoint.
-            FolderUnwritable: The master that this pool started cannot write, most likely because its disk is full.
+            FolderUnwritable: The pool's own master, or this process, cannot write the payload folder, most likely
+                because the disk is full.
             Stopped: The connection is closed.
         """
         body = codec.encode(message)
@@ -112,9 +114,9 @@ class Connection:
         return self._channel.is_proved
 
     def put(self, link: Link, body: Body) -> str:
-        """Upload a payload or a part of one, and return its ETag, "" if the store sends none. Raises like `call`.
+        """Upload a payload or a part of one, and return its ETag; "" if the store sends none. Raises like `call`.
 
-        The same upload may be repeated.
+        Like a message, an upload is repeated if no answer comes.
         """
         return self._transfer("upload", link, lambda timeouts: self._channel.put(link, body, timeouts))
 
@@ -127,7 +129,10 @@ class Connection:
         self._transfer("upload", link, lambda timeouts: self._channel.complete(link, body, timeouts))
 
     def get(self, link: Link, start: int, end: int) -> bytes:
-        """Download bytes [start, end) of a payload; an answer with fewer bytes is a failure. Raises like `call`."""
+        """Download bytes [start, end) of a payload. Raises like `call`.
+
+        If an answer has fewer bytes, the request is repeated.
+        """
 
         def once(timeouts: Timeouts) -> bytes:
             data = self._channel.get(link, start, end, timeouts)

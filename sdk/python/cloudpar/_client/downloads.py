@@ -1,4 +1,4 @@
-"""Downloads of large results. One request fetches results that lie side by side in a blob; several run at a time."""
+"""Downloads of large results. One request fetches results that lie side by side in a blob; several run in parallel."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,13 +18,16 @@ from .package import News
 from .package_handle import PackageHandle
 
 SPAN_BYTES = 16 << 20
-"""How many bytes of adjacent results one request fetches at most. A larger group is split, a larger result is not."""
+"""How many bytes of adjacent results one request fetches at most. A single result that is larger is fetched whole."""
 
 THREADS = 4
 
 
 def spans(results: Sequence[TaskResult]) -> Iterator[list[TaskResult]]:
-    """Yield groups of results whose payloads lie side by side in one blob, of at most SPAN_BYTES or of one result."""
+    """Yield groups of results whose payloads lie side by side in one blob.
+
+    A group of several results has at most SPAN_BYTES.
+    """
     group: list[TaskResult] = []
     end: tuple[str, int] | None = None
     size = 0
@@ -55,12 +58,13 @@ class Downloads:
         self._threads: list[Thread] = []
 
     def begin(self, handle: PackageHandle, news: News, page: int) -> None:
-        """Start to fetch the payloads that the news of a status names. Called by one thread only.
+        """Start to fetch the payloads that a status names. Called by one thread only.
 
         Args:
             handle: The package, which gets the payloads.
-            news: The package's news.
-            page: The cursor of the request that brought the news. If a link expires, the same request gives a new one.
+            news: The news in the status.
+            page: The cursor in the request that brought the status. If a link expires, a request with the same cursor
+                brings a new link.
         """
         for span in spans(news.fetches):
             self._jobs.put(partial(self._fetch, handle, span, news.links, page))
@@ -112,7 +116,7 @@ class Downloads:
         raise CloudparError(f"the master names no link for the results in {key}: {reply.missing.get(package_id, '')}")
 
     def close(self) -> None:
-        """End the threads after all queued downloads. If the connection is closed, each of these ends at once."""
+        """End the threads after all queued downloads. If the connection is closed, these downloads end at once."""
         for _ in range(THREADS):
             self._jobs.put(None)
 

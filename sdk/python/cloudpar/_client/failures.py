@@ -1,4 +1,4 @@
-"""Makes exceptions of the failures of tasks and packages in the master's messages."""
+"""Makes exceptions from the failures of tasks and packages that the master reports."""
 
 import copy
 from typing import Any
@@ -53,9 +53,9 @@ def copied(failure: CloudparError) -> CloudparError:
 
 
 def raisable(error: BaseException, number: int) -> BaseException:
-    """Return the exception to raise from an iterator of results.
+    """Return the exception to raise from an iterator of results, for the task with this number.
 
-    It is the task's own one, except that a RuntimeError replaces StopIteration, which would end the iteration silently.
+    It is `error` itself, except that a RuntimeError replaces StopIteration, which would end the iteration silently.
     """
     if not isinstance(error, StopIteration):
         return error

@@ -11,14 +11,18 @@ from .package_handle import PackageHandle
 from .session import Session
 
 SETTLE_S = 3.0
-"""How long to wait for workers to stop cancelled tasks and report their time, in seconds. Usually they need less."""
+"""How long to wait, for all packages together, until workers have stopped cancelled tasks and reported their time, in
+seconds. Usually they need less. Each request to cancel is also repeated for at most this time."""
 
 AWAY_S = 0.1
-"""How long to try to cancel the other packages once the master has not answered for one, in seconds."""
+"""How long to try to cancel each other package once the master has not answered for one, in seconds."""
 
 
 def interrupt(session: Session, under_way: Iterable[PackageHandle]) -> None:
-    """Cancel the packages that have not ended, and tell the user on standard error what they have cost."""
+    """Cancel the packages that have not ended, and tell the user on standard error what they have cost.
+
+    If the master does not confirm that a package is cancelled, its readers get the error, and its cost is left out.
+    """
     packages = [handle for handle in under_way if not handle.ended.is_set()]
     if not packages:
         return

@@ -1,4 +1,4 @@
-"""How a pool inside a task tells the task's executor that the task waits."""
+"""A pool inside a task tells the task's executor that the task waits, and computes how deep new packages are nested."""
 
 from cloudpar.errors import TooLarge
 from cloudpar_protocol import nesting
@@ -6,11 +6,13 @@ from cloudpar_protocol.limits import NESTING
 
 
 class Nesting:
-    """Tells the executor of this process when its task waits for a client's packages; does nothing outside of tasks.
+    """Tells the executor of this process when its task waits for a client's packages, and computes their nesting depth.
+
+    Outside of tasks, and with `own_master`, it reports nothing, and the depth is 0.
 
     Args:
-        own_master: Whether the client's pool has its own master and executors. If so, nothing is reported: these
-            executors run the packages, so the worker of this task need not run another executor meanwhile.
+        own_master: Whether the client's pool has its own master and executors. These executors run the packages, so the
+            worker of this task need not run another executor while the task waits.
     """
 
     def __init__(self, *, own_master: bool) -> None:
@@ -19,7 +21,7 @@ class Nesting:
     def depth(self) -> int:
         """Return the nesting depth of a package that this client starts now.
 
-        It is 0 outside of tasks and with an own master, otherwise one more than the depth of the running task.
+        It is 0 outside of tasks and with `own_master`, otherwise one more than the depth of the running task.
 
         Raises:
             TooLarge: The depth would exceed NESTING.
@@ -39,7 +41,7 @@ class Nesting:
             executor.begins_to_wait(package)
 
     def ends_to_wait(self, package: object) -> None:
-        """Report that the task no longer waits for this package. Harmless if it never did."""
+        """Report that the task no longer waits for this package. Does nothing if the task did not wait for it."""
         if (executor := self._executor()) is not None:
             executor.ends_to_wait(package)
 

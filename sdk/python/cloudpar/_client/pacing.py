@@ -1,8 +1,9 @@
 """Pure functions that compute when to ask for news again.
 
 An embedded master answers as soon as there is news, and a package of many short tasks always has some. Each answer
-costs both sides about a millisecond, so the awaiter lets news gather before it asks again. The pause is at most a share
-of the time that the package has run, and at most a share of its remaining time, so that the last result is not late.
+costs both sides about a millisecond, so the awaiter lets news gather before it asks again. The pause is at most
+LONGEST_S. It is also at most a share of the time that the package has run, and a share of its remaining time, so that
+the last result is not late.
 """
 
 from cloudpar_protocol.client_messages import Progress
@@ -14,7 +15,7 @@ SHORTEST_S = 0.001
 
 
 def gather_s(progress: Progress, elapsed_s: float) -> float:
-    """Return how long to let news of a package gather before the next request, in seconds."""
+    """Return how long to let news of a package gather before the next request, in seconds; 0 to send it at once."""
     rest_s = remaining_s(progress)
     if rest_s is None:
         return 0.0

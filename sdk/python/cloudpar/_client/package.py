@@ -1,8 +1,8 @@
 """One package as its client sees it: a state machine without I/O, threads or clocks.
 
-    starting ──started──> running ──take(final status)──> ended
-       │                     └────lost(error)───────────────^
-       └──────────lost(error)───────────────────────────────^
+    starting ──started──> running ──take or fetched──> ended
+       │                     └────lost(error)────────────^
+       └──────────lost(error)────────────────────────────^
 
 Results come in any order, possibly twice; each is passed on once. Payloads in blobs are downloaded separately
 (`fetching`). The package has ended once no download is left and either all its results have arrived, or the master says
@@ -36,13 +36,13 @@ class Package:
     Attributes:
         tasks: The number of tasks; 0 while it is not known (attached packages).
         cursor: The position up to which its results have been read.
-        seen: One byte per task: 1 once its result was passed on or its download began.
+        seen: One byte per task: 1 once its result was passed on, or the download of its result began.
         codec: How its results are serialized; None for an attached package until its first status. Later statuses do
-            not change it: with another codec, this client could unpickle what is only text.
+            not change it. Otherwise a changed status could make this client unpickle results that are MessagePack.
         received: How many results are complete, including downloaded ones.
         fetching: How many results are being downloaded.
         more: Whether the master has further results ready.
-        failure: Why its tasks without a result will never have one; None until that is known.
+        failure: Why its tasks without a result will never have one; None while there is no such reason.
     """
 
     tasks: int
@@ -108,7 +108,10 @@ class Package:
             self.failure, self.phase, self.more = error, "ended", False
 
     def cancelled(self) -> None:
-        """Record that the user cancelled the package: reading a task without a result then raises TaskCancelled."""
+        """Record that the user cancelled the package.
+
+        Once it has ended, its tasks without a result fail with TaskCancelled, unless another failure is known already.
+        """
         self.failure = self.failure or TaskCancelled("the package was cancelled")
 
     def _end_if_done(self) -> None:

@@ -39,7 +39,8 @@ class PackageFeed:
         package_ids: The ids of all packages that have started.
         given: How many tasks these packages have in total.
         more: Whether another package may follow.
-        error: Why no further package could start. The reader raises it after the results of the earlier packages.
+        error: Why no further package could start; None if there is no such error. The reader raises it after the
+            results of the earlier packages.
         deadline: When reading must end, on the monotonic clock; None: there is no limit.
     """
 
@@ -75,9 +76,9 @@ class PackageFeed:
     def refill(self) -> None:
         """Start the next package if enough of the buffer is free. Without `buffersize`, start the only package.
 
-        A quarter of the buffer is enough, so that executors have tasks while the reader works. If the tasks are known
-        to be short, half of it must be free: starting a package then costs more than its tasks, so fewer packages are
-        better.
+        A free quarter of the buffer is enough, so that executors have tasks while the reader works. If the tasks are
+        known to be short, half of the buffer must be free: starting a package then costs more than running its tasks,
+        so fewer packages are better.
 
         Raises:
             Exception: The first package cannot start. If a later one cannot start, its exception is kept in `error`.

@@ -40,9 +40,8 @@ class Receiver(Protocol):
 class PackageHandle:
     """One package under way. Safe for use by any thread.
 
-    An `attached` handle was made by `Pool.attach`. The master keeps the results of its package, and this pool's
-    shutdown does not cancel it. The shutdown waits for the package only while the program reads it, that is while
-    `readers` is above 0.
+    An `attached` handle was made by `Pool.attach`. When the pool shuts down, it neither cancels nor acknowledges such a
+    package, and waits for it only while the program reads it, that is while `readers` is above 0.
     """
 
     def __init__(
@@ -71,7 +70,8 @@ class PackageHandle:
         self.ended_at: float | None = None
         self.ended = threading.Event()
         self.caught_up = threading.Event()
-        """Set once this process has received every result that the master had at the first request for news."""
+        """Set once this process has received every result that the master had at the first request for news, and at the
+        latest when the package has ended."""
         self.executors = 0
         self.fleet: FleetStatus | None = None
         self.placement: Placement | None = None
@@ -96,8 +96,8 @@ class PackageHandle:
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         """Decode a task's result: return its value and None, or None and its exception.
 
-        In a sealed package the seal is verified first. A result with a wrong seal is not decoded: its exception is
-        SealBroken.
+        In a sealed package the seal is verified first. A result with a wrong seal, or without one, is not decoded: its
+        exception is SealBroken.
         """
         began = time.perf_counter()
         value, error = self._opened(result)
@@ -128,7 +128,7 @@ class PackageHandle:
         places.identify(error, self.id, index, called_with, note=note)
 
     def take(self, status: PackageStatus) -> News:
-        """Pass on the complete results of a status; returns its news, whose `fetches` the caller must download."""
+        """Pass on the complete results of a status; return its news, whose `fetches` the caller must download."""
         with self._lock:
             self.executors = max(self.executors, status.progress.executors)
             self.placement, self.set_aside = status.placement, status.set_aside
@@ -147,12 +147,15 @@ class PackageHandle:
         self._on_news(self)
 
     def lost(self, error: CloudparError) -> None:
-        """End the package with an error: no more news will come."""
+        """End the package with an error, because no more news will come. An ended package keeps its outcome."""
         self.left(error)
         self._on_news(self)
 
     def left(self, error: CloudparError) -> None:
-        """Stop following the package, which may run on. Where a task has no result, its readers get the error."""
+        """End the package for this client only; at the master it may run on.
+
+        For each task without a result, readers get the error. Does nothing if the package has ended.
+        """
         with self._lock:
             self.package.lost(error)
             self._hand_on(())

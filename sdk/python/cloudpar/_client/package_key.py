@@ -14,9 +14,10 @@ class PackageKey(NamedTuple):
 
     Attributes:
         key: Its idempotency key.
-        seals: Makes and verifies its seals; None: it is not sealed, since the pool has its own master, or the master
-            has no seal keys.
-        folder: The payload folder of the pool's own master, where large task data is written; None: it is uploaded.
+        seals: Makes and verifies its seals. None: the package is not sealed, since the pool has its own master, or the
+            master sends no seal key.
+        folder: The payload folder of the pool's own master, to which large task data of maps is written. None: the pool
+            has no own master, and large task data is uploaded.
     """
 
     key: str

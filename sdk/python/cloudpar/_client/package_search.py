@@ -1,4 +1,4 @@
-"""Finds one of the account's packages by the first characters of its id."""
+"""Finds a package by the first characters of its id."""
 
 from typing import Any, Protocol
 
@@ -7,7 +7,7 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import ListPackages, PackageSummary
 
 NEWEST = 1000
-"""How many packages the master lists in one answer. Older packages are not found."""
+"""How many packages the master lists in one answer, the newest first. Older packages are not found."""
 
 COMPLETE = 32
 """The length of a whole package id, in characters. A shorter text is taken for the start of an id."""
@@ -23,7 +23,7 @@ class Caller(Protocol):
 def find(master: Caller, package_id: str) -> PackageSummary:
     """Find the package with this id, or the only one whose id starts with this text.
 
-    Only the account's NEWEST newest packages are searched.
+    Only the newest packages that the caller may see are searched, at most NEWEST.
 
     Raises:
         ValueError: The id is empty.

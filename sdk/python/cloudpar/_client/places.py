@@ -31,7 +31,7 @@ class Places:
     ) -> None:
         """Add to an exception which task it belongs to: `task_index`, `package_id` and a note.
 
-        What the exception's class does not permit is left out.
+        An attribute that the exception's class uses itself is not changed. What the class does not permit is left out.
 
         Args:
             error: The exception that the task raised, or the reason why it has no value.
@@ -64,7 +64,7 @@ def values_of(values: Iterable[Any]) -> Sequence[Any] | None:
 
 
 def _add_note(error: BaseException, note: str) -> None:
-    """Like `BaseException.add_note`, also for exception classes that refuse new attributes."""
+    """Do as `BaseException.add_note`, also for exception classes that refuse new attributes."""
     with suppress(Exception):
         notes = getattr(error, "__notes__", None)
         if isinstance(notes, list):

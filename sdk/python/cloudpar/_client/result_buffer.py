@@ -65,7 +65,11 @@ class MapPart:
 
 
 class ResultBuffer:
-    """Keeps received results until they are read, by their index in the whole map. Safe for use by any thread."""
+    """Keeps received results until they are read, by their index in the whole map.
+
+    Several threads may add results; one thread at a time reads them. `read` is called with a package once all its
+    results have been read.
+    """
 
     def __init__(self, read: Callable[[PackageHandle], None]) -> None:
         self._read = read
@@ -90,8 +94,8 @@ class ResultBuffer:
         """Wait for the result of one task and remove it from the buffer.
 
         Returns:
-            Its value and None, or None and its exception. If the result will never come: None and a copy of the
-            package's failure.
+            The task's value and None, or None and its exception. If the task will never have a result, the exception is
+            a copy of the package's failure.
 
         Raises:
             TimeoutError: The result did not arrive before the deadline (of the monotonic clock).
@@ -108,7 +112,7 @@ class ResultBuffer:
     def take_any(self, parts: Sequence[MapPart], deadline: float | None) -> tuple[int, Any, BaseException | None]:
         """Wait until a result is there, and remove the one that arrived first.
 
-        If there is none, but a task of `parts` will never have a result, return the failure of this task.
+        If no result is there, but a task of `parts` will never have one, return the failure of this task.
 
         Returns:
             The task's index in the map, followed by what `take` returns.

@@ -1,14 +1,15 @@
-"""How long to repeat requests to a master that does not answer: a state machine without I/O."""
+"""How long to repeat requests to a server that does not answer or says to wait: a state machine without I/O."""
 
 from dataclasses import dataclass
 
 from cloudpar_protocol.transport.retries import Backoff
 
 FIRST_CONTACT_S = 8.0
-"""How long to try a master that has never answered, in seconds, so that a wrong endpoint fails within 10 s."""
+"""How long a request to a master that has never answered is repeated, in seconds. A wrong endpoint then fails within
+10 s."""
 
 NOTICE_S, NOTICE_EVERY_S = 5.0, 60.0
-"""If the master delays a request for at least NOTICE_S seconds, the log says so, at most once in NOTICE_EVERY_S
+"""If a server delays a request for at least NOTICE_S seconds, the log says so, at most once in NOTICE_EVERY_S
 seconds."""
 
 SHORTEST_S, LONGEST_S = 0.02, 5.0
@@ -18,7 +19,8 @@ SHORTEST_S, LONGEST_S = 0.02, 5.0
 class RetryPolicy:
     """How one server answered recently, and how long requests to it are repeated. All requests to the server share it.
 
-    `met` is True once the server has answered; `away_since` is when it stopped answering (monotonic), or None.
+    `met` is True once the server has answered, and for a blob store from the start. `away_since` is the time of the
+    monotonic clock at which requests to the server began to fail; None while it answers.
     """
 
     patience_s: float
@@ -29,7 +31,10 @@ class RetryPolicy:
     noticed_at: float | None = None
 
     def answered(self, now: float) -> float | None:
-        """Note an answer. If the user was told that the server is away, return how long it was away, in seconds."""
+        """Note an answer. If the user was told that the server is away, return how long it was away, in seconds.
+
+        Otherwise return None.
+        """
         self.met = True
         away, self.away_since = self.away_since, None
         if not self.warned or away is None:
@@ -38,7 +43,7 @@ class RetryPolicy:
         return now - away
 
     def failed(self, now: float) -> bool:
-        """Note a failed request; returns whether to tell the user now."""
+        """Note a failed request; return whether to tell the user now."""
         if self.away_since is None:
             self.away_since = now
         if not self.met or self.warned or now - self.away_since < 1.0:
@@ -47,7 +52,7 @@ class RetryPolicy:
         return True
 
     def paced(self, since: float, now: float) -> bool:
-        """Note that the master has delayed a request since the time `since`; returns whether to tell the user now."""
+        """Note that the server has delayed a request since the time `since`; return whether to tell the user now."""
         if now - since < NOTICE_S or (self.noticed_at is not None and now - self.noticed_at < NOTICE_EVERY_S):
             return False
         self.noticed_at = now

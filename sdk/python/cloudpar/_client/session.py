@@ -110,7 +110,7 @@ class Session:
             raise self.failure
 
     def hello(self) -> HelloReply:
-        """Ask the master which account this token belongs to.
+        """Ask the master for the role and the account of this token.
 
         Raises:
             CloudparError: The master refuses the token or does not answer, or the session has ended.
@@ -129,7 +129,7 @@ class Session:
         return new_package_key(self._who or self.hello())
 
     def start(self, order: Order, receiver: Receiver) -> PackageHandle:
-        """Start a package; the receiver gets its results.
+        """Start a package; the receiver gets its results. Whether this succeeds or not, the order's data is closed.
 
         Raises:
             CloudparError: The master refuses the package or does not answer, an upload fails, the package would be
@@ -216,7 +216,7 @@ class Session:
 
         Raises:
             CloudparError: The session has to ask the master for the seal key first, and this request fails; or the
-                package is sealed, and the master has no seal key.
+                package is sealed, and the master sends no seal key.
             RuntimeError: The thread that awaits results cannot be started.
         """
         self._awaiter.get_ready()
@@ -296,7 +296,7 @@ class Session:
         self.on_read()
 
     def drop(self, handle: PackageHandle) -> None:
-        """Let the tasks of a package run to the end without a reader; then the package is acknowledged."""
+        """Let the tasks of a package run to the end without a reader. Then do what `read` does."""
         with self._condition:
             if not handle.ended.is_set():
                 self._unwanted.add(handle)
@@ -304,7 +304,7 @@ class Session:
         self.read(handle)
 
     def acknowledge(self) -> None:
-        """Send the acknowledgements that `read` has noted. If a request fails, they are not sent again.
+        """Send the acknowledgements that `read` has noted. If a request fails, those that are left are dropped.
 
         Raises:
             CloudparError: The master refuses or does not answer.

@@ -1,6 +1,6 @@
 """What a pool does while its master or its own worker cannot write results.
 
-It waits and logs this. Only a pool with its own master gives up at last.
+The pool waits and logs a warning. Only a pool with its own master gives up after a while.
 """
 
 import logging
@@ -15,7 +15,7 @@ from cloudpar_protocol.payloads import Unwritable
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 SAY_S = 5.0
-"""The log says that nothing can be written once this has lasted for this many seconds."""
+"""For how many seconds it must have been impossible to store results before the log says so."""
 
 log = logging.getLogger("cloudpar")
 
@@ -24,8 +24,8 @@ class StorageWatch:
     """Follows whether results can be stored. Used by one thread.
 
     With a master that others operate, the pool waits until an operator makes room. With its own master, the pool gives
-    up after `patience_s`. It gives up as early as after SAY_S if the results of a single package fill the disk: they
-    are kept until this package has been read to its end, so no room can appear.
+    up after `patience_s`. It already gives up after SAY_S if the results of a single package fill the disk: the master
+    keeps them until this package has been read to its end, so waiting makes no room.
 
     Args:
         folder: The payload folder of the pool's own master; None: others operate the master.
@@ -41,14 +41,15 @@ class StorageWatch:
         self._said = False
 
     def heard(self, unwritable: Unwritable | None, *, news: bool) -> FolderUnwritable | None:
-        """Take the master's report.
+        """Take the master's latest report, and decide whether the pool gives up.
 
         Args:
-            unwritable: What cannot be written, or None.
-            news: Whether the report came with results or another change of a package: then there is room at times.
+            unwritable: Why results cannot be stored; None if they can.
+            news: Whether the report came with results or another change of a package. If so, the master still stores
+                something at times, and the wait starts again.
 
         Returns:
-            The error that ends the packages under way, if waiting cannot help; else None.
+            The error with which the caller ends the packages under way, if the pool gives up; otherwise None.
         """
         now_s = time.monotonic()
         if unwritable is None or news:
@@ -69,7 +70,11 @@ class StorageWatch:
         return None
 
     def due_s(self) -> float:
-        """The time until `heard` may log something or give up, in seconds; infinite if no such time is ahead."""
+        """Return after how many seconds the caller must call `heard` again, because it may log something or give up.
+
+        These are the times SAY_S and, with an own master, `patience_s`. The answer is infinite if results can be
+        stored, or if these times are over.
+        """
         if self._since_s is None:
             return math.inf
         waited_s = time.monotonic() - self._since_s
@@ -79,7 +84,7 @@ class StorageWatch:
     def _is_hopeless(self) -> bool:
         """Whether the results of a single package fill the disk, and are kept until that package is read.
 
-        They are taken to fill it if at most one package is open and the folder has over half of the disk's used space.
+        This is assumed if at most one package is open and the folder's files take over half of the disk's used space.
         """
         if self._folder is None or self._open_packages() > 1:
             return False
@@ -89,7 +94,7 @@ class StorageWatch:
 def folder_unwritable(folder: PayloadFolder, number: int) -> FolderUnwritable:
     """Return the error for a pool whose own temporary folder cannot be written.
 
-    Its text names the folder and the free space, and says what to do.
+    Its text names the folder, gives the free space if the system reports it, and says what to do.
     """
     try:
         free = f"{shutil.disk_usage(str(folder)).free / 1e6:,.1f} MB free"

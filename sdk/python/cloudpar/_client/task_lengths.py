@@ -4,7 +4,7 @@ from collections import OrderedDict
 from threading import Lock
 
 REMEMBERED = 128
-"""How many functions are remembered. Beyond it, the function whose last measurement is the oldest is forgotten."""
+"""How many functions are remembered. Beyond this, the function whose last measurement is the oldest is forgotten."""
 
 WHOLE_US = 10_000
 """A package of at most this much work, in microseconds, is sent as one chunk: dividing it would cost more time than
@@ -18,8 +18,8 @@ divides a chunk among its executors."""
 class TaskLengths:
     """The mean task duration of recently called functions, by the hash of their code. Safe for use by any thread.
 
-    A master knows nothing of a new package, and cuts it into chunks of one task, since each task may take an hour. Each
-    chunk needs several requests, which are most of the cost of a small map.
+    A master does not know the durations of a new package's tasks, and each task may take an hour. Therefore it cuts a
+    small package into chunks of one task. Each chunk needs several requests, which are most of the cost of a small map.
     """
 
     def __init__(self, *, own_master: bool) -> None:

@@ -20,10 +20,11 @@ log = logging.getLogger("cloudpar")
 
 
 def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, code_hash: str | None = None) -> BlobRef:
-    """Upload a payload, unless the store already has it; return its place.
+    """Upload a payload, unless the store already has it; return its key and size.
 
     Raises:
-        CloudparError: The master or the store refuses a request or does not answer.
+        CloudparError: The master or the store refuses a request or does not answer, or the payload folder of the pool's
+            own master cannot be written.
         Stopped: The connection is closed.
     """
     wanted = Upload(kind=kind, size=blob.size, crc32=NOT_CHECKED, hash=code_hash)

@@ -1,4 +1,4 @@
-"""How long a request waits for a master or blob store that does not answer, and what the log says about it."""
+"""How long a request is repeated if a master or blob store does not answer or says to wait, and what the log says."""
 
 import errno
 import logging
@@ -23,8 +23,8 @@ class Peer(NamedTuple):
     Attributes:
         kind: "master" or "blob store".
         address: The contacted address, for messages.
-        policy: How it answered recently. The master and each store have separate policies, so that a failing store is
-            not taken for a failing master.
+        policy: How it answered recently, and how long requests to it are repeated. The master and each store have
+            separate policies, so that a failing store is not taken for a failing master.
     """
 
     kind: str
@@ -38,7 +38,8 @@ class Waiting:
     Args:
         peer: Where the request goes.
         folder: The payload folder of a master that the pool has started for itself; None for other masters.
-        answer_s: How long to wait for an answer, in seconds.
+        answer_s: How long each attempt waits for an answer, in seconds. If the peer has never answered, an attempt
+            instead waits for the rest of the time that the request may take.
         allowance_s: How long to try, in seconds; None: as long as the peer's policy says.
     """
 
@@ -62,13 +63,14 @@ class Waiting:
     def failed(self, error: OSError | RequestError) -> float:
         """Note a failed attempt; return the delay before the next one, in seconds.
 
-        If the peer has been away for a while, also tell the user, one time until it answers again.
+        If the peer has been away or has delayed the request for a while, also log a warning, but not at each attempt.
 
         Raises:
             RequestError: The peer refused the request, or could not serve it within the time that it may take.
             MasterUnreachable: The peer has not answered within the time that this request may take, or another
                 program answers at its address.
-            FolderUnwritable: The payload folder of the pool's own master has no room.
+            FolderUnwritable: The payload folder of the pool's own master has no room: this process could not write to
+                it, or that master could not serve the request within the time.
         """
         self._raise_final(error)
         asked_s = error.retry_after_s if isinstance(error, RequestError) else None
@@ -91,7 +93,7 @@ class Waiting:
         return delay_s
 
     def _raise_final(self, error: OSError | RequestError) -> None:
-        """Raise if repeating the request cannot help."""
+        """Raise the error, or a better one, if repeating the request cannot help."""
         if isinstance(error, RequestError) and not error.retryable:
             if type(error) is RequestError and not self._peer.policy.met:  # another program answers at this address
                 raise self._given_up(error, 0.0) from None
@@ -102,7 +104,10 @@ class Waiting:
             raise folder_unwritable(self._folder, error.errno) from None
 
     def _paced(self, error: RateLimited) -> float:
-        """Return the delay after an answer that asks the client to wait. The master answers, so there is no limit."""
+        """Return the delay after an answer that asks the client to wait.
+
+        The master does answer, so the client never gives up here.
+        """
         now = time.monotonic()
         delay_s = self._attempts.paced(now, error.retry_after_s)
         if self._peer.policy.paced(self._attempts.paced_since, now):

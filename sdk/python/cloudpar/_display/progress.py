@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from cloudpar_protocol.client_messages import FleetStatus, Progress
 
 AFTER_S = 2.0
-"""How long a package runs before its bar appears, in seconds: a bar for short work would only flicker. With
+"""How long after its start a package's bar appears, in seconds: a bar for short work would only flicker. With
 `progress=True` the bar appears at once."""
 
 TELL_S = notices.AFTER_S
-"""If a package has neither a bar nor an executor for this many seconds, the log says how many workers of the fleet run
-or start. It says so again whenever the wait is TELL_GROWTH times as long as at the last message. Workers of an empty
+"""If a package without a bar has waited this many seconds for an executor, the log says how many workers of the fleet
+run or start. It repeats that whenever the wait is TELL_GROWTH times as long as at the last message. Workers of an empty
 fleet take one to three minutes to start."""
 
 TELL_GROWTH = 3.0
 
 REMEMBERED = 1_000
-"""How many printed lines are remembered, so that no line is printed twice."""
+"""How many of the last printed lines are remembered, so that none of them is printed twice."""
 
 LABEL_CHARS = 40
 """The longest label of a bar, in characters; the rest is cut off."""
@@ -40,7 +40,7 @@ log = logging.getLogger("cloudpar")
 
 
 class Bars:
-    """Shows the progress of packages, and how their workers start.
+    """Shows the progress of packages and how their workers start, each package with a bar of its own.
 
     Args:
         progress: Whether to show bars. None: only in terminals and notebooks.
@@ -94,7 +94,7 @@ class Bars:
         self._display.show(handle, Bar(label(handle), progress.done, handle.package.tasks, state, left))
 
     def _explain(self, handle: PackageHandle) -> None:
-        """Show why no worker can start, above the bars or in the log; show it again only if the reason changes."""
+        """Show why no more workers can start, above the bars or in the log. Repeat it only if the reason changes."""
         message = handle.fleet.message if handle.fleet is not None and not handle.ended.is_set() else None
         if message is None or message == self._said:
             return
@@ -146,15 +146,19 @@ class Bars:
 
 
 def label(handle: PackageHandle) -> str:
-    """The label of a package: the name of its function, without the functions around it; else the package's id."""
+    """The label of a package: the name of its function, without the functions around it, or else the package's id.
+
+    A label has at most LABEL_CHARS characters; the rest is cut off.
+    """
     name = handle.name.rpartition("<locals>.")[2] or handle.id
     return name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 3]}..."
 
 
 def remaining(progress: "Progress", elapsed_s: float) -> str:
-    """The remaining time of a package in words; empty before the first task and after the last one has ended.
+    """The remaining time of a package in words; empty while no task has ended, and when all tasks have ended.
 
-    It is estimated from the mean duration of the tasks if the master knows it, otherwise from the time so far.
+    It is estimated from the mean duration of the tasks and the number of executors. If the master reports none of
+    either, it is estimated from the time so far.
 
     >>> from cloudpar_protocol.client_messages import Progress
     >>> remaining(Progress(tasks=1000, done=400, executors=4, mean_us=2_000_000), elapsed_s=200.0)

@@ -1,4 +1,4 @@
-"""Where progress is shown: in a terminal, in a notebook, or as lines in a log file."""
+"""The places where progress is shown: a terminal, a notebook, or lines in a log file."""
 
 import html
 import sys
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 REDRAWN_S = 0.3
-"""The least time between two updates of a notebook's bar, in seconds. Each update is a message to the browser and is
-kept in the notebook's file."""
+"""The least time between two updates of a notebook's bar, in seconds; only the last update comes at once. Each update
+is a message to the browser and is kept in the notebook's file."""
 
 LINES_S = 10.0
-"""The least time between two progress lines of a package in a file or a pipe, in seconds."""
+"""The least time between two progress lines of a package in a file or pipe, in seconds; only the last comes at once."""
 
 
 class Bar(NamedTuple):
     """One package's progress.
 
     Attributes:
-        label: The function's name.
-        done: How many tasks have ended.
+        label: The function's name, or the package's id.
+        done: How many tasks have ended (at the end: how many results have arrived).
         tasks: How many tasks there are.
         state: Errors and executors, how workers start, or (at the end) errors and the time taken.
         left: The remaining time in words; empty if it is not known, and at the end.
@@ -85,7 +85,7 @@ class Terminal:
         self._progress.start()
 
     def end(self, key: Hashable, bar: Bar) -> None:
-        """Draw a bar for the last time, if it was drawn before. After the last bar, the cursor moves below the bars."""
+        """Draw a bar for the last time, if it was drawn before. After the last bar, stop drawing."""
         task = self._bars.pop(key, None)
         if task is None:
             return

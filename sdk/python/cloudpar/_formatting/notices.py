@@ -1,4 +1,4 @@
-"""Notices about workers: none is connected, none can run a package, or some could not."""
+"""Notices about workers: that none is connected, that none can run a package, or that some could not run it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ from cloudpar_protocol.client_messages import Placement
 from cloudpar_protocol.payloads import Unfit
 
 AFTER_S = 5.0
-"""How long a package waits for a worker, in seconds, before the user is told."""
+"""How long a package waits for a worker, in seconds, before a notice says so."""
 
 
 def of_set_aside(package_id: str, unfit: Sequence[Unfit]) -> Iterator[str]:

@@ -27,9 +27,9 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 class ShortTracebacks:
-    """A context for calls of the pool. A CloudparError that leaves it loses its frames inside this package.
+    """A context for calls of the pool. A CloudparError that leaves it loses the frames that its traceback has so far.
 
-    It keeps all its frames if some of them are the user's own code, such as a generator that `map` reads.
+    It keeps them if some of them are the user's own code, such as a generator that `map` reads.
     """
 
     def __enter__(self) -> None:
@@ -45,8 +45,8 @@ class ShortTracebacks:
 def shorten(error: CloudparError) -> None:
     """Remove the traceback of an error if it shows no code of the user, but only this package and its libraries.
 
-    The traceback of the error's cause is cut such that it starts at the user's first frame. If the cause has no such
-    frame, and the error is a SerializationError, the cause itself is removed.
+    The traceback of the error's cause is cut such that it starts at the user's first frame. If it has no such frame, it
+    is removed; and if the error is a SerializationError, the cause itself is removed as well.
     """
     if _users(error.__traceback__) is None:
         error.__traceback__ = None
@@ -74,7 +74,7 @@ def _is_internal(file: str) -> bool:
 
 
 def with_source(text: str) -> str:
-    """Add to a remote traceback the source lines that only this process has: of notebook cells, a prompt or a script.
+    """Add to a remote traceback source lines that only this process has, for example those of notebook cells.
 
     The executor prints source lines for the files that it finds. A frame without such a line gets it here, by its file
     name and line number.

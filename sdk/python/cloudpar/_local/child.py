@@ -1,4 +1,4 @@
-"""A child process that is watched, and restarted if it dies and its policy allows it: a local master or agent."""
+"""A master or an agent as a child process, which is restarted if it ends unasked and its policy allows that."""
 
 import json
 import subprocess
@@ -25,10 +25,11 @@ class Event(NamedTuple):
     """What happened to a child.
 
     Attributes:
-        what: "ready": it can work. "restarting": it died, and the next process starts when the function that receives
-            this event returns. "ended": it ended, and is not restarted.
+        what: "ready": the process can work. "restarting": the process has ended, and the next one starts when the
+            function that receives this event returns. "ended": the process has ended, and no other follows; also if the
+            next one could not be started.
         name: The child's name.
-        code: The exit status of the process that ended, negative for a signal.
+        code: The exit status of the process that has ended, negative for a signal; 0 with "ready".
     """
 
     what: Literal["ready", "restarting", "ended"]
@@ -37,13 +38,16 @@ class Event(NamedTuple):
 
 
 Report = Callable[[Event], None]
-"""Receives the events of a child, in a thread of the `Child`. It must not call the methods of this `Child`."""
+"""Receives the events of a child, in a thread of the `Child`. It must not call this child's `drain` or `stop`: they may
+wait for a lock that this thread holds.
+"""
 
 
 class Child:
     """Runs `python -m module` and gives it one line of JSON on its standard input, which then stays open.
 
-    The process ends when its standard input closes. So it also ends when this process dies, even by a SIGKILL.
+    The child's process ends when its standard input closes. So it also ends when the process that has started it dies,
+    even by a SIGKILL.
 
     Args:
         name: "master" or "worker".
@@ -80,7 +84,7 @@ class Child:
     def pid(self) -> int | None:
         """The id of the current process; None before the start.
 
-        While the end of a process is reported, it is still the id of that process.
+        After the end of a process it stays the id of that process, until the next one has started.
         """
         return self._process.pid if self._process else None
 
@@ -139,14 +143,17 @@ class Child:
             return
 
     def drain(self) -> None:
-        """Ask an agent to finish its running tasks, publish their results, and then end."""
+        """Ask an agent to finish its running tasks, publish their results, and then end. It is not restarted."""
         with self._lock:
             self._stopping = True
             if self._process is not None:
                 self._process.terminate()
 
     def stop(self) -> None:
-        """Ask the process to end at once. Its standard input closes, too, which also ends an agent that drains."""
+        """Ask the process to end at once. It is not restarted.
+
+        Its standard input closes, too, which also ends an agent that already drains.
+        """
         with self._lock:
             self._stopping = True
             if self._process is not None:
@@ -154,7 +161,10 @@ class Child:
                 self._process.terminate()
 
     def join(self) -> None:
-        """Wait for a process that was asked to end, and kill it if that takes too long."""
+        """Wait for a process that was asked to end, and kill it after STOP_S.
+
+        Returns at once before the start, and in the thread that reports the end of the process.
+        """
         if self._process is None or self._watcher is threading.current_thread():
             return
         self._watcher.join(STOP_S)

@@ -30,8 +30,9 @@ class LocalCluster:
 
     Args:
         workers: How many executors the agent has.
-        failed: Called in another thread if a process keeps dying.
-        memory_mb: The memory limit of an executor, in MB.
+        failed: Called in another thread when the master or the agent has ended and is not started again.
+        memory_mb: The memory limit of an executor, in MB. None: 90 % of the memory of this machine, or of the container
+            in which the agent runs, divided by `workers`.
 
     Raises:
         OSError: The system cannot start the processes, or cannot provide a folder or a socket.
@@ -89,7 +90,7 @@ class LocalCluster:
         self._failed(LocalClusterFailed(f"{text}. Its last lines:\n{its_log.tail()}"))
 
     def _remove_drafts(self) -> None:
-        """Remove the files that a dead agent has left half written: no other process knows of them."""
+        """Remove the files that an agent had not finished when it ended, because no other process knows of them."""
         from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
         if self._agent.pid is not None:
@@ -97,7 +98,7 @@ class LocalCluster:
                 PayloadFolder(self.data).remove_drafts(self._agent.pid)
 
     def close(self) -> None:
-        """Stop both processes and remove their data, and the folders that killed processes of this user have left."""
+        """Stop both processes and remove their data, and also folders that killed processes of this user left."""
         self._closing = True
         self._agent.stop()
         self._master.stop()
@@ -108,7 +109,7 @@ class LocalCluster:
         sweep()
 
     def abandon(self) -> None:
-        """In a forked child: close its copies of the pipes, the lock and the socket, which belong to the parent."""
+        """In a forked child: close its copies of the pipes, the lock and the socket. Those of the parent stay open."""
         self._agent.abandon()
         self._master.abandon()
         self._temporary.abandon()

@@ -13,14 +13,16 @@ BACKLOG = 512
 
 
 def default_workers() -> int:
-    """The default number of executors: one for each core that this process may use."""
+    """The default number of executors: one for each core that this process may use (on macOS, for each core)."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def listen(port: int = 0) -> socket.socket:
-    """Open the socket for a master. It belongs to this process, so it stays open while a dead master is restarted.
+    """Open the socket for a master, on 127.0.0.1.
+
+    The socket belongs to this process, so it stays open while a master that has ended is started again.
 
     Args:
         port: The port to listen on; 0 takes a free one.
@@ -43,12 +45,12 @@ def master(
         config: Its configuration, which goes to its standard input.
         report: Receives its events.
         policy: Decides about restarts.
-        new_secret: Whether the master starts even if its database depends on another secret than the folder has.
-        log_path: The file that receives its standard error; None: the standard error of this process.
+        new_secret: Whether the master starts even if its database depends on a secret that the folder no longer has.
+        log_path: The file that receives its standard error; None: it goes to the standard error of this process.
     """
     descriptor = listening.fileno()
     command = ["cloudpar_master", "--data", str(data), "--listen-fd", str(descriptor), "--stdin"]
-    # Harmless when a dead master is restarted: by then the database has the new secret.
+    # This does no harm when a master that has ended is started again: by then the database has the new secret.
     command += ["--new-secret"] if new_secret else []
     return Child("master", command, config, report, policy=policy, pass_fds=(descriptor,), log_path=log_path)
 
@@ -57,14 +59,14 @@ def agent(
     settings: Mapping[str, Any], report: Report, policy: RestartPolicy, *,
     environment: Mapping[str, str] | None = None, log_path: Path | None = None,
 ) -> Child:  # fmt: skip
-    """Return an agent, which is not started yet. Its executors end with it.
+    """Return an agent, which is not started yet. Its executors end when it ends.
 
     Args:
         settings: Its settings, which go to its standard input.
         report: Receives its events.
         policy: Decides about restarts.
         environment: Its environment variables; None: those of this process.
-        log_path: The file that receives its standard error; None: the standard error of this process.
+        log_path: The file that receives its standard error; None: it goes to the standard error of this process.
     """
     # The token is a setting, not an argument: every user of the machine may read the arguments of a process.
     command = ["cloudpar_worker", "--stdin"]

@@ -1,4 +1,4 @@
-"""Whether to restart a process that has died: a master or an agent on this machine."""
+"""Decides whether to restart a process that has ended: a master or an agent on this machine."""
 
 import signal
 import time
@@ -8,7 +8,9 @@ MOST, WITHIN_S = 5, 20.0
 """A process that fails this many times within this many seconds is not restarted."""
 
 OWN_ERRORS = range(1, 128)
-"""Exit statuses with which a process reports its own failure. Any other status is taken for an end from outside."""
+"""Exit statuses with which a process reports its own failure. With any other status, such as that of a signal, another
+process is assumed to have ended it.
+"""
 
 
 class RestartPolicy:
@@ -16,8 +18,8 @@ class RestartPolicy:
 
     Args:
         runs_tasks: Whether the child is an agent.
-        must_start: Do not restart a child that ends before it was ready for the first time, because the next process
-            would end the same way.
+        must_start: Do not restart a child that ends before it has been ready once, because the next process would end
+            the same way.
         final: Exit statuses after which the child is not restarted.
     """
 
@@ -30,9 +32,9 @@ class RestartPolicy:
     def allow(self, code: int, *, was_ready: bool) -> bool:
         """Decide whether to restart the process after it has ended.
 
-        An agent that was ready and was then ended from outside was most likely killed by a task. It is always
-        restarted, and its earlier failures no longer count: after a few such ends, the master gives the task up as
-        `TaskLost`.
+        An agent that was ready and then ended without a failure of its own (OWN_ERRORS) was most likely killed by a
+        task. It is restarted, unless its status is in `final`, and its earlier failures no longer count. This does not
+        go on without end, because the master gives the task up as `TaskLost` after a few such ends.
 
         Args:
             code: The exit status; negative for a signal.

@@ -12,7 +12,11 @@ LOCK = "lock"
 
 
 class TemporaryFolder:
-    """A new folder with a lock file. The operating system releases the lock when this process ends."""
+    """A new folder with a lock file. The operating system releases the lock when this process ends.
+
+    Raises:
+        OSError: The folder or the file cannot be made.
+    """
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -31,7 +35,7 @@ class TemporaryFolder:
 
 
 def sweep() -> None:
-    """Remove the temporary folders that processes of this user have left behind."""
+    """Remove the temporary folders of this user's processes that have ended without removing them."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
         with contextlib.suppress(OSError):  # it belongs to another user, or is in use, or was just removed
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -59,8 +59,8 @@ class Client:
         A thread sends the task to the master within milliseconds, together with others that are submitted meanwhile.
 
         Raises:
-            SerializationError: The function or an argument cannot be pickled.
-            TooLarge: What the function captures exceeds the limit of task code.
+            SerializationError: The function or an argument cannot be serialized.
+            TooLarge: The function, with what it captures, exceeds the limit of task code.
             TypeError: The function is not callable, or is an async function.
             CloudparError: The pool has failed, or is closed.
             RuntimeError: The thread that starts packages cannot be started.
@@ -91,7 +91,7 @@ class Client:
     def feed(
         self, function: Any, values: Iterable[Any], call: CallStyle, options: MapOptions, *, keep: object = None
     ) -> PackageFeed:
-        """Make the object that starts the packages of a map; it keeps `keep` alive.
+        """Return the object that starts the packages of a map; it keeps `keep` alive.
 
         With `buffersize` a map may have several packages, which start one after the other.
         """
@@ -107,7 +107,7 @@ class Client:
         return results
 
     def parallel_for(self, start: int, stop: int, body: Callable[[int], object], task_timeout_s: float | None) -> None:
-        """Run a loop's body as tasks, and copy back what it writes."""
+        """Run a loop's body as tasks, and copy back what it writes. Raises like `MapMethods.parallel_for`."""
         check_function(body)
         body = body.function if isinstance(body, Snapshot) else body
         if start >= stop:
@@ -129,8 +129,11 @@ class Client:
         """Return an attachment to a package, found by its id or the id's first characters; it keeps `keep` alive.
 
         Raises:
-            NotFound: No package starts with these characters, or more than one does.
-            CloudparError: The pool has failed, or the master refuses a request or does not answer.
+            NotFound: The text is shorter than a whole id, and no package's id starts with it, or more than one does.
+            ValueError: The text is empty.
+            CloudparError: The pool has failed, the master refuses a request or does not answer, or the package is
+                sealed and the master sends no seal key.
+            RuntimeError: The thread that awaits results cannot be started.
         """
         self.session.check()
         if len(package_id) < COMPLETE:
@@ -152,7 +155,11 @@ class Client:
             _leave(handle)
 
     def cancel_queued(self) -> None:
-        """Cancel the tasks that no worker has taken."""
+        """Cancel the tasks that no worker has taken.
+
+        Raises:
+            CloudparError: The master refuses a request or does not answer, or the pool has failed.
+        """
         self._batcher.cancel_waiting()
         self._batcher.wait()
         for handle in self.session.ours():
@@ -161,7 +168,10 @@ class Client:
                 handle.receiver.set_cancelled(reply.cancelled)
 
     def drop_failed_maps(self) -> None:
-        """Cancel the unfinished tasks of each map whose last call of `next` raised an error."""
+        """Cancel the unfinished tasks of each map whose last call of `next` raised the error of a task or a package.
+
+        A map's timeout does not count: its tasks continue.
+        """
         for results in list(self._maps):
             if results.raised:
                 results.close()
@@ -172,7 +182,7 @@ class Client:
         self.session.wait()
 
     def detach(self) -> list[str]:
-        """Stop following all packages that have not been read to the end, without cancelling them; return their ids."""
+        """Stop following the packages that have not been read to the end, without cancelling them; return their ids."""
         self._batcher.wait()
         packages = self.session.open_packages()
         for handle in packages:
@@ -227,6 +237,6 @@ def _loop_code(captured: Capture, name: str) -> Code:
 
 
 def _leave(handle: PackageHandle) -> None:
-    """Fail the readers of an attached package. Otherwise they would wait for results that this pool no longer gets."""
+    """If the package is attached, fail its readers. They would wait for results that this pool no longer gets."""
     if handle.attached:
         handle.left(CloudparError(f"the pool ended before package {handle.id} did: attach to it by another pool"))

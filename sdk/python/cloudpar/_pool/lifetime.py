@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .client import Client
 
 CONTACT_S = 9.5
-"""How long a new pool waits for the master's first answer, in seconds. The request's own timeouts are not enough,
-because they do not limit the time for resolving a host name."""
+"""How long a new pool waits for the first answer of a master that it did not start, in seconds. The request's own
+timeouts are not enough, because they do not limit the time for resolving a host name."""
 
 LOCAL_CONTACT_S = 60.0
 """How long requests to a master that the pool started are repeated before its first answer, in seconds. This matters
@@ -35,7 +35,7 @@ class Lifetime:
 
     Raises:
         ConfigurationError: The endpoint is no URL, or the token has characters that a token cannot have.
-        OSError: The system cannot start the pool's own master and worker.
+        OSError: The system cannot start the pool's own master and worker, or cannot provide a folder or a socket.
     """
 
     def __init__(self, configuration: Configuration | None, options: PoolOptions) -> None:
@@ -82,7 +82,12 @@ class Lifetime:
             threading.Thread(target=self.finish, kwargs={"wait": True}, name="cloudpar-finish", daemon=True).start()
 
     def finish_at_exit(self, *, interrupted: bool) -> bool:
-        """Wait for unfinished tasks, as other executors do. After Ctrl-C, cancel them and print what they have cost.
+        """Wait for unfinished tasks, as other executors do, and stop everything.
+
+        After Ctrl-C, cancel the tasks and print what they have cost.
+
+        Args:
+            interrupted: Whether the user has pressed Ctrl-C before this call.
 
         Returns:
             Whether the user pressed Ctrl-C, before or during this call.
@@ -118,9 +123,9 @@ class Lifetime:
 
 
 def first_contact(lifetime: Lifetime) -> None:
-    """Ask the master to which account the token belongs. If the master asks the client to wait, wait without a limit.
+    """Ask the master whether the token is that of an account. If not, or without an answer, shut the pool down.
 
-    If this fails, the pool is shut down.
+    If the master asks the client to wait, this function waits without a limit.
 
     Raises:
         MasterUnreachable: No master answers within 10 s; or it asked the client to wait, and then did not answer for

@@ -36,7 +36,7 @@ class MapMethods(Executor):
     _client: "Client"
 
     def _check(self) -> None:
-        """Raise RuntimeError if this pool accepts no more calls."""
+        """Raise RuntimeError if this pool accepts no calls: it is shut down, or this process is a fork."""
         raise NotImplementedError
 
     @overload
@@ -73,35 +73,41 @@ class MapMethods(Executor):
         """Run `fn` on each value (or on the values of several iterables side by side), as one package.
 
         Returns an iterator over the results in task order, which can be read while tasks are running. It has one result
-        for each task: where a task failed, `next` raises its exception, and the next call continues with the following
-        task. (StopIteration, which would end the iterator, is raised as a RuntimeError.) If the package fails, `next`
-        raises that failure for each task without a result. The iterables are read completely before the first task
-        starts. With `buffersize`, they are read piece by piece instead, and each piece becomes a package.
+        for each task. If a task failed, `next` raises the task's exception, and the next call continues with the
+        following task. (StopIteration, which would end the iterator, is raised as a RuntimeError.) If the package
+        fails, `next` raises that failure for each task without a result. The iterables are read completely before the
+        first task starts. With `buffersize`, they are read piece by piece instead, and each piece becomes a package.
 
         Args:
             fn: Any callable.
-            iterables: Without `buffersize`, they may give at most 10,000,000 tasks. A `range` is sent as two numbers.
-            timeout: In seconds from this call. If a result has not arrived by then, `next` raises TimeoutError.
-            chunksize: How many tasks a worker takes at a time. None: the pool decides from measured durations.
-            buffersize: The maximum number of tasks that are submitted but not yet read. The iterables are consumed
-                while the results are read, so they may be endless.
-            task_timeout_s: The longest time that one task may run, in seconds, including its retries; at most the
-                operator's limit. None: the pool's setting.
+            iterables: Without `buffersize`, they may give at most 10,000,000 tasks, and a single `range` is sent as two
+                numbers.
+            timeout: In seconds from this call. If a result has not arrived by then, `next` raises TimeoutError, and the
+                tasks continue. None: no limit.
+            chunksize: How many tasks each chunk has; a worker takes whole chunks. None: the master decides from
+                measured durations.
+            buffersize: The maximum number of tasks that were sent and whose results are not read yet. The iterables are
+                consumed while the results are read, so they may be endless. None: all tasks are sent at once.
+            task_timeout_s: The longest time that one task may run, in seconds, including its retries. The operator's
+                limit applies instead if it is shorter. None: the pool's setting.
             retries: How often to retry a task that raises, immediately and in the same executor. The time of each try
                 is charged. None: the pool's setting.
             retry_on: With `retries`: retry only after these exceptions and their subclasses.
             return_exceptions: Return a task's exception as its result instead of raising it, as `asyncio.gather` does.
                 The failure of a package is returned, too, for each task without a result. Other errors are still
-                raised: this map's timeout, Ctrl-C, a value that cannot be pickled.
+                raised, such as this map's timeout, Ctrl-C, or a value that cannot be pickled.
 
         Raises:
             SerializationError: The function or a value cannot be pickled; the text names the part that cannot.
-            TypeError: `fn` is not callable or is an async function, or an argument has a wrong type.
-            ValueError: An argument is out of its range.
-            TooLarge: There are more values, or more bytes (1 GiB), than a package may have.
+            TypeError: `fn` is not callable or is an async function, there is no iterable, or an argument has a wrong
+                type.
+            ValueError: An argument is out of its range, or `retry_on` is given without `retries`.
+            TooLarge: There are more values than a package may have. Or the values, or the function with what it
+                captures, take more than 1 GiB. Or the modules of your project that travel with them take more than
+                64 MiB. Or this call is made in a task at the deepest level of nesting.
             QuotaExhausted: The account has no compute time left.
             CloudparError: The master refuses the package for another reason, or does not answer.
-            RuntimeError: The pool is shut down.
+            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
             OSError: The disk is too full for the values.
             Exception: An iterable raised it. With `buffersize`, `next` raises the errors of all pieces but the first.
 
@@ -233,15 +239,16 @@ class MapMethods(Executor):
             start: The first index.
             stop: The index after the last one.
             body: Called with each index. No two calls may write the same element. The return value is ignored.
-            task_timeout_s: The longest time that one of these tasks may run, in seconds.
+            task_timeout_s: The longest time that one of these tasks may run, in seconds. The operator's limit applies
+                instead if it is shorter. None: the pool's setting.
 
         Raises:
             SideEffectError: A write cannot be copied back, or two tasks wrote one element; the text names the variable.
             SerializationError: The body, or what it captures, cannot be pickled; the text names the part that cannot.
             TypeError: `body` is not callable or is an async function, or an argument has a wrong type.
             ValueError: `task_timeout_s` is not above 0, or a number is too large.
-            CloudparError: The master refuses the package or does not answer, or the package fails.
-            RuntimeError: The pool is shut down.
+            CloudparError: The package is too large or fails, or the master refuses it or does not answer.
+            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
             Exception: The exception that the body raised.
 
         Example:
@@ -274,7 +281,10 @@ class MapMethods(Executor):
 
 
 def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:
-    """Return the retry setting of one call; None if the call has none, so that the pool's setting applies."""
+    """Return the retry setting of one call; None if the call has none, so that the pool's setting applies.
+
+    Raises like `read_retry`, and a ValueError if `retry_on` is given without `retries`.
+    """
     if retries is not None:
         return read_retry(retries, retry_on)
     if retry_on is not Exception:

@@ -32,7 +32,8 @@ ACKNOWLEDGE_COUNT = 50
 class Submission(NamedTuple):
     """A task that was submitted and has not started yet.
 
-    `data` is the serialized (args, kwargs); `needs` are the modules and shared parts of the function and the data.
+    `data` is the serialized (args, kwargs). `needs` are the modules that the function and the data need, and the
+    pickled classes and functions to which the data refers.
     """
 
     future: TaskFuture[Any]
@@ -84,7 +85,7 @@ class SubmitBatcher:
         self._condition.notify_all()
 
     def cancel_waiting(self) -> None:
-        """Cancel the tasks that are in no package yet."""
+        """Cancel the tasks that wait for the next package; a package that is just starting keeps its tasks."""
         with self._condition:
             waiting = list(self._waiting)
         for submission in waiting:
@@ -173,7 +174,11 @@ def groups(batch: list[Submission]) -> list[list[Submission]]:
 
 
 def order_for(batch: list[Submission], shipper: Shipper, options: PoolOptions, package_key: PackageKey) -> Order:
-    """Make one package of submitted tasks, whether their functions are the same or not."""
+    """Make one package of submitted tasks, whether their functions are the same or not.
+
+    Raises:
+        TooLarge: The tasks together exceed what a package may have, or their code exceeds its limit.
+    """
     code = batch[0].code
     same = all(submission.code.hash == code.hash for submission in batch)
     packer = Packer(package_key.seals)

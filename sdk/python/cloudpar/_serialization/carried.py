@@ -1,4 +1,4 @@
-"""Functions of `cloudpar` that run at workers. They travel by value, compressed, since a worker may lack `cloudpar`."""
+"""Lets functions of `cloudpar` run at workers: they travel by value, compressed, since a worker may lack `cloudpar`."""
 
 import pickle
 import threading

@@ -30,7 +30,8 @@ from .local_modules import LOCAL_MODULES
 from .pickling import SCALARS, Part
 
 PARTS = 2_000
-"""The largest footprint, in objects: comparing more would take longer than serializing the function again."""
+"""The size of the largest footprint, in objects. Comparing more objects would take longer than serializing the function
+again."""
 
 _MISSING = object()
 
@@ -66,12 +67,12 @@ class Footprint:
         self._strays = LOCAL_MODULES.strays()
         self._by_value = _registered_by_value(self._strays)
         self._held: list[object] = []
-        """Keeps all of these objects alive, so that no new object gets the id of one of them."""
+        """Keeps all objects of the footprint alive, so that no new object gets the id of one of them."""
         self._checks: list[tuple[Callable[[Any], list[object]], Any, list[int]]] = []
         """For each object: how to list its parts, the object, and the ids of its parts when it was added."""
         self._seen = set[int]()
         self._functions: list[tuple[FunctionType, list[ModuleType]]] = []
-        """The functions that travel by value, with the submodules that they carry."""
+        """The functions that travel by value, each with the submodules that travel with it."""
         self._imported = _imported()
         self._named = set[str]()
         """The modules in which executors find some of these objects by name."""
@@ -223,7 +224,7 @@ def _is_imported(module: ModuleType) -> list[object]:
 
 
 def _registered_by_value(strays: dict[str, ModuleType]) -> set[str]:
-    """The modules that the user has registered with cloudpickle for pickling by value."""
+    """Return the names of the modules besides `strays` that are registered with cloudpickle for pickling by value."""
     registered: set[str] = cloudpickle.list_registry_pickle_by_value()
     return registered.difference(strays)
 

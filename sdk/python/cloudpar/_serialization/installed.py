@@ -30,9 +30,10 @@ def _is_installed(real: str) -> bool:
 
 
 def is_listed(name: str, file: str) -> bool:
-    """Whether a distribution that is installed in the module's folder lists it, as after `pip install --target`.
+    """Whether a distribution in the module's folder lists the module as its own, as after `pip install --target`.
 
-    The folder is the one that must be in sys.path for an import of the module. Only the first word of its name counts.
+    The folder is the one that must be in sys.path for an import of the module. Of the module's name, only the first
+    word is compared.
 
     Args:
         name: The module's name, such as "numpy.linalg".
@@ -54,7 +55,10 @@ def _is_init(file: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _listed(folder: str, _changed_ns: int) -> frozenset[str]:
-    """The top-level modules of the distributions in a folder; none of editable installs, whose files are elsewhere."""
+    """The top-level modules of the distributions in a folder, except those whose metadata has no RECORD.
+
+    An editable install leaves such metadata in the folder of the project itself.
+    """
     names = set[str]()
     for distribution in distributions(path=[folder]):
         if distribution.read_text("RECORD") is not None:

@@ -1,10 +1,10 @@
 """Which modules belong to the user's own project.
 
 Workers are expected to have the standard library and installed packages. All other modules that were imported from a
-file are local. If an import finds a local module by its name, executors import it, too: from its folder on this
-machine, or from files that travel with the task code (`project`). If no import finds it, for example because it was
-loaded from a path, it travels by value. (This is cloudpickle's `register_pickle_by_value` without the need to name the
-modules.)
+file are local, except `__main__` and the packages of this project (OWN). If an import finds a local module by its name,
+executors import it, too: from its folder on this machine, or from files that travel with the task code (`project`). If
+no import finds it, for example because it was loaded from a path, it travels by value. (This is cloudpickle's
+`register_pickle_by_value` without the need to name the modules.)
 """
 
 import contextlib
@@ -22,7 +22,8 @@ from .project.listings import LISTINGS
 from .project.units import Unit, unit_of
 
 OWN = frozenset({"cloudpar", "cloudpar_protocol", "cloudpar_worker", "cloudpar_master"})
-"""The packages of this project. They never travel: a worker has its own copies of those that it needs."""
+"""The packages of this project. They do not travel as local modules: a worker has its own copies of those that it
+needs."""
 
 
 _SPAWNED_MAIN = "__mp_main__"
@@ -32,7 +33,7 @@ log = logging.getLogger("cloudpar")
 
 
 def is_local(module: object) -> bool:
-    """Whether a module comes from a file of the user's own project; False for `__main__`."""
+    """Whether a module comes from a file of the user's own project; False for `__main__`, True for `__mp_main__`."""
     name = getattr(module, "__name__", None)
     if not isinstance(module, ModuleType) or not isinstance(name, str):
         return False
@@ -96,7 +97,7 @@ class LocalModules:
         self._strays = {name: module for name, module in local.items() if name not in found}
 
     def strays(self) -> dict[str, ModuleType]:
-        """Return the local modules that no process finds by name."""
+        """Return the local modules that no other process finds by name."""
         with self._lock:
             self.find()
             return self._strays

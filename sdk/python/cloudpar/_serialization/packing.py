@@ -25,10 +25,11 @@ from .local_modules import LOCAL_MODULES
 from .pickling import Needs, Pickler, refusal
 
 IN_MEMORY_BYTES = 64 << 20
-"""Up to this size, in bytes, serialized task data waits in memory for its upload. Larger data waits on disk."""
+"""Up to this size, in bytes, the serialized task data of a map waits in memory for its upload. Larger data waits in a
+temporary file."""
 
 DRAFT_BYTES = 1 << 20
-"""If the pool has its own master, task data above this size, in bytes, is written to a file in the payload folder."""
+"""If the pool has its own master, a map's task data above this size, in bytes, is written to the payload folder."""
 
 NOTICE_S = 10.0
 INT64 = range(-(2**63), 2**63)
@@ -39,7 +40,7 @@ log = logging.getLogger("cloudpar")
 
 
 class Blob:
-    """A payload that is ready for upload. Its owner closes the file with `close`."""
+    """A payload that is ready for upload. If it lies in a file, `close` frees the disk space after the upload."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self.file = file
@@ -71,9 +72,9 @@ class Blob:
 class Packed:
     """The task data of n tasks: a part of the request that starts them, or a blob that is uploaded before.
 
-    `needs` are the modules and parts that the task code must bring with it. `failure` says why fewer values than
-    requested are packed: the next value cannot be serialized (SerializationError), or the iterable raised it. `n` may
-    be 0 then.
+    `needs` are the modules, and the pickled classes and functions, that the task code must bring with it. `failure`
+    says why fewer values than requested are packed: the next value cannot be serialized (SerializationError), or the
+    iterable raised it; None if neither happened. `n` may be 0 then.
     """
 
     n: int
@@ -82,7 +83,7 @@ class Packed:
     failure: Exception | None = None
 
     def close(self) -> None:
-        """Free the memory or file of data that was not uploaded."""
+        """Close the blob, if the data is one. Its bytes can then no longer be uploaded."""
         if isinstance(self.data, Blob):
             self.data.close()
 
@@ -128,7 +129,8 @@ class Packer:
         Raises:
             SerializationError: The data cannot be serialized; the text names the part that cannot.
             TooLarge: There are more tasks, or more bytes of data, than a package may have.
-            OSError: The disk is full.
+            OSError: The disk is full, or a file for the data cannot be created.
+            RequestError: The payload folder was removed, or belongs to another user now.
         """
         if len(self._starts) == PACKAGE_TASKS:
             raise too_many()
@@ -207,7 +209,12 @@ class Packer:
         return len(self._starts)
 
     def finish(self) -> InlineData | Blob:
-        """Return everything that was added, in the layout that workers read. Raises TooLarge like `check`."""
+        """Return everything that was added, in the layout that workers read.
+
+        Raises:
+            TooLarge: The data exceeds what a package may have.
+            OSError: The disk is full.
+        """
         self.check()
         n = len(self._starts)
         inline_bytes = self._position + len(self._made) + ITEM_OVERHEAD_BYTES * n
@@ -238,7 +245,7 @@ def pack(
     first: int = 0,
     call: CallStyle = "value",
 ) -> Packed | None:
-    """Collect and serialize the data of a package; None if there are no values.
+    """Collect and serialize the data of a package; return None if there are no values.
 
     Args:
         values: One for each task.
@@ -247,14 +254,16 @@ def pack(
             their `failure`.
         codec: The serialization that the task code expects.
         seals: The package's seals; None: it is not sealed.
-        folder: The payload folder of the pool's own master, to which large data is written; None: it is uploaded.
+        folder: The payload folder of the pool's own master, to which large data is written. None: the pool has no own
+            master, and large data is uploaded.
         first: The index of the first value in its map, for error texts.
         call: How the function is called with a value, for error texts.
 
     Raises:
         SerializationError: A value cannot be serialized, and there is no limit.
         TooLarge: There are more values or more bytes than a package may have.
-        OSError: The disk is full.
+        OSError: The disk is full, or a file for the data cannot be created.
+        RequestError: The payload folder was removed, or belongs to another user now.
         Exception: The iterable raised it, and there is no limit.
     """
     if limit is None and isinstance(values, Sized) and _is_over(values):

@@ -24,7 +24,8 @@ SCALARS = frozenset({int, float, str, bytes, bool, type(None), complex})
 """Types whose values need no search for classes and functions inside them."""
 
 SHARED_PARTS = 256
-"""How many classes and functions travel once per package; further ones travel with each task that refers to them."""
+"""How many classes and functions one `Needs` shares, so that they travel only once per package. More than these travel
+with each task that refers to them."""
 
 _USUAL_KINDS = 1_000
 
@@ -33,7 +34,7 @@ class Needs:
     """What task data needs besides its own bytes.
 
     Attributes:
-        modules: The modules that the pickles name or that their functions import while they run.
+        modules: The modules that the pickles name, or that functions in them import while they run.
         parts: The pickles of classes and functions that the task data refers to, by key.
     """
 
@@ -42,12 +43,12 @@ class Needs:
         self.parts: dict[str, bytes] = {}
         part_of = remote.holder().part_of
         self.known: dict[int, Any] = {id(part_of): NotImplemented}
-        """For each object that travels once, by its id: how a pickle refers to it."""
+        """How a pickle refers to each object that travels only once per package, by the object's id."""
         self._alive: list[object] = [part_of]
         """Keeps the objects of `known` alive, so that no other object gets one of their ids."""
 
     def share(self, thing: object) -> Any:
-        """Return how pickles refer to a class or function that travels once; None if each pickle contains it."""
+        """Return how pickles refer to a class or function that travels once; None if each pickle must contain it."""
         if len(self._alive) > SHARED_PARTS:
             return None
         part = self.part(thing)
@@ -85,7 +86,8 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     Args:
         file: Receives the pickles.
         modules: Receives the names of the modules that the pickles need.
-        needs: Receives the classes and functions that many objects refer to; None: each pickle contains its own.
+        needs: Receives the classes and functions that many objects refer to. None: each pickle contains a copy of those
+            that it refers to.
     """
 
     def __init__(self, file: IO[bytes], modules: set[str] | None = None, needs: Needs | None = None) -> None:
@@ -207,7 +209,10 @@ def _dumps(value: object, modules: set[str] | None = None, needs: Needs | None =
 
 
 def refusal(error: Exception, value: object, what: str) -> SerializationError:
-    """Return the error for an object that cannot be pickled; it names the part that cannot, and what to do about it."""
+    """Return the error for an object that cannot be pickled; it names the part that cannot, and what to do about it.
+
+    If `error` is a SerializationError, return it unchanged.
+    """
     if isinstance(error, SerializationError):
         return error
     with LOCAL_MODULES.by_value():

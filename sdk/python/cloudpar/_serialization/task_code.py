@@ -20,9 +20,9 @@ a remembered function captures stay in memory."""
 
 
 class Code(NamedTuple):
-    """A serialized function; for a reference, which the workers import by its name, `data` is empty.
+    """A serialized function, and the modules that it needs.
 
-    `modules` are the modules that it needs.
+    If `reference` is the name of a function that the workers import, `data` is empty.
     """
 
     name: str

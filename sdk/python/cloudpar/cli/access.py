@@ -2,8 +2,8 @@
 
 If `--data` is given, no other option may name a master or a token. Otherwise the options and the environment name the
 master; for users' commands the profile file may name it, too. If none of them does, or the endpoint is "local", a
-command takes the default data folder. From a data folder, every command takes the admin token: on your own machine you
-see every account.
+command takes the default data folder. A command that takes a data folder uses the admin token that it finds there: on
+your own machine you see every account.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ first answer, a command waits as long as a pool does (FIRST_CONTACT_S)."""
 
 
 class _DataOption(click.Option):
-    """The option `--data`. The data folder has the endpoint and the tokens, so options that give these are refused."""
+    """The option `--data`. The data folder contains the endpoint and the tokens, so options for these are refused."""
 
     def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]) -> Any:
         given = [option for option in ("endpoint", "token", "admin_token") if option in opts]
@@ -70,10 +70,11 @@ def admin_options(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def connect_user(endpoint: str | None, token: str | None, folder: Path | None) -> Connection:
-    """Connect to the configured master.
+    """Connect to the configured master, or to the master of a data folder.
 
     Raises:
-        ConfigurationError: No master is configured and the data folder has none, or the configuration is not valid.
+        ConfigurationError: The configuration is not valid; or the data folder is used, and its connection file is
+            missing or not valid.
     """
     if folder is None:
         found = configure(endpoint, token)
@@ -86,8 +87,8 @@ def connect_admin(endpoint: str | None, admin_token: str | None, folder: Path | 
     """Connect to the master with the admin token.
 
     Raises:
-        ConfigurationError: Only one of endpoint and admin token is given; or neither is given, and no master has used
-            the data folder; or one of them is not valid.
+        ConfigurationError: Only one of endpoint and admin token is given, or one of them is not valid; or the data
+            folder is used, and its connection file is missing or not valid.
     """
     if folder is not None or endpoint == LOCAL or not (endpoint or admin_token):
         return _connect_folder(folder)

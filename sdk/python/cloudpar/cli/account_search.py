@@ -14,6 +14,7 @@ def find_account(master: Master, text: str) -> Account:
 
     Raises:
         NotFound: No account matches, or more than one does.
+        CloudparError: The master refuses the request or does not answer.
     """
     accounts: list[Account] = master.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
     by_id = [each for each in accounts if each.account_id == text]

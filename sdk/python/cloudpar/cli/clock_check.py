@@ -16,10 +16,10 @@ _ANSWER_S = 5.0
 
 
 def date_of(endpoint: str) -> str | None:
-    """Return the Date header of any answer of the master; None if it has none.
+    """Return the Date header of the master's answer, which may be an error; None if the answer has no such header.
 
     Raises:
-        OSError: No program answers at this address.
+        OSError: No program answers at this address within some seconds.
         http.client.HTTPException: The program that answers is no HTTP server.
     """
     opener = urllib.request.build_opener()  # urlopen keeps the proxy settings of its first call

@@ -11,7 +11,7 @@ from cloudpar.errors import CloudparError, ConfigurationError
 
 
 class ConnectionFile(msgspec.Struct, frozen=True):
-    """How to connect to the master of a data folder, in each of the three roles."""
+    """The endpoint of a data folder's master, and the tokens of its default account, its workers and its operator."""
 
     endpoint: str
     token: str

@@ -75,7 +75,7 @@ def _delete(aws: Aws, there: stack.Stack, doomed: list[str]) -> None:
     """Empty the stack's buckets and delete the stack. Try twice, in case a worker wrote into a bucket meanwhile.
 
     Raises:
-        DeploymentError: Something could not be deleted.
+        DeploymentError: Something could not be deleted, or AWS refused a request or did not answer.
     """
     events = stack.Events(aws, there.id)
     for _ in range(ATTEMPTS):

@@ -40,9 +40,9 @@ class _Mechanism(msgspec.Struct):
     Attributes:
         name: The mechanism's name.
         there: Whether this machine has it.
-        gap: What tasks can reach without it, and how to get it.
+        gap: What tasks can do if the mechanism is missing, and how to get it.
         does: What it does here.
-        costs: Whether it takes something from tasks that they may need.
+        costs: Whether it forbids something that tasks may need.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
     0  done
     1  failure: any error without a code of its own
-    2  usage: unknown command or option, or an option, a file or a setting that is missing or cannot be read
+    2  usage: unknown command or option, or an option, a file or a setting that is missing or not valid
     3  token: unknown, revoked, or not good for this command
     4  unreachable: no master answers at the endpoint
     5  not found: no such package, account or stack, or it is gone

@@ -27,7 +27,7 @@ def ensure_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, 
     """Create an account of this stack, unless the profile file or a file beside it already has the token of one.
 
     If the profile file names another pool, it stays as it is, so that programs continue to use that pool. With
-    `activate`, it is replaced.
+    `activate`, the file with this account's token replaces it, and the old file is kept beside it.
 
     Returns:
         The file that holds the account's token: the profile file, or one beside it.

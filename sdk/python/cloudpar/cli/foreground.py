@@ -37,7 +37,7 @@ class Foreground:
             signal.signal(number, lambda number, _frame: self._happened.put(signal.Signals(number)))
 
     def report(self, event: Event) -> None:
-        """Receive an event of a child."""
+        """Receive an event of a child: log a restart, and keep any other event for `next`."""
         if event.what == "restarting":
             log_line(f"warning: the {event.name} ended ({fate(event.code)}); starting it again")
         else:

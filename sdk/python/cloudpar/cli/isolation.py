@@ -10,8 +10,9 @@ import click
 def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options of commands that start a worker; they become part of the settings that the worker reads."""
     choice = click.option(
-        "--isolation", type=click.Choice(["shared", "own"]), default=default, show_default=True,
-        help="shared: tasks are of several people, and are confined. own: they are yours, and may do what you may.",
+        "--isolation", type=click.Choice(["shared", "own", "none"]), default=default, show_default=True,
+        help="shared: tasks are of several people, and are confined. own: tasks may do what you may, and only those of "
+        "the master's default account run. none: tasks of all accounts may do what you may.",
     )  # fmt: skip
     readable, writable = (
         click.option(
@@ -24,9 +25,9 @@ def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[.
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def checked(*arguments: Any, **options: Any) -> Any:
-            if options["isolation"] == "own" and (options["readable"] or options["writable"]):
+            if options["isolation"] != "shared" and (options["readable"] or options["writable"]):
                 raise click.UsageError(
-                    "--readable and --writable go with --isolation shared: with own, tasks may read and write all that "
+                    "--readable and --writable go with --isolation shared: otherwise tasks may read and write all that "
                     "you may"
                 )
             return command(*arguments, **options)

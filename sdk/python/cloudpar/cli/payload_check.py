@@ -17,7 +17,7 @@ PAYLOAD_BYTES = 1_000_000
 """The size of the payload, in bytes: more than a message carries inline."""
 
 WAIT_S = 20.0
-"""How long each step may take, in seconds; for the first task this includes the wait for a worker."""
+"""How long to wait for each task of the check, in seconds; for the first task this includes the wait for a worker."""
 
 
 def check_payloads(connection: Connection, token: str, wait_s: float = WAIT_S) -> Iterator[Finding]:
@@ -26,7 +26,10 @@ def check_payloads(connection: Connection, token: str, wait_s: float = WAIT_S) -
     Args:
         connection: The connection to the master, with an account's token.
         token: The same token, for a pool.
-        wait_s: How long to wait for each step, in seconds.
+        wait_s: How long to wait for each task, in seconds.
+
+    Raises:
+        CloudparError: The master refuses the pool that runs the tasks, or does not answer it.
     """
     try:
         upload(connection, "data", Blob(io.BytesIO(bytes(PAYLOAD_BYTES)), PAYLOAD_BYTES))

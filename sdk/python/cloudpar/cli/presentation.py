@@ -24,7 +24,9 @@ _STATE_STYLES = {
 
 
 def words(text: str) -> str:
-    r"""Make a name that another user has chosen safe to print: control characters could change the terminal's state.
+    r"""Return text of another user in a form that is safe to print.
+
+    It replaces control characters, which could change the terminal's state, and escapes the markup of Rich.
 
     >>> words("[red]\x1b[31m name")
     '\\[red]?[31m name'
@@ -67,7 +69,7 @@ def account_cells(account: Account) -> tuple[str, ...]:
 
 
 def age(then: float, now: float) -> str:
-    """How long ago a time was, in whole seconds."""
+    """How long ago a time was, as text, rounded to whole seconds."""
     return spans.show(max(0, round(now - then)) * 1_000_000)
 
 

@@ -38,7 +38,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         at: The time, in seconds since 1970.
         endpoint: The master's URL.
         executors: How many executors have recently published results of running packages.
-        packages: The packages, newest first.
+        packages: The newest 100 packages, newest first.
         accounts: With the admin token, all accounts; otherwise the token's own account.
     """
 
@@ -55,7 +55,11 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def take(master: Master) -> Snapshot:
-    """Ask the master for the state of the pool."""
+    """Ask the master for the state of the pool.
+
+    Raises:
+        CloudparError: The master refuses a request or does not answer.
+    """
     caller = master.call(routes.HELLO, Hello())
     listed = master.call(routes.LIST_PACKAGES, ListPackages())
     found = listed.packages

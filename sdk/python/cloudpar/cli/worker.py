@@ -83,7 +83,7 @@ def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
 
     Raises:
         Interrupted: A signal asked this command to end.
-        RequestError: The master refuses the token.
+        RequestError: The master refuses the request, for example because it does not know the token.
         ConfigurationError: The endpoint is no URL, or the token has characters that no token has.
     """
     attempts = 0
@@ -108,8 +108,8 @@ def _run(agent: Child, foreground: Foreground, endpoint: str) -> int:
         The agent's exit status; 128 plus the number of the signal if a signal ended it.
 
     Raises:
-        CloudparError: The agent has ended several times in a short time.
-        OSError: The system cannot start the agent.
+        CloudparError: The agent has ended several times in a short time, or the system cannot start it again.
+        OSError: The system cannot start the agent for the first time.
     """
     agent.start()
     try:

@@ -45,7 +45,7 @@ def ask(master: Master) -> ListWorkersReply:
     """Ask the master for its workers.
 
     Raises:
-        CloudparError: The master's release cannot list workers, or the master refuses.
+        CloudparError: The master's release cannot list workers, or the master refuses the request or does not answer.
     """
     try:
         found: ListWorkersReply = master.call(routes.LIST_WORKERS, ListWorkers())

@@ -69,7 +69,7 @@ def _two_digits(value: float) -> int:
 
 
 def correct(numbers: Sequence[int], results: Sequence[tuple[int, int]]) -> bool:
-    """Whether every result is a pair of proper factors of its number."""
+    """Whether each number has a result, and it is a pair of factors above 1, the smaller one first."""
     return len(numbers) == len(results) and all(
         1 < small <= large and small * large == number for number, (small, large) in zip(numbers, results, strict=True)
     )

@@ -32,8 +32,8 @@ class Administration:
         """Send a request, like Connection.call. The AWS library may repeat it; repeating it is harmless.
 
         Raises:
-            RequestError: The master refused.
-            DeploymentError: AWS refused, or the function failed.
+            RequestError: The master refused, or its answer has another form than this release expects.
+            DeploymentError: AWS refused or did not answer, or the function failed.
         """
         body = codec.encode(message, codec.JSON).decode()
         event = f'{{"route":"{route.name}","who":{json.dumps(self._who)},"body":{body}}}'
@@ -69,7 +69,7 @@ def connect(name: str, region: str | None) -> Administration:
     Raises:
         NotFound: There is no such stack, or it lacks an output, because it was not deployed whole.
         ConfigurationError: No region is configured.
-        DeploymentError: botocore is not installed, or AWS refuses.
+        DeploymentError: botocore is not installed, the AWS profile does not exist, or AWS refuses or does not answer.
     """
     aws = Aws(region)
     return Administration(aws, stacks.get(aws, name))

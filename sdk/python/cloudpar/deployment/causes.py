@@ -12,7 +12,9 @@ MOST = 3
 
 
 def failed_resources(aws: Aws, stack: str, after: str | None) -> str | None:
-    """Say which resources have failed since an event, and why; None if none has, or AWS does not say.
+    """Say which resources have failed after the event with the id `after`, and why.
+
+    Returns None if no resource has failed or AWS refuses to list the events. If `after` is None, all events count.
 
     When a resource fails, CloudFormation cancels the others. This function leaves out these cancellations and the event
     about the whole stack, since they are consequences.

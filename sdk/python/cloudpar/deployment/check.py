@@ -10,8 +10,8 @@ class Check(msgspec.Struct, frozen=True):
 
     Attributes:
         name: What was checked.
-        state: "ok"; "warning": it works with a drawback; "missing": this command can create it; "failed": the
-            deployment cannot go on.
+        state: "ok"; "warning": it works with a drawback, or AWS refused the request of this check; "missing": this
+            command can create it; "failed": the deployment cannot go on.
         found: What the check found.
         fix: What to do about it; empty if nothing.
     """

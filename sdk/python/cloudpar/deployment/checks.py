@@ -55,7 +55,7 @@ def check(aws: Aws, project: Project, plan: Plan) -> Findings:
     """Run all checks.
 
     Raises:
-        DeploymentError: AWS does not accept the credentials, so nothing could be checked.
+        DeploymentError: AWS does not accept the credentials or does not answer, so nothing could be checked.
     """
     caller = aws.call("sts", "get_caller_identity")
     account = str(caller["Account"])

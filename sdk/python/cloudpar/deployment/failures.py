@@ -6,7 +6,7 @@ from cloudpar.errors import CloudparError
 
 
 class DeploymentError(CloudparError):
-    """A deployment cannot be made, changed or queried; the text names the fix."""
+    """A deployment cannot be made, changed, deleted or queried; the text names the fix."""
 
 
 class CdkFailed(DeploymentError):
@@ -79,7 +79,10 @@ def refusal(code: str, text: str, service: str, operation: str, region: str) -> 
 
 
 def told(error: Any) -> tuple[str, str]:
-    """Return AWS's error code and text from a botocore exception; if it has none, its own name and text."""
+    """Return AWS's error code and text from a botocore exception.
+
+    In place of a code or text that the exception lacks, this is the name of its class, or its own text.
+    """
     answer = getattr(error, "response", None)
     found = answer.get("Error", {}) if isinstance(answer, dict) else {}
     return found.get("Code") or type(error).__name__, found.get("Message") or str(error)

@@ -28,7 +28,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def spot(self) -> int:
-        """How many of the instances are spot instances."""
+        """How many of the instances may be spot instances."""
         return max(0, self.max_instances - self.on_demand)
 
     @property
@@ -38,7 +38,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def instance_vcpus(self) -> int:
-        """The vCPUs of one instance; for a size that VCPUS lacks, those of its largest size."""
+        """The vCPUs of one instance. For a size that VCPUS does not contain, those of the largest size in VCPUS."""
         return VCPUS.get(self.instance_size, max(VCPUS.values()))
 
 

@@ -139,7 +139,11 @@ def total(lines: Iterable[Line]) -> float:
 
 
 class Hour(msgspec.Struct, frozen=True, kw_only=True):
-    """The current cost in USD per hour. `unknown` instances have no known price and are not included."""
+    """The current cost in USD per hour.
+
+    `unknown` is the number of instances whose price is not known. They are left out of `instances`, but their volumes
+    and addresses are included.
+    """
 
     instances: float
     volumes: float

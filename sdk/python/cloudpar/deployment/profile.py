@@ -19,7 +19,10 @@ class Profile(NamedTuple):
 
 
 def read(path: Path | None = None) -> Profile | None:
-    """Read a profile file; None if it is missing or no profile. Without a path, read the file that programs use."""
+    """Read a profile file; None if it cannot be read, or lacks an endpoint or a token.
+
+    Without a path, read the file that programs use.
+    """
     path = path or profile_path()
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -36,7 +39,10 @@ def write_beside(profile: Profile, name: str) -> Path:
 
 
 def write(profile: Profile, path: Path | None = None) -> Path:
-    """Write the profile, readable only by its owner. The old file is kept as profile.toml.old, .old2 and so on."""
+    """Write a profile file that only its owner can read. Without a path, write the file that programs use.
+
+    A file that is replaced is kept as profile.toml.old, .old2 and so on.
+    """
     path = path or profile_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")

@@ -26,7 +26,7 @@ class Project:
         self._environment = environment
 
     def tool(self, name: str) -> str | None:
-        """The path of an executable on the PATH; None if there is none."""
+        """The path of an executable on the PATH; None if the PATH has none of this name."""
         return shutil.which(name, path=self._environment.get("PATH"))
 
     def answer(self, command: Sequence[str]) -> str | None:
@@ -53,7 +53,7 @@ class Project:
         return ["npx", "--yes", f"aws-cdk@{CDK}"]
 
     def uv(self) -> str | None:
-        """The path of uv, which bundles the functions; None if there is none."""
+        """The path of uv, which bundles the functions: in the checkout's .venv or on the PATH; None if not found."""
         own = self.root / ".venv/bin/uv"
         return str(own) if own.exists() else self.tool("uv")
 
@@ -63,7 +63,10 @@ class Project:
 
 
 def find_project(named: Path | None) -> Project:
-    """Find the checkout: the named folder; if none is named, the working folder, one above it, or one above this file.
+    """Find the checkout of this project.
+
+    If the caller names a folder, only that one is tried. Otherwise the search goes from the working folder up through
+    all its parents, and then from this file's folder up.
 
     Raises:
         ConfigurationError: None of these folders is a checkout.

@@ -86,7 +86,7 @@ def read_file(path: Path) -> Settings:
 
     Raises:
         ConfigurationError: The file cannot be read, is not TOML, names the environment, or has a value that is not a
-            text, a whole number, a boolean or a list of texts.
+            text, a whole number, a boolean or a non-empty list of texts.
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -142,7 +142,10 @@ def recognized(template: Mapping[str, Any]) -> Settings:
 
 
 def in_use(template: Mapping[str, Any], output: str) -> object:
-    """The value of an output in a template: a text, or a reference to a resource of the stack; None without it."""
+    """The value of an output in a template: a text, or a reference to a resource of the stack.
+
+    None if the template has no such output.
+    """
     return template.get("Outputs", {}).get(output, {}).get("Value")
 
 
@@ -203,7 +206,8 @@ def check_tables(before: Mapping[str, Any], after: Mapping[str, Any], named: Ite
         stack: The stack's name, for errors.
 
     Raises:
-        DeploymentError: Another table would be used; it lacks the deployment's accounts and packages.
+        DeploymentError: The template uses another table, which lacks the deployment's accounts and packages, although
+            `named` does not contain its setting.
     """
     for setting, output in TABLES.items():
         there, then = in_use(before, output), in_use(after, output)

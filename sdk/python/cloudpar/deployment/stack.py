@@ -158,6 +158,7 @@ class Events:
 
         Raises:
             AwsMissing: There is no such stack.
+            AwsRefused: AWS refused, or does not answer.
         """
         for event in events_since(self._aws, self._stack_id, self._last):
             self._last = event["EventId"]

@@ -39,7 +39,8 @@ class Update(msgspec.Struct, frozen=True):
 
         Raises:
             DeploymentError: A setting would return to its default although `request.unset` does not name it; or the
-                stack keeps no settings and the request has no file; or a protected stack has to be deleted first.
+                stack keeps no settings and the request has no file; or a protected stack has to be deleted first; or
+                AWS refuses a request or does not answer.
         """
         name = stack.stack_name(environment)
         there = stack.find(aws, name)
@@ -68,7 +69,7 @@ class Update(msgspec.Struct, frozen=True):
         """Compare the tables in use with those of the new template.
 
         Raises:
-            DeploymentError: Other tables would be used, and their settings were not named.
+            DeploymentError: The template uses another table, although the table's setting does not change.
         """
         if self.template is not None:
             settings.check_tables(self.template, body, [each.name for each in self.changes], self.name)

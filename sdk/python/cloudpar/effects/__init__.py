@@ -3,7 +3,8 @@
 `capture(body)` finds every object that the body captures, and makes the task code, which runs at the workers and
 returns each task's writes. A `Merge` gathers the writes in any order and applies them together. A write that cannot be
 copied back raises a `SideEffectError` that names the variable, and then nothing has changed in this process. If the
-tasks write different elements, the result is that of a plain loop; even new dict keys are in the loop's order.
+tasks write different elements, and none reads what another writes, the result is that of a plain loop; even new dict
+keys are in the loop's order.
 
 A task sees the captured objects as they were when the body was captured, and its own writes; never another task's.
 
@@ -15,11 +16,11 @@ Writes that are not seen, and are lost as in any other process:
     - writes to the code or annotations of functions, and to names that Python itself keeps in classes and modules;
     - writes of a thread that runs on after the body has returned.
 
-Harmless changes that are refused all the same: a cache that two tasks fill (`functools.cached_property` of a captured
-object: fill it before the call), and an opaque object, which is compared by its pickle, if its pickle changes when the
-object is only read.
+Two harmless changes are refused all the same. One is a cache that two tasks fill, such as a `functools.cached_property`
+of a captured object: fill it before the call. The other is a change in the pickle of an opaque object that a task only
+reads, because opaque objects are compared by their pickles.
 
-The cost of a task besides its body, measured on one core of a small shared server: 3 us when nothing is captured; 20 to
+The time of a task besides its body, measured on one core of a small shared server: 3 us when nothing is captured; 20 to
 30 us with a list or an array of 1,000 elements; 0.8 to 1.2 ms with a list of a million elements, 1.1 to 1.6 ms with an
 array of a million float64, 23 ms with a dict of a million keys; 1 us for each captured object, 3.4 us for each row of
 1,000 elements. An opaque object is pickled once for each task. At the client, `capture` costs 0.4 ms and `Merge.add`

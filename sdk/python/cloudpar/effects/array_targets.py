@@ -40,7 +40,7 @@ def _claims(region: Region) -> dict[int, Claim]:
 
 
 class _ArrayTarget(Target):
-    """The writes to one array. `claim` claims memory that the arrays of a region share; None: it is in no region."""
+    """The writes to one array. `claim` claims the memory that a region shares; None: the array is in no region."""
 
     def __init__(self, thing: Any, trail: Trail, claim: Claim | None) -> None:
         super().__init__(thing, trail)

@@ -24,8 +24,8 @@ class TaskCode:
     """The code of all tasks of one `parallel_for`: called with an index, it runs that task and returns its writes.
 
     Unpickling it needs the standard library, cloudpickle and the body's own imports, but not `cloudpar`. An executor
-    should keep it for many tasks: unpickling takes 1.2 ms, plus the time for the data. In this process, calling it
-    works on a copy, as in any executor.
+    should keep it for many tasks: unpickling takes 1.2 ms, plus the time for the data. A call in this process runs the
+    body on a copy of what it captures, as in any executor.
 
     Attributes:
         modules: The modules that the body needs.
@@ -69,8 +69,9 @@ def capture(body: Callable[[int], object]) -> Capture:
     """Find everything that a body captures, and pickle it as it is now.
 
     Args:
-        body: Called with an index; its return value is ignored. Functions and classes of `__main__`, nested ones, and
-            those of modules registered with `cloudpickle.register_pickle_by_value` (before this call) travel by value.
+        body: Called with an index; its return value is ignored. These functions and classes travel by value: those of
+            `__main__`, nested ones, and those of modules that were registered before with
+            `cloudpickle.register_pickle_by_value`.
 
     Returns:
         The task code for the workers, and what is needed to copy the writes back.

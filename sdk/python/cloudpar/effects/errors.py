@@ -30,6 +30,12 @@ TROUBLES = {
 def trouble(name: str, variable: str, *indexes: int, reason: str = "") -> SideEffectError:
     """Return the error for a key of `TROUBLES`.
 
+    Args:
+        name: The key.
+        variable: What was written, as the body's source names it.
+        indexes: The indexes of the tasks that wrote it.
+        reason: The text of an exception that says more; "" if there is none.
+
     Example:
         >>> print(trouble("conflict", "result[3]", 1, 7))
         tasks 1 and 7: `result[3]` was written by two tasks; give each task elements of its own

@@ -36,7 +36,7 @@ class Facet:
             `opaque` if changes show only in its pickle, or `hidden` for an object of the user's classes whose pickle
             may leave attributes out.
         thing: The caller's object.
-        trail: Its name. Errors about a function use the name of the changed variable instead.
+        trail: The object's name. An error about a function has the name of the changed variable instead.
     """
 
     kind: str

@@ -79,7 +79,7 @@ class _KeyedTarget(Target):
 
 
 class _ListTarget(_KeyedTarget):
-    """A list or an instance of a subclass. Methods of the subclass are not called: they have run at the worker."""
+    """A list, or an instance of a subclass, whose methods are not called, since they have run at the worker."""
 
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Merge:
     """Gathers the writes of one body's tasks, and copies back all of them or none.
 
-    Adding a task's writes twice changes nothing, so repeated delivery is harmless.
+    Adding a task's writes a second time changes nothing, so it is harmless if they arrive twice.
     """
 
     def __init__(self, facets: Iterable[Facet], regions: Iterable[Region]) -> None:
@@ -37,8 +37,11 @@ class Merge:
 
         Raises:
             SideEffectError: The task made a write that cannot be copied back, or wrote an element that another task has
-                written. The merge is then closed, and the caller's objects are unchanged.
-            ValueError: The merge is closed.
+                written.
+            ValueError: The merge is closed: `commit` was called, or an earlier `add` raised an error.
+            Exception: A class of the user raised it while a written value was unpickled.
+
+        All of these but ValueError close the merge. The caller's objects are unchanged.
         """
         if self._closed:
             raise ValueError("this merge was committed, or has failed")
@@ -56,11 +59,11 @@ class Merge:
         self._closed = False
 
     def commit(self) -> None:
-        """Apply all writes to the caller's objects, and close the merge. If this raises, the objects are as before.
+        """Apply all writes to the caller's objects, and close the merge. If one cannot be applied, none of them stays.
 
         Raises:
             SideEffectError: The caller has changed an object meanwhile, and the writes no longer fit it.
-            ValueError: The merge is closed.
+            ValueError: The merge is closed: `commit` was called before, or `add` raised an error.
         """
         if self._closed:
             raise ValueError("this merge was committed, or has failed")

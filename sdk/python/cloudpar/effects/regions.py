@@ -47,7 +47,7 @@ class Region:
         }
 
     def slots(self) -> tuple[int, dict[int, Callable[[Any], Any]]]:
-        """Return the number of slots, and for each array, by its number, a function from element positions to slots.
+        """Return how many slots there are and, for each array by its number, a function from positions to slots.
 
         A slot is the largest piece of memory that every element of every member contains wholly or not at all.
         """
@@ -74,7 +74,7 @@ class Region:
 
 
 def shared(arrays: dict[int, Any]) -> list[Region]:
-    """Return the regions of the arrays that NumPy's own pickling would separate or change."""
+    """Return the regions of those arrays that share memory, or that NumPy's own pickling would change."""
     spans = sorted((*span(array), number) for number, array in arrays.items() if array.nbytes)
     clusters: list[list[int]] = []
     reached = 0
@@ -92,7 +92,7 @@ def shared(arrays: dict[int, Any]) -> list[Region]:
 
 
 def _arrives_otherwise(array: Any) -> bool:
-    """Return whether NumPy's own pickling would change what a position means in memory."""
+    """Return whether an array's elements overlap, or NumPy's own pickling may change their byte order."""
     low, high = span(array)
     # NumPy converts some arrays in foreign byte order to the machine's: times, and arrays that are not contiguous.
     return bool(array.nbytes > high - low or not array.dtype.isnative)

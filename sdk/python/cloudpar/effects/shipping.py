@@ -1,7 +1,8 @@
 """What cloudpickle sends by value, and which objects arrive with the items and attributes that they have here.
 
-The search of a body must see exactly what its pickle contains. Only cloudpickle knows this, so this module imports a
-private function of cloudpickle. A release of cloudpickle that renames it fails at import instead of losing writes.
+The search of a body must see exactly what the body's pickle contains. Only cloudpickle knows this, so this module
+imports a private function of cloudpickle. With a release of cloudpickle that has renamed it, this import fails, instead
+of writes being lost.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_defaults(function: types.FunctionType, name: Trail) -> Iterator[Step]:
-    """Continue with a function's default values, and with the dict of keyword-only ones."""
+    """Continue with a function's default values, and with the dict of those of its keyword-only parameters."""
     code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__
     first = code.co_argcount - len(defaults)
     for parameter, value in zip(code.co_varnames[first:], defaults, strict=False):

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class Target(ABC):
-    """Takes the writes to one object: gathered per task, checked, applied, and undone if a later target fails.
+    """Gathers the tasks' writes to one object, checks and applies them, and undoes them if it or a later target fails.
 
     Attributes:
         thing: The caller's object.
         trail: The object's name.
-        task: The last task that wrote to it, or None.
+        task: The index of the task whose writes were gathered last; None before the first.
     """
 
     def __init__(self, thing: Any, trail: Trail) -> None:

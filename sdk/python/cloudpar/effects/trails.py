@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """One step of a name. It becomes text only when an error needs it, since a body may capture a million objects.
+    """The last step of a name, and by `parent` the steps before it.
+
+    A name becomes text only when an error needs it, since a body may capture a million objects.
 
     Example:
         >>> str(Trail(None, "name", "grid").item(2).attribute("cells").item("left"))
@@ -19,11 +21,11 @@ class Trail:
     key: object
 
     def item(self, key: object) -> Trail:
-        """Return the name of an item or a value."""
+        """Return the name of this object's item with the given key, such as `grid[2]`."""
         return Trail(self, "item", key)
 
     def attribute(self, name: str) -> Trail:
-        """Return the name of an attribute."""
+        """Return the name of this object's attribute, such as `self.items`."""
         return Trail(self, "attribute", name)
 
     def __str__(self) -> str:

@@ -48,7 +48,7 @@ export interface LongList {
 }
 
 /**
- * Takes those lists out of a message whose items travel as arrays.
+ * Takes the lists whose items travel as arrays out of a message.
  *
  * @returns The message with empty lists instead, and the lists. A message that is cut short or has another form than
  *   its struct's may be returned as it is: decoding it finds the error.

@@ -204,7 +204,7 @@ function within(where: string, name: string): string {
   return name === '' ? where : `${where}.${name}`;
 }
 
-/** Returns a field's default. In the document, as in all JSON of the protocol, bytes are text in base64. */
+/** Returns a field's default. It comes from docs/openapi.json, where bytes are text in base64. */
 function defaultOf({ shape, default: value }: Field): unknown {
   return shape === 'bytes' && typeof value === 'string' ? new Uint8Array(Buffer.from(value, 'base64')) : value;
 }

@@ -28,7 +28,7 @@ const DECODER = new Decoder({ useBigInt64: true });
 /**
  * Decodes the value that a task returned. An integer becomes a number if that is exact, otherwise a bigint.
  *
- * @throws SerializationError when JavaScript cannot hold it.
+ * @throws SerializationError when the data is not MessagePack, or JavaScript cannot hold the value.
  */
 export function readValue(data: Uint8Array): unknown {
   try {
@@ -41,7 +41,10 @@ export function readValue(data: Uint8Array): unknown {
   }
 }
 
-/** Narrows bigints: the library makes them of all integers that travel in 64 bits. */
+/**
+ * Replaces bigints by numbers where that is exact, also inside arrays and plain objects, which it changes. The library
+ * makes bigints of all integers that travel in 64 bits.
+ */
 export function narrow(value: unknown): unknown {
   if (typeof value === 'bigint') {
     const number = Number(value);

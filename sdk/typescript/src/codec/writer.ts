@@ -208,7 +208,10 @@ export class Writer {
     }
   }
 
-  /** Writes a byte array as bytes. Python gets all other typed arrays as lists of their numbers. */
+  /**
+   * Writes a Uint8Array, a Uint8ClampedArray or a DataView as bytes. Python gets any other typed array as a list of its
+   * numbers.
+   */
   #elements(array: ArrayBufferView): void {
     if (array instanceof Uint8Array || array instanceof Uint8ClampedArray || array instanceof DataView) {
       this.bin(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));

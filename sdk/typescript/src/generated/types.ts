@@ -4,7 +4,9 @@ export interface components {
     schemas: {
         /**
          * Account
-         * @description One user of the pool. Its packages that are not settled hold `reserved_us`, which `spent_us` does not include.
+         * @description One user of a deployment.
+         *
+         *     `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
          */
         Account: {
             account_id: string;
@@ -63,8 +65,8 @@ export interface components {
          * @description The news of packages, in the order of the request.
          *
          *     Attributes:
-         *         missing: A text, instead of a status, for each package that this account does not have, or that was deleted over
-         *             a day ago.
+         *         missing: By package id: a text, instead of a status, for each package that this account does not have, or that
+         *             was deleted over a day ago.
          *         retry_after_s: After how many seconds the client sends its next await, if there is no news.
          *         fleet: Present while one of the packages waits for workers, if the master knows of a fleet.
          *         unwritable: Present while the master, or a worker that shares its folder, cannot store results. The reply may
@@ -159,7 +161,7 @@ export interface components {
          *         host: The name of its machine; empty if the worker is of an earlier release, or has sent no retrieval since
          *             the master started.
          *         executors: How many executors it has, busy or not; 0 if it has sent no retrieval since the master started.
-         *         pythons: The minor versions of Python that it runs; empty like `host`.
+         *         pythons: The minor versions of Python that it runs; empty in the same cases as `host`.
          *         seen_at: When it last sent a request, in seconds since 1970; may be some seconds old.
          *         set_aside: The packages that it cannot run.
          */
@@ -248,8 +250,8 @@ export interface components {
          *     Attributes:
          *         running: How many are running.
          *         starting: How many are wanted and not running yet.
-         *         message: Why no more of them can start, in the words of the service that starts them; None if it has not said
-         *             so.
+         *         message: While some are starting: why the last start failed or what it waits for, in the words of the service
+         *             that starts them; None if it reports no problem.
          */
         FleetStatus: {
             /** @default 0 */
@@ -264,8 +266,9 @@ export interface components {
          * @description Return tasks that the worker will not run.
          *
          *     Attributes:
-         *         leaving: Whether the worker has no tasks left and ends, so that the master no longer counts on it. `returns`
-         *             may then be empty. A master of an earlier release refuses an empty list; the worker ends nevertheless.
+         *         leaving: Whether the worker has no tasks left and ends, so that the master takes it off the list of live
+         *             workers. `returns` may then be empty. A master of an earlier release refuses an empty list; the worker ends
+         *             nevertheless.
          */
         GiveBack: {
             /** @default 1 */
@@ -509,8 +512,8 @@ export interface components {
          * @description The packages, and how many executors work for them.
          *
          *     Attributes:
-         *         executors: How many executors the workers have that published results of running packages lately. A worker that
-         *             serves several packages counts once. None from a master of an earlier release.
+         *         executors: How many executors the workers have that lately published results of those listed packages that run.
+         *             A worker that serves several packages counts once. None from a master of an earlier release.
          */
         ListPackagesReply: {
             /** @default 1 */
@@ -521,7 +524,9 @@ export interface components {
         };
         /**
          * ListWorkers
-         * @description List the workers that sent a request lately (by default in the last minute), and what each of them cannot run.
+         * @description List the workers that sent a request lately, and what each of them cannot run.
+         *
+         *     "Lately" is the last minute, unless the master's policy sets another time (`fleet_memory_s`).
          */
         ListWorkers: {
             /** @default 1 */
@@ -548,14 +553,14 @@ export interface components {
          *         results: New results in the order in which they were committed, each task once.
          *         links: Links for the blobs that `results` name, by key.
          *         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
-         *         cancelled: Ranges of tasks that have no result because the client cancelled these, but not the whole package.
+         *         cancelled: Ranges of tasks that were cancelled while the other tasks of the package ran on. They have no result.
          *         reason: Why the package failed, was cancelled or expired: a short code.
          *         message: The reason in words for users.
          *         settled: Whether the charge is final.
          *         codec: How `results` are serialized.
-         *         set_aside: Workers that could not run the package, so that other workers run its tasks.
-         *         placement: Which connected workers can run the package. It is present if the package started some seconds ago
-         *             and no worker has published results of it lately.
+         *         set_aside: The first workers that could not run the package, so that other workers run its tasks.
+         *         placement: Which connected workers can run the package. It is present if the package is running, started some
+         *             seconds ago, and no worker has published results of it lately.
          */
         PackageStatus: {
             package_id: string;
@@ -620,7 +625,7 @@ export interface components {
         };
         /**
          * Parts
-         * @description One upload in parts of PART_BYTES each: a PUT for each, in any order, then a POST that combines them.
+         * @description One upload in parts of PART_BYTES each: a PUT for each part, in any order, then a POST that combines them.
          *
          *     Attributes:
          *         upload_id: A request with this id gets new links to the same parts; uploaded parts stay.
@@ -641,7 +646,7 @@ export interface components {
          *         workers: How many workers have sent requests recently.
          *         fitting: How many of them can run it.
          *         python: The version of Python that it needs; "": any.
-         *         others: Some of the workers that cannot run it, with what they lack.
+         *         others: Some workers that cannot run it, with what they lack.
          */
         Placement: {
             /** @default 0 */
@@ -699,7 +704,7 @@ export interface components {
         };
         /**
          * PreparedResult
-         * @description Where to upload a blob of results. The worker may use `parts` in place of `link`.
+         * @description Where to upload a blob of results. If there are `parts`, the worker may use them in place of `link`.
          */
         PreparedResult: {
             key: string;
@@ -714,7 +719,7 @@ export interface components {
          *     Attributes:
          *         key: The payload's key in the blob store.
          *         link: The link for the upload; None if the blob store has the payload already.
-         *         parts: Links for an upload in parts, which the client may use in place of `link`.
+         *         parts: Links for an upload in parts, which the client may use in place of `link`; None: there is only `link`.
          */
         PreparedUpload: {
             key: string;
@@ -730,10 +735,10 @@ export interface components {
          *     Attributes:
          *         tasks: How many tasks the package has.
          *         done: How many of them have a result or were cancelled.
-         *         errors: How many results are not a success.
+         *         errors: How many results have another outcome than "ok".
          *         executors: How many executors the workers have that published results of the package lately.
          *         charged_us: The compute time that was charged so far.
-         *         mean_us: The mean duration of the last tasks; 0 if it is unknown.
+         *         mean_us: The mean duration of the last tasks that ran to their end; 0 if it is unknown.
          *         execute_us, retrieve_us, publish_us: The time, summed over the tasks, of running them, of retrieving them, and
          *             of publishing their results.
          */
@@ -843,10 +848,11 @@ export interface components {
         };
         /**
          * RetrieveTasks
-         * @description Retrieve up to `chunks` chunks.
+         * @description Retrieve up to `chunks` chunks, but never more than RETRIEVED_CHUNKS.
          *
          *     Attributes:
-         *         attempt_id: A repeated request with the same id returns the same chunks.
+         *         attempt_id: A repeated request with the same id returns the same chunks, if it comes within 5 minutes and before
+         *             the leases end.
          *         worker_id: The id of this agent.
          *         executors: How many executors the agent has, busy or not.
          *         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
@@ -854,10 +860,11 @@ export interface components {
          *         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
          *             release, which does not report them; it gets chunks for every Python.
          *         set_aside: The packages that it cannot run, because it lacks something that they need.
-         *         besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. A
-         *             master whose queue cannot choose ignores this.
+         *         besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. If
+         *             the queue cannot choose, the worker gets first chunks of any packages instead.
          *         peek: Lease nothing; only answer whether a chunk of a package that is not in `besides` is waiting.
          *         again: The worker has sent this request before, and got no answer.
+         *         own: The tasks of this worker may do what its user may, so it runs only tasks of the master's default account.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -880,6 +887,8 @@ export interface components {
             peek?: boolean;
             /** @default false */
             again?: boolean;
+            /** @default false */
+            own?: boolean;
         };
         /**
          * RetrieveTasksReply
@@ -888,7 +897,8 @@ export interface components {
          *     Attributes:
          *         retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
          *         holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
-         *         waiting: Whether a chunk of a package that is not in `besides` is waiting.
+         *         waiting: If the request has `peek` or `besides`: whether a chunk of a package that is not in `besides` is
+         *             waiting. If the queue cannot choose: whether a first chunk is waiting.
          */
         RetrieveTasksReply: {
             /** @default 1 */
@@ -947,8 +957,8 @@ export interface components {
          * @description A package that a worker cannot run, so that its tasks go to other workers.
          *
          *     Attributes:
-         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted it, or if
-         *             the package was deleted.
+         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted it or does
+         *             not look it up, for example because the package was deleted or the list has many packages.
          */
         SetAside: {
             package_id: string;
@@ -960,15 +970,17 @@ export interface components {
          * @description Start a package of n tasks.
          *
          *     Attributes:
-         *         idempotency_key: Determines the package id. A repeated request with the same key returns the same package.
+         *         idempotency_key: Determines the package id, together with the account and with whether the package is sealed.
+         *             If the client repeats the request with the same key, the reply names the same package.
          *         session: Identifies the client. After the start, the master answers at once one await of this session that does
          *             not name the new package: the held one, or else the next one. The client then adds the package to its next
          *             await.
          *         name: The function's name, for users.
          *         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
          *         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
-         *         chunksize: How many tasks each chunk has; None: the master sizes chunks from measured durations.
-         *         task_timeout_s: The time limit for a task including its retries. The operator's limit applies if it is lower.
+         *         chunksize: How many tasks a chunk has at most; None: the master sizes chunks from measured durations.
+         *         task_timeout_s: The time limit for a task including its retries. The operator's limit applies instead if it is
+         *             lower, or if this is None.
          *         retries: How often a task that raises is retried, immediately and by the same executor.
          *         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
          *         seal: In a sealed package: the seal of the task code and of how it is called (see `seals`).
@@ -1044,18 +1056,20 @@ export interface components {
          *
          *     Attributes:
          *         index: The task's number in its package.
-         *         outcome: "ok": `data` is the serialized value. "error": the task code raised; `data` is the serialized
-         *             exception if it can be pickled (never with codec "msgpack"). Other outcomes have no value, and `message`
-         *             says why; "unpicklable": the package's codec cannot serialize the value.
-         *         duration_us: Monotonic wall time in the executor, including unpickling; this time is charged.
+         *         outcome: "ok": `data` or `blob` is the serialized value. "error": the task raised, or its code or data could not
+         *             be unpickled. Then `data` or `blob` is the serialized exception, if it can be pickled (never with codec
+         *             "msgpack"). "unpicklable": the package's codec cannot serialize the value, or the value is over BLOB_BYTES.
+         *             With this outcome and all others there is no value, and `message` says why.
+         *         duration_us: Wall time in the executor by a monotonic clock, including unpickling, retries and the serialization
+         *             of the value. The agent corrects a time that its own clock contradicts. This time is charged.
          *         data: The serialized value or exception, if it is small.
          *         blob: The place of a large serialized value or exception.
          *         message: For users: the exception's last line, or the reason.
          *         traceback: The remote traceback, formatted.
          *         stdout: The task's standard output: bounded, with undecodable bytes replaced.
          *         stderr: The same for standard error.
-         *         seal: In a sealed package: the seal of the serialized value or exception, which the worker's agent makes. For a
-         *             worker of an earlier release the master makes it.
+         *         seal: In a sealed package: the seal of the serialized value or exception. The worker's agent makes the seal; for
+         *             a worker of an earlier release the master makes it.
          *         input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
          *             INPUT_CHARS characters. It is not sealed.
          */
@@ -1103,8 +1117,9 @@ export interface components {
          *
          *     Attributes:
          *         crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have another checksum.
-         *         hash: SHA-256 of task code, so that the same code is uploaded only once.
-         *         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts.
+         *         hash: SHA-256 of task code, so that the same code is uploaded only once; None for task data.
+         *         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts;
+         *             otherwise empty.
          *         key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
          *         upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to its
          *             parts.

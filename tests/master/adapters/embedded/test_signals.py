@@ -36,4 +36,4 @@ def test_chunks_are_signalled_once_they_are_in_the_queue(database: Database, clo
     queue.send([Sending("g1", "b", package="p", python="3.11"), Sending("g2", "b", package="q")])
     queue.send([Sending("g2", "b", package="q"), Sending("g3", "b")])
     queue.send([Sending("g3", "b")])
-    assert chunks == [[("p", "3.11"), ("q", "")], [("", "")]]
+    assert chunks == [[Needs("", "p", "3.11"), Needs("", "q", "")], [Needs("", "", "")]]

@@ -20,18 +20,11 @@ def blobs_of(tmp_path: Path) -> list[Path]:
     return found
 
 
-def put(world: World, key: str) -> None:
-    """Store a blob, as an upload does."""
-    path = world.backend.blobs._path(key)  # type: ignore[attr-defined]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"payload")
-
-
 def test_an_acknowledged_package_is_deleted_and_says_when(world: World, ann: AccountRecord, tmp_path: Path) -> None:
     data = BlobData(BlobRef(f"data/{ann.account_id}/d", size=1_000))
+    world.put(data.blob.key)
     package_id = world.start(ann, data=data)
-    put(world, data.blob.key)
-    put(world, f"results/{package_id}/lease/0")
+    world.put(f"results/{package_id}/lease/0")
     world.work_all()
     assert len(blobs_of(tmp_path)) == 2
     world.clock.move(60)
@@ -80,7 +73,7 @@ def test_a_tombstone_is_forgotten_after_a_day(world: World, ann: AccountRecord) 
 
 def test_an_expired_package_says_when_and_why(world: World, ann: AccountRecord, tmp_path: Path) -> None:
     package_id = world.start(ann)
-    put(world, f"results/{package_id}/lease/0")
+    world.put(f"results/{package_id}/lease/0")
     for lease in world.retrieve():
         world.publish(publication(lease, data=b"x" * 10_000))
     world.clock.move(POLICY.retention_s - 1)

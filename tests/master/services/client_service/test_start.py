@@ -2,7 +2,8 @@ import pytest
 
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from cloudpar_master.ports import AccountRecord
-from cloudpar_protocol.errors import IdempotencyConflict, QuotaExhausted
+from cloudpar_protocol.errors import IdempotencyConflict, NotFound, QuotaExhausted
+from cloudpar_protocol.payloads import BlobData, BlobRef
 from master.services.world import HOUR_US, WatchedWorld, World, start_tasks
 
 
@@ -22,6 +23,19 @@ def test_the_same_key_with_another_body_is_a_conflict(
     with pytest.raises(IdempotencyConflict, match="make a new key for each package"):
         world.client.start_tasks(ann, start_tasks("key", **changes))  # type: ignore[arg-type]
     assert len(world.backend.packages.of_account(ann.account_id, 10)) == 1
+
+
+def test_a_package_starts_only_if_its_data_was_uploaded(world: World, ann: AccountRecord) -> None:
+    """No worker could run it, and meanwhile it would hold its account's compute time."""
+    blob = BlobRef(f"data/{ann.account_id}/{'0' * 64}", size=1_000)
+    request = start_tasks("key", data=BlobData(blob))
+    with pytest.raises(NotFound, match="upload it by the link of prepare_uploads"):
+        world.client.start_tasks(ann, request)
+    assert world.record(ann.account_id).reserved_us == 0
+    world.put(blob.key)
+    package_id = world.client.start_tasks(ann, request).package_id
+    world.backend.blobs.delete(blob.key)
+    assert world.client.start_tasks(ann, request).package_id == package_id, "a repeated request is not refused"
 
 
 def test_a_start_without_quota_queues_nothing(world: World) -> None:

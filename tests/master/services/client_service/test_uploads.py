@@ -4,7 +4,6 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
 from cloudpar_protocol.errors import BadRequest, TooLarge
 from cloudpar_protocol.limits import BLOB_BYTES
-from master.services.client_service.test_acknowledge import put
 from master.services.world import World
 
 HASH = "ab" * 32
@@ -28,7 +27,7 @@ def test_code_is_stored_under_its_hash_and_uploaded_once(world: World, ann: Acco
     (first,) = prepare(world, ann, upload)
     assert first.key == f"code/{ann.account_id}/{HASH}"
     assert first.link is not None
-    put(world, first.key)
+    world.put(first.key)
     (again,) = prepare(world, ann, upload)
     assert again == PreparedUpload(key=first.key, link=None)
     (of_bob,) = prepare(world, bob, upload)

@@ -414,3 +414,25 @@ def test_an_await_shows_that_the_last_worker_of_a_package_left(world: World, ann
     assert (status.progress.executors, status.placement.workers, status.placement.fitting) == (0, 1, 0)
     (summary,) = world.client.list_packages(ann, ListPackages()).packages
     assert summary.progress.executors == 0
+
+
+@pytest.mark.parametrize("obstacle", ["a module", "a Python", "the account"])
+def test_chunks_of_an_ended_package_leave_the_queue_though_no_worker_can_run_it(
+    world: World, ann: AccountRecord, obstacle: str
+) -> None:
+    """Otherwise the master would consider itself busy until another worker comes."""
+    world = World(world.backend._replace(default_account=ann.account_id), world.clock)
+    account = world.account("bob") if obstacle == "the account" else ann
+    agent = Agent(world, "a", own=obstacle == "the account")
+    Agent(world, "b").take()
+    package_id = world.start(account, 10, python="3.12" if obstacle == "a Python" else "3.11")
+    if obstacle == "a module":
+        (lease,) = agent.take()
+        agent.give_back(lease)
+    assert agent.take() == []
+    assert world.backend.queue.waiting()
+    world.cancel(account, package_id)
+    while not world.head(package_id).life.settled:
+        assert agent.take(100) == []
+        world.clock.move(POLICY.lease_s / 2)
+    assert world.backend.queue.waiting() == 0

@@ -38,6 +38,11 @@ def by_handle(clues: Clues) -> Any:
     return call((303, 264), -100, (clues["home"] + "/profile").encode(), handle, ctypes.byref(ctypes.c_int()), 0) == 0
 
 
+@probe("the names of files that others open in a closed folder, by inotify", open_otherwise=True)
+def watch_names(clues: Clues) -> Any:
+    return call((254, 27), call((294, 26), 0), clues["home"].encode(), 0x100) > 0
+
+
 @probe("a socket in the home folder of the user who runs the worker", open_otherwise=True)
 def unix_socket(clues: Clues) -> Any:
     with socket.socket(socket.AF_UNIX) as connection:

@@ -90,6 +90,29 @@ def more_processes(clues: Clues) -> Any:
     return "raised"
 
 
+@probe("the agent's cores, by sched_setaffinity", open_otherwise=True)
+def move_agent(clues: Clues) -> Any:
+    os.sched_setaffinity(clues["agent"], os.sched_getaffinity(0))
+    return "moved"
+
+
+@probe("the agent's scheduler, by sched_setscheduler", open_otherwise=True)
+def schedule_agent(clues: Clues) -> Any:
+    os.sched_setscheduler(clues["agent"], os.SCHED_OTHER, os.sched_param(0))
+    return "scheduled"
+
+
+@probe("the agent's priority, by setpriority", open_otherwise=True)
+def lower_agent(clues: Clues) -> Any:
+    os.setpriority(os.PRIO_PROCESS, clues["agent"], os.getpriority(os.PRIO_PROCESS, clues["agent"]))
+    return "set"
+
+
+@probe("the agent's priority for disks, by ioprio_set", open_otherwise=True)
+def ioprio_agent(clues: Clues) -> Any:
+    return call((251, 30), 1, clues["agent"], 2 << 13 | 4) == 0
+
+
 @probe("core dumps")
 def core_dumps(clues: Clues) -> Any:
     try:

@@ -14,7 +14,7 @@ from .units import File, Unit
 CODE_BYTES = 64 << 20
 """The limit for all source files and extension modules of an archive together, in bytes; above it, packing fails."""
 DATA_BYTES = 16 << 20
-"""The limit for all other files of an archive together, in bytes. The largest are left out until the rest fits."""
+"""The limit for all other files of an archive together, in bytes. The largest are left out until the others fit."""
 _NAMED = 3
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """A fixed file time in the archive, so that the same files give the same archive."""

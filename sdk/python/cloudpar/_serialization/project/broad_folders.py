@@ -20,8 +20,8 @@ _OF_A_HOME = ("", "Desktop", "Documents", "Downloads", "Library")
 def is_broad(folder: str) -> bool:
     """Whether a folder is broad.
 
-    Home folders, the folders above them, `Downloads` and the like in them, folders for temporary files, and system
-    folders are broad.
+    These folders are broad: the user's home folder, the folders above it, `Downloads` and the like in it, the folder
+    for temporary files, and folders of the system.
     """
     home = os.path.expanduser("~")
     return os.path.realpath(folder) in _broad(os.getuid(), home, tempfile.gettempdir())

@@ -42,11 +42,13 @@ def of_code(code: CodeType, module: str | None) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def of_file(file: File, package: str) -> frozenset[str]:
-    """The modules that a source file may import. The cache's key contains the file's times, so changes are noticed.
+    """The modules that a source file may import; none if it cannot be read.
+
+    The cache's key contains the file's times, so a changed file is read again.
 
     Args:
         file: The source file.
-        package: The package of the file, to which relative imports refer; "" if it has none.
+        package: The Python package of the file, to which relative imports refer; "" if it has none.
     """
     try:
         text = Path(file.path).read_text(encoding="utf-8", errors="replace")

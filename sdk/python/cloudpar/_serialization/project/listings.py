@@ -1,13 +1,13 @@
 """The files of units, listed once, and listed again only after a change.
 
-Every call of the pool needs them. Listing a package with 20,000 files takes 0.5 s; checking that nothing has changed
-takes a few ms. These changes are seen:
+A call of the pool needs the files of each unit that its tasks use. Listing a Python package with 20,000 files takes
+0.5 s; checking that nothing has changed takes a few ms. These changes are seen:
 
 - a file of code that was added, removed or changed before the call: always, since the times of each folder and each
   file of code are compared;
 - a data file that was added or removed before the call: always;
-- a data file that was overwritten: always in a package with at most `FEW_DATA_FILES` data files, otherwise after at
-  most `DATA_CHECK_S`.
+- a data file that was overwritten: always in a unit with at most `FEW_DATA_FILES` data files, otherwise by the first
+  call that is at least `DATA_CHECK_S` after the last comparison.
 """
 
 import os
@@ -22,7 +22,7 @@ from .units import SOURCE_SUFFIXES, File, Unit, digest, folder_times
 FEW_DATA_FILES = 1_000
 """If a unit has at most this many data files, each call compares them."""
 DATA_CHECK_S = 1.0
-"""The least time between two comparisons of the data files of a unit that has more, in seconds."""
+"""The shortest time between two comparisons of the data files of a unit with more than FEW_DATA_FILES, in seconds."""
 SETTLED_NS = 2_000_000_000
 """How long a folder must have been unchanged when it was listed, in nanoseconds, for the list to be reused. After a
 shorter time it may have changed again within the same tick of the file system's clock."""
@@ -75,7 +75,7 @@ class Listings:
         """Return the current files of a unit.
 
         Raises:
-            OSError: The unit is a single module that was removed, or a file was removed during the search.
+            OSError: The unit is a single module that was removed, or the status of a file cannot be read.
         """
         with self._lock:
             known = self._known.get(unit)

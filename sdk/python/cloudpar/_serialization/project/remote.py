@@ -2,7 +2,7 @@
 
 It travels by value with the task code, so it also works at workers of older releases. An executor may get two versions
 of a project, or two projects with equal module names. Each version has its own namespace, and `sys.modules` holds the
-modules of one namespace at a time.
+modules of only one namespace at a time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WORKER = "cloudpar_worker.executor.project_folders"
 
 
 class Namespace:
-    """The modules of one version of a project. A namespace lives as long as task code that uses it."""
+    """The modules of one version of a project. It lives as long as task code uses it, or while it is the active one."""
 
     def __init__(self) -> None:
         self.digests: dict[str, str] = {}
@@ -39,7 +39,7 @@ class Namespace:
         self.root = ""
 
     def fits(self, digests: dict[str, str]) -> bool:
-        """Whether these units can be added: the namespace holds no other version of any of them."""
+        """Whether these units can be added. They can if the namespace holds no other version of any of them."""
         return all(self.digests.get(name, digest) == digest for name, digest in digests.items())
 
     def owns(self, name: str) -> bool:
@@ -67,7 +67,10 @@ class Namespace:
         here.active = self
 
     def add(self, digests: dict[str, str], folders: list[str], archive: bytes) -> None:
-        """Add units to this namespace, which must be entered: from folders on this machine, or from an archive."""
+        """Add units (modules or whole Python packages) to this namespace, which must be the active one.
+
+        Imports find them in `folders` if the executor runs on the client's machine, otherwise in `archive`.
+        """
         fresh = [name for name in digests if name not in self.digests]
         self.digests.update(digests)
         if fresh and archive:
@@ -115,8 +118,8 @@ def load(
 
     Args:
         client: The id of the process that sent the code. In that process, imports stay as they are.
-        project: Three things: the versions of the units, by name; the folders to search, if executors run on the
-            client's machine; otherwise a zip archive of the units.
+        project: Three values: the versions of the units by name, the folders to search, and a zip archive of the
+            units. If executors run on the client's machine, the archive is empty; otherwise there are no folders.
         parts: The pickles of classes and functions that task data refers to, by key.
         code: The pickle of the function.
     """

@@ -38,14 +38,14 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
             LOCAL_MODULES.is_deleted(name)  # logs a warning
             continue
         pending += found[unit].imports
-        pending.append(unit.name.rpartition(".")[0] or unit.name)  # its `__init__.py` may be a unit of its own
+        pending.append(unit.name.rpartition(".")[0] or unit.name)  # the parent's `__init__.py` may be another unit
     return dict(sorted(found.items()))
 
 
 class _Tops:
-    """Finds the units of modules, and remembers them by the first word of the modules' names.
+    """Finds the units of modules, and remembers a unit if it is the same for all names with the same first word.
 
-    It forgets them when sys.path, a folder of sys.path, or sys.meta_path changes.
+    `refresh` forgets them if sys.path, a folder of sys.path, or sys.meta_path has changed.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class _Tops:
             self._evidence = evidence if all(changed < now_ns - SETTLED_NS for changed, _ in times) else None
 
     def find(self, name: str) -> Unit | None:
-        """Like `look_up`, with remembered results; returns only the unit."""
+        """Do as `look_up`, but use remembered results, and return only the unit."""
         units, top = self._units, name.partition(".")[0]
         if top in units:
             return units[top]

@@ -18,7 +18,7 @@ PATTERNS = (
 either."""
 
 FOLDERS = frozenset({"secrets", "credentials"})
-"""Names of folders whose data files never travel."""
+"""Names of folders, in lower case, whose data files never travel."""
 
 _SECRET = re.compile("|".join(map(translate, PATTERNS)))
 

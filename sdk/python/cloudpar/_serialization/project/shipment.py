@@ -1,4 +1,4 @@
-"""Packs task code together with what it needs: modules of the project, and parts that its task data refers to."""
+"""Packs task code together with what it needs: modules of the project, and code that its task data refers to."""
 
 import io
 import pickle
@@ -37,14 +37,14 @@ class Shipper:
     def __init__(self, *, here: bool) -> None:
         self._here = here
         self._folders = project_path() if here else []
-        """The folders in which executors on this machine search without being told."""
+        """The folders in which executors on this machine search even if the task code does not name them."""
         self._lock = threading.Lock()
         self._last: tuple[object, Code] | None = None
         """The last task code and what it was made of, so that further calls of a large function use it again."""
         self._archives: OrderedDict[tuple[tuple[str, str], ...], bytes] = OrderedDict()
 
     def ship(self, code: Code, needs: Needs) -> Code:
-        """Return task code that finds its modules and the parts that its task data refers to.
+        """Return task code that finds its modules, and the classes and functions that its task data refers to.
 
         Args:
             code: The serialized function.
@@ -86,9 +86,11 @@ class Shipper:
 
 
 def _folders(units: Iterable[Unit]) -> list[str]:
-    """The folders that executors on this machine search: those of sys.path, and those from which units were imported.
+    """Return the folders that executors on this machine search for modules.
 
-    The two differ if, for example, a notebook changes its working directory, which sys.path lists as "".
+    These are the folders in sys.path that hold no installed packages, and the folders from which the units were
+    imported. Such a folder may be missing in sys.path, for example if a notebook changes its working directory, which
+    sys.path lists as "".
     """
     folders = project_path()
     return list(dict.fromkeys([*folders, *(unit.folder for unit in units if unit.folder is not None)]))

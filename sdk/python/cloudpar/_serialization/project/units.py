@@ -37,8 +37,9 @@ class File(NamedTuple):
         path: The path on this machine.
         size: The size in bytes.
         changed: When its content and when its inode last changed (mtime and ctime), in nanoseconds.
-        travels: Whether workers on other machines get the file. They get no code behind a symbolic link. Executors on
-            this machine do import such code, so its changes count as changes of the unit.
+        travels: Whether workers on other machines get the file. They do not get the code behind a symbolic link inside
+            a Python package. Executors on this machine do import such code, so its changes count as changes of the
+            unit.
     """
 
     place: str
@@ -60,7 +61,7 @@ class File(NamedTuple):
 class Unit(NamedTuple):
     """A single module or a whole Python package: its name, and the path of its file or folder.
 
-    The `__init__.py` of a folder that does not count as one package (see `broad_folders`) is a single module.
+    The `__init__.py` of a folder that does not count as one Python package (see `broad_folders`) is a single module.
     """
 
     name: str
@@ -79,7 +80,7 @@ class Unit(NamedTuple):
     def folder(self) -> str | None:
         """The folder that must be in sys.path for an import to find the unit.
 
-        None if the unit's path does not end like its name: then its importer does not find it by a folder.
+        None if the unit's path does not end like its name, because its importer does not search folders for names.
         """
         expected = self.name.replace(".", "/")
         stem = self.place.removesuffix("/__init__.py").partition(".")[0]
@@ -89,13 +90,13 @@ class Unit(NamedTuple):
     def files(self, folders: dict[str, tuple[int, int]] | None = None) -> list[File]:
         """List its files, without caches, hidden files and secrets. Behind symbolic links, list only code.
 
-        Virtual environments inside the unit are left out, and data files beyond DATA_FILES.
+        Virtual environments and `node_modules` inside the unit are left out, and so are data files beyond DATA_FILES.
 
         Args:
             folders: Receives the folders that were searched, with the times of their last changes.
 
         Raises:
-            OSError: The unit is a single module that was removed, or a file cannot be read.
+            OSError: The unit is a single module that was removed, or the status of a file cannot be read.
         """
         if not os.path.isdir(self.path):
             return [_file(self.place, self.path, os.stat(self.path))]
@@ -133,7 +134,7 @@ def _is_code(place: str) -> bool:
 
 
 def folder_times(folder: str) -> tuple[int, int]:
-    """When the content and the inode of a folder last changed, in nanoseconds; -1 and -1 if there is no such folder.
+    """When the content and the inode of a folder last changed, in nanoseconds; -1 and -1 if its status cannot be read.
 
     Programs that copy files may set back the first time, but not the second.
     """
@@ -154,8 +155,8 @@ class _Walk:
     def __init__(self, folders: dict[str, tuple[int, int]]) -> None:
         self._folders = folders
         self._linked = set[str]()
-        """The real paths of the Python packages behind symbolic links that were searched. Without them, the search
-        would follow links in a circle without end."""
+        """The real paths of the Python packages that the search has reached by symbolic links. Without them, the search
+        would follow a circle of links without end."""
 
     def entries(self, folder: str, place: str, *, travels: bool = True) -> Iterator[tuple[str, os.DirEntry[str], bool]]:
         """Yield the files with their places, and whether workers on other machines get them."""

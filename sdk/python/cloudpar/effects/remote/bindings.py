@@ -1,8 +1,8 @@
 """Names that a task can rebind: globals, nonlocals, defaults, class attributes. A rebound name is never copied back.
 
 A name has no elements that different tasks could write, so the pool cannot combine the writes of several tasks.
-Therefore a look reports that a name was rebound, and can restore the old values. The objects that the names refer to
-are watched separately.
+Therefore the pool only detects that a name was rebound: a *look* (see `containers`) reports it, and returns a function
+that restores the old values. The objects that the names refer to are watched separately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ MACHINERY = frozenset({
 def watch_names(
     namespace: Callable[[], Any], trouble: str, bind: Callable[[str, Any], None], unbind: Callable[[str], None]
 ) -> tuple[Look, Callable[[], None]]:
-    """Watch the values of the names in `namespace()`; return the look, and a function that restores the values.
+    """Watch the values of the names in `namespace()`, without MACHINERY.
+
+    Returns the look, and a function that restores the values.
 
     Args:
         namespace: Returns the names and their values.

@@ -46,7 +46,10 @@ def watch_list(items: list[Any], differing: Comparison) -> Look:
 
 
 def watch_dict(items: dict[Any, Any], differing: Comparison) -> Look:
-    """Watch the values of a dict by key. A new key is a write; a deleted or moved key is trouble."""
+    """Watch the values of a dict by key. A new key is a write.
+
+    A deleted or moved key is trouble, and so is another `default_factory`.
+    """
     # An OrderedDict keeps its order outside of the dict, and dict's own methods would not update it.
     base: Any = OrderedDict if isinstance(items, OrderedDict) else dict
     keys, values = list(base.__iter__(items)), list(base.values(items))
@@ -110,7 +113,7 @@ def slots(kind: type) -> dict[str, Any]:
 
 
 def attributes(thing: Any, descriptors: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes in the object's own `__dict__` and slots, by name."""
+    """Return the attributes in the object's own `__dict__` and in the slots of `descriptors`, by name."""
     found = dict(getattr(thing, "__dict__", ()))
     for name, descriptor in descriptors.items():
         try:
@@ -121,7 +124,7 @@ def attributes(thing: Any, descriptors: dict[str, Any]) -> dict[str, Any]:
 
 
 def watch_attributes(thing: Any) -> Look:
-    """Watch the attributes of one object. A new attribute is a write; a deleted one is trouble."""
+    """Watch the attributes of one object. A new attribute is a write; a deleted one, or another class, is trouble."""
     kind = type(thing)
     descriptors = slots(kind)
     before = attributes(thing, descriptors)

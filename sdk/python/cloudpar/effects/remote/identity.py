@@ -2,7 +2,7 @@
 
 A loop over `is` costs about 40 ns per item, or 40 ms for a task that writes one item of a list of a million results.
 CPython's lists are arrays of pointers, and comparing those with `memcmp` costs 1.2 ms. Where lists have another layout
-than this module knows (another interpreter, a free-threaded or tracing build), the loop is used.
+than this module knows (another interpreter, a free-threaded or tracing build), this module uses the loop.
 """
 
 from __future__ import annotations

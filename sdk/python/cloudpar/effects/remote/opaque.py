@@ -30,7 +30,10 @@ def watch_opaque(thing: Any, dump: Callable[[Any], bytes]) -> Look:
 
 
 def watch_hidden(thing: Any, dump: Callable[[Any], bytes]) -> Look:
-    """Watch all attributes of an object whose pickle may leave some out. A change cannot be undone or copied back."""
+    """Watch the attributes of an object whose pickle may leave some out. A change cannot be undone or copied back.
+
+    An attribute that cannot be pickled is compared by identity.
+    """
     descriptors = slots(type(thing))
 
     def state() -> dict[str, object]:

@@ -16,7 +16,7 @@ def references(kinds: list[str], objects: list[Any]) -> Refer:
     """Return the function that gives an object its reference, or None for an object that the task made.
 
     A captured object is sent as its number, and a view of a captured array as its position in that array. At the
-    client both become the caller's own objects.
+    client, the number becomes the caller's object, and the position a view of the caller's array.
     """
     numbers: dict[int, int] = {}
     for number, thing in enumerate(objects):

@@ -20,8 +20,10 @@ def start(
     Args:
         body: The loop's body.
         kinds: How each of `objects` is watched.
-        objects: The objects that `body` captures; they are the same objects, since all are in one pickle.
-        fixed: The numbers of arrays that are read-only at the client; pickling makes arrays writable.
+        objects: The objects that `body` captures. They are the very objects to which `body` refers here, since one
+            pickle contained all of them.
+        fixed: The numbers of arrays that are read-only at the client. They are made read-only here, too, because an
+            unpickled array is writable.
     """
     for number in fixed:
         objects[number].flags.writeable = False
@@ -57,7 +59,7 @@ def start(
         if undo is not None:
             undo()
         else:
-            # Later tasks would see a change that cannot be undone. In this executor they only return this trouble.
+            # Later tasks would see a change that cannot be undone. So in this executor they only return its error.
             broken.append(encode([(number, finding)]))
 
     return task

@@ -23,7 +23,10 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 def encoding(
     kinds: list[str], refer: Callable[[Any], Any], dump: Callable[[Any], bytes], mark: Callable[[int], Any]
 ) -> Encode:
-    """Return `encode(findings)`, which makes these bytes. See `references.pickling` for `dump` and `mark`."""
+    """Return the function `encode(findings)`, which makes the bytes that this module's docstring describes.
+
+    See `references.pickling` for `dump` and `mark`.
+    """
 
     def plain(value: Any) -> bool:
         kind = type(value)

@@ -1,0 +1,73 @@
+"""Packages that wait for compute time cost the master little, however many there are."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from cloudpar_master.core.fold.quota import REQUESTS_PER_S
+from cloudpar_master.core.head import Head
+from cloudpar_master.ports import PackageStore
+from cloudpar_master.services.timer import PACKAGES
+from master.services.world import World, publication
+
+PACKAGES_OF_ONE, SECONDS = 200, 60
+
+
+class CountingStore:
+    """A package store that counts how often all heads of an account are read."""
+
+    def __init__(self, store: PackageStore) -> None:
+        self._store = store
+        self.reads = 0
+
+    def unsettled(self, account_id: str) -> Sequence[Head]:
+        self.reads += 1
+        return self._store.unsettled(account_id)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+
+@pytest.fixture
+def store(world: World) -> CountingStore:
+    return CountingStore(world.backend.packages)
+
+
+@pytest.fixture
+def watched(world: World, store: CountingStore) -> World:
+    return World(world.backend._replace(packages=store), world.clock)  # type: ignore[arg-type]
+
+
+def folds_in(world: World, seconds: int) -> int:
+    """Let time pass, and return how many packages were folded because they were due."""
+    folds = 0
+    for _ in range(seconds):
+        world.clock.move(1)
+        while (more := world.timer.fold_due()) == PACKAGES:
+            folds += more
+        folds += more
+    return folds
+
+
+def test_the_waiting_packages_of_an_account_request_compute_time_at_a_bounded_rate(
+    watched: World, store: CountingStore
+) -> None:
+    poor = watched.account("poor", quota_us=10_000_000)
+    packages = [watched.start(poor, 1) for _ in range(PACKAGES_OF_ONE)]
+    folds_in(watched, 2)
+    store.reads = 0
+    assert folds_in(watched, SECONDS) <= SECONDS * REQUESTS_PER_S * 1.2
+    assert store.reads <= 2 * SECONDS * REQUESTS_PER_S / PACKAGES_OF_ONE
+    assert {watched.status(poor, each).state for each in packages} == {"running"}
+
+
+def test_many_waiting_packages_end_soon_after_the_quota_is_spent(watched: World) -> None:
+    poor = watched.account("poor", quota_us=10_000_000)
+    packages = [watched.start(poor, 1) for _ in range(PACKAGES_OF_ONE)]
+    folds_in(watched, 2)
+    for lease in watched.retrieve_all():
+        watched.publish(publication(lease, duration_us=10_000_000))
+    folds_in(watched, 3 * PACKAGES_OF_ONE // REQUESTS_PER_S)
+    states = [watched.status(poor, each) for each in packages]
+    assert {each.state for each in states} == {"completed", "failed"}
+    assert {each.reason for each in states if each.state == "failed"} == {"quota"}

@@ -1,0 +1,62 @@
+"""Nothing of a task runs on in a shared worker: executors with processes, or that compute while idle, are replaced."""
+
+import pytest
+
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.supervision import IDLE_MEASURE_US, IDLE_US
+from worker.driven import CODE, Worker
+from worker.leases import lease_of
+
+
+def worked(*, shared: bool) -> Worker:
+    """A worker whose executor has run a task and is idle."""
+    worker = Worker(lease_of(CODE, 1), shared=shared)
+    worker.done(0)
+    return worker
+
+
+def measured(worker: Worker, processes: int = 0, cpu_us: int = 0) -> bool:
+    """Whether an executor is killed after a measurement of it."""
+    worker.handle(on.Measured(0, 1, 0, processes, cpu_us), after_us=IDLE_MEASURE_US)
+    return bool(worker.of(do.Kill))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_an_idle_executor_with_processes_is_replaced_in_a_shared_worker(shared: bool) -> None:
+    worker = worked(shared=shared)
+    assert not measured(worker)
+    assert measured(worker, processes=1) is shared
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_an_idle_executor_that_computes_is_replaced_in_a_shared_worker(shared: bool) -> None:
+    worker = worked(shared=shared)
+    assert not measured(worker, cpu_us=5_000_000)
+    assert not measured(worker, cpu_us=5_000_000 + IDLE_MEASURE_US // 11)
+    assert measured(worker, cpu_us=5_000_000 + IDLE_MEASURE_US) is shared
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_an_executor_that_was_idle_for_long_is_replaced_in_a_shared_worker(shared: bool) -> None:
+    worker = worked(shared=shared)
+    worker.handle(on.TimePassed(), after_us=IDLE_US - 100_000)
+    assert worker.of(do.Kill) == []
+    worker.handle(on.TimePassed(), after_us=100_000)
+    assert bool(worker.of(do.Kill)) is shared
+    worker.handle(on.ExecutorGone(0, -9))
+    fresh = worker.state.facts.next_executor - 1
+    worker.handle(on.ExecutorReady(fresh))
+    worker.handle(on.TimePassed(), after_us=2 * IDLE_US)
+    assert worker.of(do.Kill) == [], "a fresh executor has seen no task"
+
+
+def test_an_executor_with_processes_gets_no_task_before_it_was_measured_while_idle() -> None:
+    worker = Worker(lease_of(CODE, 1), shared=True)
+    worker.handle(on.Measured(0, 1, 0, 1))
+    worker.handle(on.Retrieved([lease_of(CODE, 1)]))
+    worker.done(0)
+    assert worker.fed == []
+    assert [each.executor_ids for each in worker.of(do.Measure)] == [[0]]
+    worker.handle(on.Measured(0, 1, 0))
+    assert len(worker.fed) == 1
