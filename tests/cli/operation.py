@@ -129,7 +129,7 @@ def worker(
     process = subprocess.Popen(
         [
             *CLOUDPAR, "worker", "--endpoint", endpoint or up.endpoint, "--executors", str(executors),
-            "--isolation", "own", *more,
+            "--isolation", "none", *more,
         ],
         env=environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"], **variables),
         stderr=subprocess.PIPE, text=True,

@@ -19,7 +19,7 @@ def test_a_new_account_cannot_read_the_files_of_the_operator(folder: Path, kind:
         made = cloudpar_json("account", "create", "guest", "--hours", "1", *up.admin())
         with Pool(up.endpoint, made["token"], progress=False) as guests, up.pool() as pool:
             if kind == "worker":
-                with worker(up):
+                with worker(up, 1, "--isolation", "own"):
                     assert "admin_token" in pool.submit(stolen).result()
                     _assert_waits(guests, stolen)
             else:

@@ -16,8 +16,8 @@ import os, sys, time
 from cloudpar_worker import __main__
 from cloudpar_worker.shell import agent, master_io
 class Named(master_io.MasterIO):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
         self.worker_id = f"agent {os.getpid()}"
         call = self._retrieval._channel.call
         def calling(*request):
@@ -35,7 +35,8 @@ class Member(RunningAgent):
 
     def __init__(self, site: Site, **settings: Any) -> None:
         super().__init__(
-            site.endpoint, token=TOKENS["worker_token"], command=("-c", NAMED, "--stdin"), **settings
+            site.endpoint, token=TOKENS["worker_token"], command=("-c", NAMED, "--stdin"),
+            **settings,
         )  # fmt: skip
         self.worker_id = f"agent {self.process.pid}"
         self.signalled_s: float | None = None

@@ -229,7 +229,7 @@ def test_g06_a_map_over_a_lossy_line(folder: Path, scale: Scale, reached: Callab
     with Up(folder, workers=0) as up, lossy_line(up.endpoint, seed=7) as line:
         customer = Customer(up, "patient")
         up.endpoint = line.endpoint
-        with worker(up, 2, "--isolation", "none"), customer.pool() as pool:
+        with worker(up, executors=2), customer.pool() as pool:
             results = pool.map(ten_milliseconds, range(tasks))
             assert results.package_id is not None
             assert list(results) == list(range(tasks))

@@ -47,7 +47,7 @@ class RunningAgent:
         self._lines: list[bytes] = []
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
-        settings = {"endpoint": endpoint, "token": TOKEN, "executors": executors} | more
+        settings = {"endpoint": endpoint, "token": TOKEN, "executors": executors, "isolation": "none"} | more
         self.stdin.write(json.dumps(settings).encode() + b"\n")
         self.stdin.flush()
 
