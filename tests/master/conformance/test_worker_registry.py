@@ -35,6 +35,15 @@ def test_beats_keep_a_worker_and_what_it_reported(stores: Stores, clock: SetCloc
     assert (found.host, found.fit) == ("host", FIT)
 
 
+def test_a_beat_after_a_long_silence_counts_at_once(stores: Stores, clock: SetClock) -> None:
+    """Also shortly after others have looked, when the adapter on AWS does not read its table again."""
+    stores.registry.note(WorkerRecord("w", clock.now(), "host", 4, FIT))
+    clock.move(MEMORY_S * 2)
+    assert stores.registry.workers(clock.now() - MEMORY_S) == []
+    stores.registry.beat("w", clock.now())
+    assert [worker.worker_id for worker in stores.registry.workers(clock.now() - MEMORY_S)] == ["w"]
+
+
 def test_a_beat_of_an_unknown_worker_excludes_nothing(stores: Stores, clock: SetClock) -> None:
     """It came before a restart. A registry that knows it takes it for one that can run everything."""
     stores.registry.beat("unknown", clock.now())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from moto.sqs.exceptions import ReceiptHandleIsInvalid
+from moto.sqs.models import Message as MotoMessage
 from moto.sqs.models import SQSBackend
 
 from aws import engines
@@ -19,6 +20,7 @@ from cloudpar_master.ports.task_queue import ANY
 from master.stores import Factory, SetClock, Stores
 
 LONG_S = 3600.0
+AGES_S = 10**8
 ALL = 100
 
 
@@ -28,11 +30,14 @@ def moto(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
 
     Here moto keeps messages of any age. SQS drops them after 14 days, when the chunk's package has expired, and the
     other sides find them stale. And it hides a message at any age: moto counts the 12 hours, for which SQS hides one
-    after its receipt, from its sending.
+    after its receipt, from its sending. A received message stays hidden until `TimedQueue` shows it again: moto goes by
+    the test's clock, which may pass days in one step.
     """
+    received = MotoMessage.mark_received
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         patch.setattr(SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True)
         patch.setattr(SQSBackend, "change_message_visibility", _hold)
+        patch.setattr(MotoMessage, "mark_received", lambda message, **_: received(message, AGES_S))
         numbers = count()
 
         def fresh() -> Stores:

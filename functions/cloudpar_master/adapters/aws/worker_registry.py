@@ -71,7 +71,9 @@ class DynamoWorkerRegistry(WorkerRegistry):
             self._written[worker_id] = known._replace(seen_at=now)
             expression = "SET seen_at = :seen_at, expires_at = :expires_at"
             key = WORKERS, worker_id
-            self._table.write(update(key, expression, f"{THERE} AND {NOT_LEFT}", **self._times(now)))
+            refusal = self._table.write(update(key, expression, f"{THERE} AND {NOT_LEFT}", **self._times(now)))
+            if refusal is None and worker_id in self._seen:
+                self._seen[worker_id] = self._seen[worker_id]._replace(seen_at=now)
 
     def leave(self, worker_id: str) -> None:
         """See the port. The row says that the worker has left, so that its late requests change it at no instance.
