@@ -121,7 +121,7 @@ class FakeMaster:
         return self._serve_call(request) if request.method == "POST" else self._serve_blob(request)
 
     def _serve_call(self, request: Request) -> Answer | None:
-        if request.path == proofs.PATH:  # as masters up to 0.3.0
+        if request.path == proofs.PATH:  # as masters up to 0.2.0
             return Answer(404)
         route = ROUTES[request.path]
         message = codec.decode(request.body, route.request)

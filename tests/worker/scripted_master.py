@@ -96,7 +96,7 @@ class ScriptedMaster:
     def _serve(self, request: Request) -> Answer | None:
         if request.path.startswith("/blob/"):
             return self._serve_blob(request)
-        if request.path == proofs.PATH and not self.away:  # as masters up to 0.3.0
+        if request.path == proofs.PATH and not self.away:  # as masters up to 0.2.0
             return Answer(404)
         answer = None if self.away else self._serve_call(request)
         if self.away:  # perhaps only since the call

@@ -38,7 +38,7 @@ class Strangers:
         self._connections[connection] = None
 
     def remove(self, connection: "GuardedConnection") -> None:
-        """Note that a valid token has come on a connection, or that it has ended."""
+        """Remove a connection, because a valid token or signed link has come on it, or the connection has ended."""
         self._connections.pop(connection, None)
 
 

@@ -58,7 +58,8 @@ def sent_media(headers: Mapping[str, str]) -> str:
 def accepted_media(headers: Mapping[str, str]) -> str:
     """Return the media type for the answer: one that the request accepts, or else that of its body.
 
-    If the request accepts both media types, or neither of its headers names one of them, this is MessagePack.
+    If `Accept` names both MessagePack and JSON, or neither `Accept` nor `Content-Type` names one of them, this is
+    MessagePack.
     """
     accepted = headers.get("accept", "")
     if codec.MSGPACK in accepted:

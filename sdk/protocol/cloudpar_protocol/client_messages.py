@@ -48,8 +48,8 @@ class Hello(Message, frozen=True, kw_only=True):
 class HelloReply(Message, frozen=True, kw_only=True):
     """The caller's role and account. Workers and admins have no account.
 
-    `seal_key` is the key of the account's seals. It is None if the caller has no account, or this master makes no
-    seals.
+    `seal_key` is the key of the account's seals. It is None if the caller has no account, or if this master has no
+    keys for seals, so that new packages are not sealed.
     """
 
     release: str

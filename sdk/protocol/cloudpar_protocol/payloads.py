@@ -162,7 +162,7 @@ class Unfit(Struct, frozen=True):
 
 
 class Unwritable(Struct, frozen=True):
-    """A report that a master or a worker cannot write, for example because the disk is full.
+    """Says that a master or a worker cannot write to a folder, for example because the disk is full.
 
     Attributes:
         why: For users: which folder cannot be written, and the operating system's message.

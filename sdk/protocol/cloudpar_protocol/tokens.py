@@ -2,7 +2,7 @@
 
 A token that `new_token` makes starts with `cloudpar_` and ends with a checksum, so that a scanner for secrets and a
 client recognise it. Over plain HTTP, a client sends such a token to no server that does not prove that it knows the
-token; see `proofs`. Releases up to 0.3.0 made tokens without this form.
+token; see `proofs`. Releases up to 0.2.0 made tokens without this form.
 """
 
 import secrets
@@ -35,7 +35,7 @@ def has_checksum(token: str) -> bool:
     Raises:
         ValueError: It starts as such a token, and the checksum at its end does not match.
 
-    >>> has_checksum("a token of release 0.3.0")
+    >>> has_checksum("a token of release 0.2.0")
     False
     """
     if not token.startswith(PREFIX):

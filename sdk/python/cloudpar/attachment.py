@@ -36,7 +36,7 @@ class Outcome(NamedTuple, Generic[T_co]):
 
 
 class Attachment(Generic[T_co]):
-    """The results of a package that is found by its id. Each iteration begins anew, and follows the order of the tasks.
+    """The results of a package that is found by its id. Each iteration starts at the first task, in task order.
 
     Where a task failed, the iterator raises the task's exception. The next call of `next` continues with the following
     task, as with the results of a map.

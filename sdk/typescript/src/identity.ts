@@ -106,7 +106,7 @@ export class Identity {
       throw new Error(STRANGER);
     }
     if ((response.status === 404 || response.status === 405) && !this.#mustProve) {
-      this.#isPlain = true; // a master up to release 0.3.0
+      this.#isPlain = true; // a master up to release 0.2.0
       return undefined;
     }
     throw this.#refusal(response.status, answer, found !== undefined);
@@ -122,7 +122,7 @@ export class Identity {
     if (status === 200 || status === 404 || status === 405) {
       return new RequestError(
         `the server at ${this.#endpoint} does not prove that it knows the token (HTTP status ${status}), and without ` +
-          'TLS this token is sent only to a master that does: check the endpoint; update a master of release 0.3.0 or ' +
+          'TLS this token is sent only to a master that does: check the endpoint; update a master of release 0.2.0 or ' +
           'earlier; or use https',
       );
     }

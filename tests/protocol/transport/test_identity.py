@@ -18,7 +18,7 @@ from support.http_server import Answer, HttpServer, Request
 
 LONG = Timeouts(30.0, 30.0)
 HELLO = codec.encode(Hello())
-EARLIER = "a token of release 0.3.0"
+EARLIER = "a token of release 0.2.0"
 LINK = Link("PUT", "/blobs/k?signature=s")
 
 

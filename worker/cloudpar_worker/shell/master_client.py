@@ -119,7 +119,9 @@ class MasterClient:
         return body
 
     def put(self, link: Link, payload: Sequence[bytes | memoryview], report: Report = lambda _: None) -> str:
-        """Upload a payload, given in pieces, or a part of one. Return its ETag, or "" if the store sends none.
+        """Upload a payload, or one part of a multipart upload; `payload` holds the bytes in pieces.
+
+        Returns the ETag that the store sends, or "" if it sends none.
 
         If the link is to a file, the function calls `report` each time that the file cannot be written. If `report`
         raises an exception, the upload ends with this exception.

@@ -77,7 +77,7 @@ class PayloadStore:
         return items
 
     def discard(self, lease_id: str, segment: Range) -> None:
-        """Drop a segment of a lease's data: what one download brought, named by its tasks."""
+        """Drop a segment of a lease's data. A segment is what one download brought; the range of its tasks names it."""
         self._segments.get(lease_id, {}).pop(segment, None)
 
     def forget(self, lease_id: str) -> None:

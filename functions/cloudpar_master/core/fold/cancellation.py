@@ -44,8 +44,8 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
 def clear(head: Head, event: Cleared) -> None:
     """Cancel the tasks of a chunk that was in the queue and that no worker has had.
 
-    An ended package has no open ranges. It may wait (`stopping`) for the time of tasks that were open at its end. These
-    tasks are taken out of `stopping`, because no worker will report a time for them.
+    An ended package has no open ranges. It may wait (`stopping`) for the time of tasks that were open at its end. The
+    chunk's tasks are taken out of `stopping`, because no worker will report a time for them.
     """
     numbers = ranges.union(event.ranges)
     taken = open_ranges.take(head, numbers, event.generation, only=True, comes_back=True)

@@ -9,7 +9,7 @@ from .answer import Answer
 from .connection_pool import Ask, one_line, split
 
 _NO_ROUTE = frozenset({404, 405})
-"""How a server answers that does not know the challenge: a master up to release 0.3.0, or one on AWS."""
+"""How a server answers that does not know the challenge: a master up to release 0.2.0, or one on AWS."""
 
 _PROVED: set[tuple[str, str]] = set()
 """The addresses whose server has proved to this process that it knows a token, each with the hash of that token.
@@ -101,7 +101,7 @@ class Identity:
                 raise RequestError(
                     f"the server at {self._address} does not prove that it knows the token (HTTP status "
                     f"{answer.status}), and without TLS this token is sent only to a master that does: check the "
-                    "endpoint; update a master of release 0.3.0 or earlier; or use https"
+                    "endpoint; update a master of release 0.2.0 or earlier; or use https"
                 )
             return None
         if answer.status != 200:

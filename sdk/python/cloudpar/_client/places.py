@@ -31,7 +31,8 @@ class Places:
     ) -> None:
         """Add to an exception which task it belongs to: `task_index`, `package_id` and a note.
 
-        An attribute that the exception's class uses itself is not changed. What the class does not permit is left out.
+        An attribute that the exception's class uses itself is not changed. An attribute or a note that it refuses is
+        left out.
 
         Args:
             error: The exception that the task raised, or the reason why it has no value.

@@ -146,7 +146,7 @@ class Bars:
 
 
 def label(handle: PackageHandle) -> str:
-    """The label of a package: the name of its function, without the functions around it, or else the package's id.
+    """The label of a package: its function's name without enclosing functions, or its id if the function has no name.
 
     A label has at most LABEL_CHARS characters; the rest is cut off.
     """

@@ -19,7 +19,7 @@ class _Known(NamedTuple):
 
 
 class PartCache:
-    """The classes and functions that the arguments of submitted tasks refer to. Safe for use by any thread."""
+    """Keeps pickles of classes and functions to which the arguments of submitted tasks refer. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

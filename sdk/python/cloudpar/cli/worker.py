@@ -102,7 +102,7 @@ def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
 
 
 def _run(agent: Child, foreground: Foreground, endpoint: str) -> int:
-    """Run an agent until it is not restarted, or until a signal drains it.
+    """Run an agent until it ends and is not restarted, or until a signal drains it.
 
     Returns:
         The agent's exit status; 128 plus the number of the signal if a signal ended it.

@@ -24,7 +24,7 @@ class Leftover(msgspec.Struct, frozen=True):
         name: The name, as AWS names it.
         size_bytes: The size, or None if AWS does not report it.
         usd: The cost per month; None if it depends on the size and the size is unknown.
-        delete: The command that deletes it for good.
+        delete: The command that deletes it. A deleted secret can still be restored for 7 days.
     """
 
     type: str

@@ -306,8 +306,8 @@ export interface components {
          * HelloReply
          * @description The caller's role and account. Workers and admins have no account.
          *
-         *     `seal_key` is the key of the account's seals. It is None if the caller has no account, or this master makes no
-         *     seals.
+         *     `seal_key` is the key of the account's seals. It is None if the caller has no account, or if this master has no
+         *     keys for seals, so that new packages are not sealed.
          */
         HelloReply: {
             /** @default 1 */
@@ -1100,7 +1100,7 @@ export interface components {
         };
         /**
          * Unwritable
-         * @description A report that a master or a worker cannot write, for example because the disk is full.
+         * @description Says that a master or a worker cannot write to a folder, for example because the disk is full.
          *
          *     Attributes:
          *         why: For users: which folder cannot be written, and the operating system's message.

@@ -58,7 +58,7 @@ export class FakeMaster {
   readonly fetch: Fetch = async (url, init) => {
     const route = new URL(url).pathname.replace('/v1/', '');
     if (route === 'prove') {
-      return new Response(null, { status: 404 }); // as masters up to 0.3.0
+      return new Response(null, { status: 404 }); // as masters up to 0.2.0
     }
     this.calls.push(route);
     init.signal?.throwIfAborted();

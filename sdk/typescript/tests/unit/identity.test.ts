@@ -13,7 +13,7 @@ const VECTORS = JSON.parse(readFileSync(FILE, 'utf8')) as Record<
   string
 >[];
 const TOKEN = VECTORS[1]?.token ?? '';
-const EARLIER = 'a token of release 0.3.0';
+const EARLIER = 'a token of release 0.2.0';
 const LINK = { method: 'PUT', url: '/blobs/k?signature=s', headers: {} } as const;
 
 /** A master that proves itself, until it is told to answer challenges in another way. */

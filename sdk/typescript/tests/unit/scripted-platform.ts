@@ -26,7 +26,7 @@ export class ScriptedPlatform implements Platform {
 
   readonly fetch: typeof fetch = async (input, init) => {
     if (String(input).endsWith('/v1/prove')) {
-      return new Response(null, { status: 404 }); // as masters up to 0.3.0
+      return new Response(null, { status: 404 }); // as masters up to 0.2.0
     }
     const body = init?.body as Uint8Array | undefined;
     const headers = new Headers(init?.headers);

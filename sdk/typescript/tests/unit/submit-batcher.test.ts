@@ -24,7 +24,7 @@ class Echoing extends ScriptedPlatform {
     const body = init?.body as Uint8Array;
     switch (String(input).split('/').at(-1)) {
       case 'prove':
-        return new Response(null, { status: 404 }); // as masters up to 0.3.0
+        return new Response(null, { status: 404 }); // as masters up to 0.2.0
       case 'hello':
         return reply('HelloReply', { release: '0.3.0', role: 'user' })();
       case 'start_tasks':

@@ -28,7 +28,7 @@ class Store extends ScriptedPlatform {
     const url = String(input);
     const body = init?.body as Uint8Array;
     if (url.endsWith('/v1/prove')) {
-      return new Response(null, { status: 404 }); // as masters up to 0.3.0
+      return new Response(null, { status: 404 }); // as masters up to 0.2.0
     }
     if (url.startsWith('http://master/')) {
       return this.#prepare(decode('PrepareUploads', body).uploads[0] as Message<'Upload'>);
