@@ -143,6 +143,19 @@ def test_values_before_an_error_of_the_iterable_run(any_pool: Pool) -> None:
     assert list(results) == []
 
 
+def test_an_iterable_that_raises_the_error_of_bad_values_ends_the_map(any_pool: Pool) -> None:
+    """For example if it reads another map, of which a result could not be sent."""
+
+    def values() -> Iterator[int]:
+        yield 0
+        raise SerializationError("a result of another map")
+
+    results = any_pool.map(str, values(), buffersize=4, return_exceptions=True)
+    assert next(results) == "0"
+    with pytest.raises(SerializationError, match="a result of another map"):
+        next(results)
+
+
 def test_an_exhausted_quota_does_not_hide_what_a_map_with_a_buffer_has_started(
     pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

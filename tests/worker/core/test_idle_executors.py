@@ -37,6 +37,14 @@ def test_an_idle_executor_that_computes_is_replaced_in_a_shared_worker(shared: b
     assert measured(worker, cpu_us=5_000_000 + IDLE_MEASURE_US) is shared
 
 
+def test_the_cpu_time_of_a_task_between_two_measurements_does_not_count_as_idle() -> None:
+    worker = worked(shared=True)
+    assert not measured(worker, cpu_us=5_000_000)
+    worker.handle(on.Retrieved([lease_of(CODE, 1)]))
+    worker.done(0)
+    assert not measured(worker, cpu_us=5_000_000 + IDLE_MEASURE_US)
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_an_executor_that_was_idle_for_long_is_replaced_in_a_shared_worker(shared: bool) -> None:
     worker = worked(shared=shared)

@@ -66,6 +66,14 @@ def test_only_sockets_that_take_connections_or_datagrams_are_found(tmp_path: Pat
     assert reachable(abstract=False, places=[], listed=str(listed)) == []
 
 
+def test_names_cannot_break_the_list_or_the_terminal(tmp_path: Path) -> None:
+    """Anyone may give a socket any name, and the kernel lists it as it is."""
+    listed = tmp_path / "unix"
+    lines = [f"0000: {LISTENS} 17 @split\n0 0 0 zz 0 0 0 0", f"0000: {LISTENS} 18 @\x1b[2J\udcff\x85"]
+    listed.write_text(HEAD + "\n".join(lines) + "\n", errors="surrogateescape")
+    assert reachable(abstract=True, places=[], listed=str(listed)) == ["@?[2J??", "@split"]
+
+
 def test_a_large_place_is_searched_only_in_part(folder: Path, held: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
     large = made(folder / "large")
     for number in range(5):

@@ -180,6 +180,7 @@ class ExecutorRecord:
     def feed(self, record: LeaseRecord, start: int, end: int, now_us: int) -> None:
         """Record that it was sent the tasks [start, end)."""
         if not self.runs:
+            self.idle_cpu = None  # what it computes from now on, it computes for this task
             self.started_at_us = now_us
             self._busy_at_us = now_us - self._owed_us
             self._charged_us = self._carried = self._owed_us = 0

@@ -35,6 +35,8 @@ def open_sockets() -> list[str]:
 def reachable(*, abstract: bool, places: Iterable[str] = PLACES, listed: str = _LISTED) -> list[str]:
     """The sockets to which every user may connect, in the order of their names.
 
+    Anyone may name a socket, so each character of a name that cannot be printed becomes a question mark.
+
     Args:
         abstract: Whether to include sockets without a path. Their names begin with @.
         places: The folders to search.
@@ -46,18 +48,19 @@ def reachable(*, abstract: bool, places: Iterable[str] = PLACES, listed: str = _
     for place in places:
         if all(_may_enter(folder) for folder in (Path(place), *Path(place).parents)):
             found.update(_below(place))
-    return sorted(found)
+    return sorted({"".join(char if char.isprintable() else "?" for char in name) for name in found})
 
 
 def _named(listed: str) -> Iterator[str]:
     """Yield the names of the sockets in the kernel's list to which a process can connect."""
     lines: Sequence[str] = []
     with suppress(OSError):  # not Linux, or the list is hidden
-        lines = Path(listed).read_text(errors="surrogateescape").splitlines()[1:]
+        lines = Path(listed).read_text(errors="surrogateescape").split("\n")[1:]
     for line in lines:
         fields = line.split(maxsplit=7)
-        if len(fields) == 8 and (int(fields[3], 16) & _ACCEPTS or fields[4] == _DATAGRAM):
-            yield fields[7]
+        with suppress(ValueError):  # the kernel lists names as they are: one with a line feed makes lines of its own
+            if len(fields) == 8 and (int(fields[3], 16) & _ACCEPTS or fields[4] == _DATAGRAM):
+                yield fields[7]
 
 
 def _below(place: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import psutil
 
@@ -46,14 +47,17 @@ class ExecutorProcess:
         self.pid = 0
         self.ready = self.ended = False
         self._process: psutil.Process | None = None
-        self.channel, theirs = socket.socketpair()
-        for end in (self.channel, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _CHANNEL_BYTES)
-        self.channel.setblocking(False)
-        self._theirs: socket.socket | None = theirs
-        self._stdout, self._stderr = open_output(tmp), open_output(tmp)
-        self._page = open_page(tmp)
-        self.recall_page = RecallPage(self._page)
+        with ExitStack() as opened:
+            self.channel, theirs = map(opened.enter_context, socket.socketpair())
+            for end in (self.channel, theirs):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _CHANNEL_BYTES)
+            self.channel.setblocking(False)
+            self._theirs: socket.socket | None = theirs
+            self._stdout = _held(opened, open_output(tmp))
+            self._stderr = _held(opened, open_output(tmp))
+            self._page = _held(opened, open_page(tmp))
+            self.recall_page = RecallPage(self._page)
+            opened.pop_all()
         self._reader = ResultReader(memory_bytes)
         self._buffer = bytearray(_READ_BYTES)
         self._unsent: deque[memoryview] = deque()
@@ -184,6 +188,11 @@ class ExecutorProcess:
         self.recall_page.close()
         os.close(self._stdout)
         os.close(self._stderr)
+
+
+def _held(opened: ExitStack, descriptor: int) -> int:
+    opened.callback(os.close, descriptor)
+    return descriptor
 
 
 def inline_items(lease: Lease, start: int, end: int) -> list[bytes] | None:

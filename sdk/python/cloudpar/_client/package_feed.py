@@ -122,7 +122,7 @@ class PackageFeed:
         if packed.n:
             self._send(code, packed, key, limit, began)
         if packed.failure is not None:
-            self._fail_next(packed.failure)
+            self._fail_next(packed.failure, packed.refused)
 
     def _send(self, code: Code, packed: Packed, key: PackageKey, limit: int | None, began: float) -> None:
         shipped = self._shipper.ship(code, packed.needs)
@@ -148,19 +148,19 @@ class PackageFeed:
         if part.handle is not None:
             self.package_ids.append(part.handle.id)
 
-    def _fail_next(self, failure: Exception) -> None:
+    def _fail_next(self, failure: Exception, refused: bool) -> None:
         """Give a value that cannot be sent its error as its result, and go on behind it.
 
         Raises:
-            Exception: It is an error of the iterable.
+            Exception: It is not the error of a value, but of the iterable or of the payload folder.
         """
-        if not isinstance(failure, SerializationError):
+        if not (refused and isinstance(failure, SerializationError)):
             raise failure
         failure.task_index = self.given
         shorten(failure)  # otherwise its traceback would keep the values of this package alive
-        refused = MapPart(self.buffer, self.given, 1)
-        refused.end(failure)
-        self._add(refused)
+        part = MapPart(self.buffer, self.given, 1)
+        part.end(failure)
+        self._add(part)
         self.more = True
 
     def _add(self, part: MapPart) -> None:

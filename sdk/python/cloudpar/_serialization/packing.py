@@ -73,14 +73,15 @@ class Packed:
     """The task data of n tasks: a part of the request that starts them, or a blob that is uploaded before.
 
     `needs` are the modules, and the pickled classes and functions, that the task code must bring with it. `failure`
-    says why fewer values than requested are packed: the next value cannot be serialized (SerializationError), or the
-    iterable raised it; None if neither happened. `n` may be 0 then.
+    says why fewer values than requested are packed: the next value cannot be serialized (`refused`), or the iterable
+    raised it; None if neither happened. `n` may be 0 then.
     """
 
     n: int
     data: RangeData | InlineData | Blob
     needs: Needs = field(default_factory=Needs, compare=False)
     failure: Exception | None = None
+    refused: bool = False
 
     def close(self) -> None:
         """Close the blob, if the data is one. Its bytes can then no longer be uploaded."""
@@ -275,7 +276,7 @@ def pack(
     packer = Packer(seals, folder, first, call, codec)
     try:
         with LOCAL_MODULES.by_value(), _notice() if limit is None and not isinstance(values, Sized) else nullcontext():
-            failure = _fill(packer, values, limit)
+            failure, refused = _fill(packer, values, limit)
         n = len(packer)
         packed = packer.finish() if n else None if failure is None else InlineData([])
     except BaseException as error:
@@ -285,19 +286,24 @@ def pack(
         raise
     if packed is None or isinstance(packed, InlineData):
         packer.close()
-    return None if packed is None else Packed(n, packed, packer.needs, failure)
+    return None if packed is None else Packed(n, packed, packer.needs, failure, refused)
 
 
-def _fill(packer: Packer, values: Iterable[Any], limit: int | None) -> Exception | None:
-    """Pack the values. Return the error that ended them early, if there is a limit; otherwise it is raised."""
+def _fill(packer: Packer, values: Iterable[Any], limit: int | None) -> tuple[Exception | None, bool]:
+    """Pack the values. If there is a limit, return the error that ended them early; otherwise it is raised.
+
+    The second value says whether the error is of a value, which is not packed, and not of the iterable.
+    """
+    taken = 0
     try:
         for value in values if limit is None else itertools.islice(values, limit):
+            taken += 1
             packer.append(value)
     except Exception as error:
         if limit is None or isinstance(error, TooLarge) or _is_full(error):
             raise
-        return error
-    return None
+        return error, taken > len(packer)
+    return None, False
 
 
 def _is_over(values: Sized) -> bool:
