@@ -74,6 +74,20 @@ def test_tokens_are_made_and_kept(tmp_path: Path) -> None:
     folder.close()
 
 
+def test_tokens_that_an_operator_empties_are_made_again(tmp_path: Path) -> None:
+    """The user's token stays, so its account remains the default account."""
+    folder = DataFolder(tmp_path)
+    first = folder.connect(NOTHING_GIVEN)
+    folder.close()
+    file = tmp_path / "connection.json"
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | {"worker_token": "", "admin_token": ""}))
+    folder = DataFolder(tmp_path)
+    second = folder.connect(NOTHING_GIVEN)
+    folder.close()
+    assert second.token == first.token
+    assert len({first.worker_token, first.admin_token, second.worker_token, second.admin_token, ""}) == 5
+
+
 def test_a_secret_that_was_made_is_kept(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     assert folder.kept_secret() is None

@@ -1,6 +1,7 @@
 """Ordinary code works in the sandbox of a shared pool."""
 
 import asyncio
+import ctypes
 import multiprocessing
 import os
 import pickle
@@ -67,6 +68,14 @@ def files(_: Clues) -> Any:
     return stat.S_IMODE(copy.stat().st_mode), subprocess.run([copy], check=True, capture_output=True).stdout
 
 
+def placed(_: Clues) -> Any:
+    """A thread chooses its cores as OpenMP does with OMP_PROC_BIND: by its number, although it means itself."""
+    libc = ctypes.CDLL(None)
+    libc.pthread_self.restype = ctypes.c_void_p
+    mask = sum(1 << core for core in os.sched_getaffinity(0)).to_bytes(128, "little")
+    return libc.pthread_setaffinity_np(ctypes.c_void_p(libc.pthread_self()), len(mask), mask)
+
+
 def workers(_: Clues) -> Any:
     with multiprocessing.get_context("fork").Pool(2) as pool:
         squares = pool.map(abs, [-1, -2])
@@ -78,6 +87,7 @@ WANTED: list[tuple[Callable[[Clues], Any], Any]] = [
     (loop, ("signal", -15, b"said\n", b"", 4)),
     (programs, (-15, -9)),
     (files, (0o750, b"ran\n")),
+    (placed, 0),
 ]
 
 

@@ -58,9 +58,10 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
 _CLONE, _CLONE3, _IOCTL, _PRLIMIT, _SOCKET = (56, 220), (435, 435), (16, 29), (302, 261), (41, 198)
 _SIGNALLING: Final = ((62, 129), (200, 130), (234, 131), (129, 138), (297, 240), (434, 434))
 """kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open: the first argument is the process or thread."""
-_SCHEDULING: Final = ((142, 118), (144, 119), (203, 122), (314, 274))
-"""sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr: the first argument is the thread; 0 is the
-caller."""
+_SCHEDULING: Final = ((142, 118), (144, 119), (314, 274))
+"""sched_setparam, sched_setscheduler, sched_setattr: the first argument is the thread; 0 is the caller."""
+_AFFINITY: Final = (203, 122)
+"""sched_setaffinity, with the same first argument."""
 _PRIORITIES: Final = (((141, 140), 2), ((251, 30), 3))
 """setpriority, ioprio_set, and the value of the first argument that means all processes of a user. The second argument
 is the process, group or user; 0 is the caller's."""
@@ -166,6 +167,9 @@ def _only_own_scheduling(column: int) -> list[bytes]:
     made: list[bytes] = []
     for numbers in _SCHEDULING:
         made += _when(numbers[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
+    # glibc places a new thread on its cores by the thread's number. If that failed, OpenMP would end the process.
+    nothing = _step(_RETURN, _ERRNO | 0)
+    made += _when(_AFFINITY[column], [_step(_LOAD, _FIRST), *_allow(0), nothing])
     for numbers, user in _PRIORITIES:
         whole = [_step(_LOAD, _FIRST), *_refuse(user)]
         made += _when(numbers[column], [*whole, _step(_LOAD, _SECOND), *_allow(0), _step(_RETURN, _REFUSE)])

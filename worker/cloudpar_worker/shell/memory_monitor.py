@@ -60,7 +60,9 @@ class MemoryMonitor:
             except psutil.Error:
                 own, bound = 0, self._limit_bytes
             started = living(descendants.get(process.pid, ()))
-            self._started[process.executor_id] = len(started)
+            # A measurement by the zygote is a process with the executor's user, which looks as if a task started it.
+            measuring = process.executor_id in self._pending
+            self._started[process.executor_id] = max(len(started) - measuring, 0)
             bound += self._process_tree.most_bytes(process.pid, started)
             if bound == own or bound < self._limit_bytes * _HARMLESS_PART:
                 self._report(process, bound)

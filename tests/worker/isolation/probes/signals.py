@@ -1,5 +1,6 @@
 """Probes for signals to other processes, and for ways past limits."""
 
+import errno
 import fcntl
 import os
 import resource
@@ -92,8 +93,12 @@ def more_processes(clues: Clues) -> Any:
 
 @probe("the agent's cores, by sched_setaffinity", open_otherwise=True)
 def move_agent(clues: Clues) -> Any:
-    os.sched_setaffinity(clues["agent"], os.sched_getaffinity(0))
-    return "moved"
+    no_core = 1023
+    try:
+        os.sched_setaffinity(clues["agent"], {no_core})
+    except OSError as error:
+        return "it may" if error.errno == errno.EINVAL else None  # the kernel looks at the right first
+    return None
 
 
 @probe("the agent's scheduler, by sched_setscheduler", open_otherwise=True)

@@ -1,0 +1,38 @@
+"""What a measurement says of the processes that a task started."""
+
+import os
+import subprocess
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.shell.memory_monitor import MemoryMonitor
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_measurement_by_the_zygote_is_no_process_of_a_task(others: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs with the executor's user; an idle executor with processes would be replaced."""
+    reports: list[on.Measured] = []
+    asked: list[Any] = []
+    zygotes: Any = SimpleNamespace(send=lambda *request: asked.append(request))
+    monitor = MemoryMonitor(zygotes, 1, reports.append)
+    executor: Any = SimpleNamespace(
+        pid=os.getpid(), executor_id=7, python="3.11",
+        resident_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0,
+    )  # fmt: skip
+    with ExitStack() as ended:
+        meter, task = (ended.enter_context(subprocess.Popen(["sleep", "60"])) for _ in range(2))
+        ended.callback(meter.kill)
+        ended.callback(task.kill)
+        processes: Any = SimpleNamespace(
+            descendants=lambda _: {executor.pid: [meter.pid, *[task.pid] * others]}, most_bytes=lambda *_: 10**9
+        )
+        monkeypatch.setattr(monitor, "_process_tree", processes)
+        monitor.measure([executor], [executor])
+        assert asked
+        assert reports == []
+        monitor.measure([executor], [executor])
+        assert [report.processes for report in reports] == [others]
