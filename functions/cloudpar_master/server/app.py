@@ -56,7 +56,7 @@ class Calls:
         admitted(request)
         body = await read_body(request)
         link_base.note(request)
-        await self._turns.wait(caller.account.account_id if caller.account else caller.role)
+        await self._turns.wait(caller.role, caller.account.account_id if caller.account else "")
         call = self._dispatcher.enter(name, caller, body, sent_media(request.headers))
         if call.route is routes.EXTEND_LEASES and call.request.unwritable is not None:
             self._storage.note(call.request.unwritable)

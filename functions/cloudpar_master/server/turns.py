@@ -5,20 +5,23 @@ from collections import OrderedDict, deque
 
 
 class Turns:
-    """Serves callers in turn, and the requests of one caller in the order in which they came.
+    """Serves roles in turn, the accounts of a role in turn, and the requests of one account in the order of arrival.
 
-    Without it, requests are served as they come: a caller with many connections would make all others wait until all of
-    its own requests are done.
+    Without it, requests are served as they come: a user with many connections would make all others wait until all of
+    the user's own requests are done.
+
+    Roles come first because all workers together count as one account. If they took turns with each account, many busy
+    accounts would delay the workers' beats until leases end.
     """
 
     def __init__(self) -> None:
-        self._waiting = OrderedDict[str, deque[asyncio.Future[None]]]()
+        self._waiting = OrderedDict[str, OrderedDict[str, deque[asyncio.Future[None]]]]()  # by role and account
         self._choosing = False
 
-    async def wait(self, caller: str) -> None:
+    async def wait(self, role: str, account: str = "") -> None:
         """Wait for the turn of a request. The caller then serves it without further waiting."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(caller, deque()).append(turn)
+        self._waiting.setdefault(role, OrderedDict()).setdefault(account, deque()).append(turn)
         self._choose_soon()
         await turn
 
@@ -31,10 +34,13 @@ class Turns:
     def _choose(self) -> None:
         self._choosing = False
         while self._waiting:
-            caller, turns = self._waiting.popitem(last=False)
+            role, accounts = self._waiting.popitem(last=False)
+            account, turns = accounts.popitem(last=False)
             turn = turns.popleft()
             if turns:
-                self._waiting[caller] = turns  # behind all other callers
+                accounts[account] = turns  # behind all other accounts
+            if accounts:
+                self._waiting[role] = accounts  # behind all other roles
             if not turn.done():  # otherwise the client has hung up
                 turn.set_result(None)
                 break

@@ -1,4 +1,4 @@
-"""The master serves callers in turn, however many requests one of them sends."""
+"""The master serves roles and accounts in turn, however many requests one of them sends."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ async def test_a_caller_with_many_requests_delays_others_by_few() -> None:
     turns, served = Turns(), list[str]()
 
     async def request(caller: str) -> None:
-        await turns.wait(caller)
+        await turns.wait("user", caller)
         served.append(caller)
 
     many = [asyncio.ensure_future(request("ann")) for _ in range(100)]
@@ -24,11 +24,26 @@ async def test_a_caller_with_many_requests_delays_others_by_few() -> None:
     assert len(served) == 103
 
 
+async def test_many_busy_accounts_delay_workers_by_few_turns() -> None:
+    turns, served = Turns(), list[str]()
+
+    async def request(role: str, account: str = "") -> None:
+        await turns.wait(role, account)
+        served.append(role)
+
+    users = [asyncio.ensure_future(request("user", f"account {n % 20}")) for n in range(20 * 50)]
+    operators = [asyncio.ensure_future(request("admin")) for _ in range(50)]
+    workers = [asyncio.ensure_future(request("worker")) for _ in range(50)]
+    await asyncio.gather(*users, *operators, *workers)
+    assert [index for index, role in enumerate(served) if role == "worker"][-1] < 3 * 50
+    assert len(served) == 22 * 50
+
+
 async def test_requests_of_one_caller_are_served_in_the_order_of_their_coming() -> None:
     turns, served = Turns(), list[int]()
 
     async def request(number: int) -> None:
-        await turns.wait("ann")
+        await turns.wait("user", "ann")
         served.append(number)
 
     await asyncio.gather(*map(request, range(20)))
@@ -37,8 +52,8 @@ async def test_requests_of_one_caller_are_served_in_the_order_of_their_coming() 
 
 async def test_a_request_whose_client_has_hung_up_takes_no_turn() -> None:
     turns = Turns()
-    gone = [asyncio.ensure_future(turns.wait("ann")) for _ in range(3)]
-    last = asyncio.ensure_future(turns.wait("ann"))
+    gone = [asyncio.ensure_future(turns.wait("user", "ann")) for _ in range(3)]
+    last = asyncio.ensure_future(turns.wait("user", "ann"))
     await asyncio.sleep(0)
     for each in gone:
         each.cancel()
