@@ -66,7 +66,11 @@ class Assembly(NamedTuple):
             Unavailable: The package of a lost chunk is too busy now. This tick then folds no due packages.
             ExceptionGroup: Some packages could not be folded; all others were.
         """
-        self.wakeups.chunks_sent([ANYTHING] * self.queue.waiting())
+        needs = self.queue.waiting_needs()
+        if needs:
+            # ANYTHING is for packages whose chunks fit no held retrieval: any retrieval removes the chunks of ended
+            # packages, and decides about packages that no live worker can run. Each tick wakes another one for that.
+            self.wakeups.chunks_sent([*needs, ANYTHING])
         return self.timer.tick()
 
 

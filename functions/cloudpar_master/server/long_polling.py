@@ -15,7 +15,7 @@ from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 
 from . import storage_state
 from .storage_state import StorageState
-from .wakeups import ANYTHING, Wakeups
+from .wakeups import Wakeups
 
 SESSIONS = 10_000
 """How many sessions with packages that no await has named yet are remembered. Beyond that, the oldest session is
@@ -43,11 +43,12 @@ class LongPolling:
         """Hold a retrieval until there is a chunk for it; hold a peek until a chunk of another package waits.
 
         Both end after `hold_s` at the latest, and when the server ends. A worker that has hung up gets no lease: the
-        chunk would lie idle until the lease ends. Another held retrieval is woken in its place.
+        chunk would lie idle until the lease ends. Another held retrieval that can take the chunk is woken in its place.
         """
         request: RetrieveTasks = call.request
         fit = self.dispatcher.fit(request)
         deadline = _now() + min(request.hold_s, HOLD_S)
+        woken_for = None
         while not gone():
             reply = self.dispatcher.perform(call)
             assert isinstance(reply, RetrieveTasksReply)  # noqa: S101 - the route's reply type
@@ -59,11 +60,11 @@ class LongPolling:
             if request.peek:
                 await self._wakeups.wait_for_others(left_s, fit, request.besides)
             elif reply.retry_after_s:
-                await self._wakeups.wait_for_chunks(left_s, fit)
+                woken_for = await self._wakeups.wait_for_chunks(left_s, fit)
             else:  # only stale chunks came, and others may be behind them: let other requests run in between
                 await asyncio.sleep(0)
-        if not request.peek:
-            self._wakeups.chunks_sent([ANYTHING])
+        if woken_for is not None:
+            self._wakeups.chunks_sent([woken_for])
         return RetrieveTasksReply()
 
     def started(self, call: Call, package_id: str) -> None:

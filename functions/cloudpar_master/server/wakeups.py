@@ -39,20 +39,23 @@ class Wakeups:
             _wake(waiter)
 
     def chunks_sent(self, needs: Iterable[Needs]) -> None:
-        """Wake one held retrieval for each new chunk: of those that can take the chunk, the one held longest.
+        """Wake one held retrieval for each chunk: of those that can take the chunk, the one held longest.
 
         Then wake each peek that waits for one of these chunks. A peek does not wait for chunks of the packages that it
         names in `besides`, and most chunks are of such packages.
         """
         heard: set[Needs] = set()
+        unserved: set[Needs] = set()
         for need in needs:
             heard.add(need)
+            if need in unserved:  # a tick may pass hundreds of equal needs: search all retrievals only once for them
+                continue
             found = next((each for each in self._retrievals if need == ANYTHING or each.fit.takes(need)), None)
-            if found is not None:
+            if found is None:
+                unserved.add(need)
+            else:
                 self._retrievals.remove(found)
                 found.waiter.set_result(need)
-            elif need == ANYTHING:
-                break
         for peek in self._peeks:
             if any(map(peek.is_for, heard)):
                 _wake(peek.waiter)
@@ -71,8 +74,10 @@ class Wakeups:
         for name in list(self._awaits):
             self.head_saved(name)
 
-    async def wait_for_chunks(self, timeout_s: float, fit: Fit = ANY) -> None:
+    async def wait_for_chunks(self, timeout_s: float, fit: Fit = ANY) -> Needs | None:
         """Wait until the queue may have a chunk that fits, for at most `timeout_s`.
+
+        Returns what that chunk needs; None after `timeout_s`.
 
         If this wait is cancelled after it was woken, it wakes another retrieval. Otherwise the chunk would wait for the
         next tick.
@@ -81,6 +86,7 @@ class Wakeups:
         self._retrievals.append(retrieval)
         try:
             await asyncio.wait([retrieval.waiter], timeout=timeout_s)
+            return retrieval.waiter.result() if retrieval.waiter.done() else None
         except asyncio.CancelledError:
             if retrieval.waiter.done():
                 self.chunks_sent([retrieval.waiter.result()])

@@ -6,9 +6,12 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cloudpar_master.core.policy import Policy
-from cloudpar_protocol import routes
+from cloudpar_master.services.dispatcher import Call
+from cloudpar_protocol import codec, routes
 from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.client_messages import AwaitTasksReply
 from cloudpar_protocol.limits import HOLD_S
@@ -37,8 +40,11 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-def retrieving(served: Served, name: str = "w", chunks: int = 1) -> Coroutine[Any, Any, RetrieveTasksReply]:
-    return served.ask("worker", routes.RETRIEVE_TASKS, retrieval(name, chunks=chunks, hold_s=HOLD_S))
+def retrieving(
+    served: Served, name: str = "w", chunks: int = 1, *, own: bool = False
+) -> Coroutine[Any, Any, RetrieveTasksReply]:
+    request = replace(retrieval(name, chunks=chunks, hold_s=HOLD_S), own=own)
+    return served.ask("worker", routes.RETRIEVE_TASKS, request)
 
 
 def hearing(
@@ -46,6 +52,13 @@ def hearing(
 ) -> Coroutine[Any, Any, AwaitTasksReply]:
     request = awaiting(*packages, session=session, cursor=cursor, hold_s=HOLD_S)
     return served.ask("user", routes.AWAIT_TASKS, request)
+
+
+async def add_account(served: Served) -> None:
+    """Add an account with the token "other". A worker with `own` does not serve it."""
+    token_hash = hashlib.sha256(b"other").hexdigest()
+    account = CreateAccount(idempotency_key="other", name="other", token_hash=token_hash, quota_us=10**9)
+    await served.ask("admin", routes.CREATE_ACCOUNT, account)
 
 
 async def start(served: Served, key: str = "key", *, tasks: int = 1, session: str = "-") -> str:
@@ -65,9 +78,7 @@ async def test_a_held_await_answers_when_a_worker_reports_that_it_cannot_write(s
 
 
 async def test_a_session_of_the_same_name_in_another_account_wakes_no_await(served: Served) -> None:
-    token_hash = hashlib.sha256(b"other").hexdigest()
-    account = CreateAccount(idempotency_key="other", name="other", token_hash=token_hash, quota_us=10**9)
-    await served.ask("admin", routes.CREATE_ACCOUNT, account)
+    await add_account(served)
     package_id = await start(served, session="mine")
     await hearing(served, package_id, session="mine")
     hears = await held(hearing(served, package_id, session="mine"))
@@ -136,6 +147,66 @@ async def test_a_lost_chunk_wakes_a_held_retrieval_at_the_next_tick(tmp_path_fac
     (lease,) = (await second).leases
     assert (lease.start, lease.generation, lease.attempt) == (lost.start, lost.generation, 2)
     served.close()
+
+
+async def test_a_lost_chunk_wakes_a_retrieval_that_can_take_it_behind_others_that_cannot(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    served = Served(tmp_path_factory.mktemp("data"), Policy(lease_s=0.0))
+    await add_account(served)
+    own = [await held(retrieving(served, f"own {number}", own=True)) for number in range(5)]
+    first, second = await held(retrieving(served, "dies")), await held(retrieving(served, "waits"))
+    await served.ask("other", routes.START_TASKS, start_tasks())
+    (lost,) = (await first).leases
+    served.assembly.tick()
+    await turn()
+    assert second.done()
+    assert [lease.package_id for lease in (await second).leases] == [lost.package_id]
+    assert not any(each.done() for each in own)
+    for each in own:
+        each.cancel()
+    served.close()
+
+
+async def test_a_tick_repeats_one_retrieval_while_no_worker_can_take_the_waiting_chunks(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_account(served)
+    own = [await held(retrieving(served, f"own {number}", own=True)) for number in range(5)]
+    for number in range(5):
+        await served.ask("other", routes.START_TASKS, start_tasks(f"key {number}"))
+    dispatcher = served.assembly.long_polling.dispatcher
+    perform, repeated = dispatcher.perform, list[str]()
+
+    def counting(call: Call) -> Struct:
+        repeated.append(call.request.worker_id)
+        return perform(call)
+
+    monkeypatch.setattr(dispatcher, "perform", counting)
+    for _ in range(5):
+        served.assembly.tick()
+        await turn()
+    # each tick another one, so that each worker can take what becomes free for it
+    assert repeated == [f"own {number}" for number in range(5)]
+    for each in own:
+        each.cancel()
+
+
+async def test_the_wakeup_of_a_worker_that_hung_up_goes_to_one_that_can_take_the_chunk(served: Served) -> None:
+    await add_account(served)
+    long_polling, hung_up = served.assembly.long_polling, asyncio.Event()
+    body = codec.encode(retrieval("gone", hold_s=HOLD_S))
+    call = long_polling.dispatcher.admit(routes.RETRIEVE_TASKS.name, "worker", body, codec.MSGPACK)
+    gone = await held(long_polling.retrieve(call, hung_up.is_set))
+    own, other = await held(retrieving(served, "own", own=True)), await held(retrieving(served, "other"))
+    hung_up.set()
+    await served.ask("other", routes.START_TASKS, start_tasks())
+    await turn()
+    assert other.done()
+    assert len((await other).leases) == 1
+    assert not own.done()
+    await gone
+    own.cancel()
 
 
 async def test_a_held_await_wakes_on_a_result(served: Served) -> None:

@@ -12,13 +12,13 @@ pytestmark = pytest.mark.anyio
 HOUR_S = 3600.0
 
 
-async def waiting(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+async def waiting(work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
     task = asyncio.ensure_future(work)
     await asyncio.sleep(0)
     return task
 
 
-async def woken(tasks: list["asyncio.Task[None]"]) -> list[bool]:
+async def woken(tasks: list["asyncio.Task[object]"]) -> list[bool]:
     for _ in range(5):
         await asyncio.sleep(0)
     return [task.done() for task in tasks]

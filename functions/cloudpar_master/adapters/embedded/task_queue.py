@@ -10,7 +10,8 @@ MEMORY_S = 300.0
 """Seconds for which the queue drops further messages of a group, and for which an attempt can be repeated."""
 
 COUNTED = 1_000
-"""`waiting` stops counting at this number of messages: no caller needs to know how many more wait."""
+"""`waiting` stops counting at this number of messages: no caller needs to know how many more wait. `waiting_needs` has
+no more entries than this, unless more packages wait."""
 
 
 _TURN = Line._fields[1:]
@@ -160,6 +161,25 @@ class SqliteTaskQueue(TaskQueue):
         select = "SELECT count(*) FROM (SELECT 1 FROM messages WHERE state = 'waiting' LIMIT ?)"
         count: int = self._db.execute(select, (COUNTED,)).fetchone()[0]
         return count
+
+    def waiting_needs(self) -> list[Needs]:
+        """Return what the waiting messages need, with one entry for each message.
+
+        If many messages wait, some are left out: no package has more than its equal share of COUNTED entries. Each
+        package with waiting messages has at least one entry, so that a long package does not hide the others.
+        """
+        self._surface(self._clock.now())
+        lines = self._lines()
+        share = max(1, COUNTED // max(1, len(lines)))
+        select = (
+            "SELECT count(*) FROM"
+            " (SELECT 1 FROM messages WHERE state = 'waiting' AND (account, package) = (?, ?) LIMIT ?)"
+        )
+        needs: list[Needs] = []
+        for line, python in lines:
+            count: int = self._db.execute(select, (line.account, line.package, share)).fetchone()[0]
+            needs += [Needs(line.account, line.package, python)] * count
+        return needs
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
         self._surface(self._clock.now())

@@ -30,6 +30,7 @@ CALLS: dict[str, Call] = {
     "delete": lambda packages, accounts, queue: queue.delete(["receipt 7"]),
     "extend": lambda packages, accounts, queue: queue.extend(["receipt 7"], 6.0),
     "waiting": lambda packages, accounts, queue: queue.waiting(),
+    "waiting_needs": lambda packages, accounts, queue: queue.waiting_needs(),
     "has_others": lambda packages, accounts, queue: queue.has_others({"p7"}),
     "dead": lambda packages, accounts, queue: queue.dead(10),
     "due": lambda packages, accounts, queue: packages.due(NOW, 10),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
-from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
+from cloudpar_master.adapters.embedded.task_queue import COUNTED, SqliteTaskQueue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import Needs, Sending
 from master.packages import create, make_head
@@ -37,3 +37,18 @@ def test_chunks_are_signalled_once_they_are_in_the_queue(database: Database, clo
     queue.send([Sending("g2", "b", package="q"), Sending("g3", "b")])
     queue.send([Sending("g3", "b")])
     assert chunks == [[Needs("", "p", "3.11"), Needs("", "q", "")], [Needs("", "", "")]]
+
+
+def test_the_needs_of_waiting_chunks_name_each_package_even_behind_a_long_one(
+    database: Database, clock: SetClock
+) -> None:
+    queue = SqliteTaskQueue(database, clock, RandomIds())
+    assert queue.waiting_needs() == []
+    queue.send([Sending(f"a{number}", "b", account="a", package="long") for number in range(2 * COUNTED)])
+    queue.send([Sending(f"b{number}", "b", account="b", package="short", python="3.11") for number in range(3)])
+    long, short = Needs("a", "long", ""), Needs("b", "short", "3.11")
+    assert queue.waiting_needs() == [long] * (COUNTED // 2) + [short] * 3
+    queue.receive(10, 6.0, "attempt", ["long"])
+    assert set(queue.waiting_needs()) == {long}
+    clock.move(7.0)
+    assert queue.waiting_needs() == [long] * (COUNTED // 2) + [short] * 3
