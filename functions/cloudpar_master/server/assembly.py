@@ -63,8 +63,7 @@ class Assembly(NamedTuple):
         and lost chunks the timer handled.
 
         Raises:
-            Unavailable: The package of a lost chunk is too busy now. This tick then folds no due packages.
-            ExceptionGroup: Some packages could not be folded; all others were.
+            ExceptionGroup: Some packages could not be folded, for example because one is too busy now; all others were.
         """
         needs = self.queue.waiting_needs()
         if needs:

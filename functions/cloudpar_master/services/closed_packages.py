@@ -12,7 +12,8 @@ from .backend import Backend
 from .folding import Folding
 
 UNCUT = 100
-"""How many packages with uncut tasks, of all accounts, are searched for the next closed one."""
+"""How many packages with uncut tasks, of all accounts, are searched for the next closed one. If there are more, all
+packages of the account are read instead."""
 
 
 class OpenCount:
@@ -49,16 +50,17 @@ class ClosedPackages:
         when executors idle.
         """
         packages = self._backend.packages
-        wanted = self._backend.policy.looks_at_end and not ended.pace.closed
-        uncut = packages.uncut(UNCUT) if wanted else []
-        found = packages.find(uncut) if uncut else {}
-        for package_id in uncut:
-            head, _ = found.get(package_id, (None, None))
-            if head is None or head.account_id != ended.account_id:
-                continue
-            if head.pace.closed and not head.life.ended:
+        if not self._backend.policy.looks_at_end or ended.pace.closed:
+            return
+        uncut = packages.uncut(UNCUT)
+        if len(uncut) < UNCUT:
+            heads = packages.heads(uncut)
+        else:
+            heads = sorted(packages.unsettled(ended.account_id), key=lambda head: head.started_at)
+        for head in heads:
+            if head.account_id == ended.account_id and head.pace.closed and not head.life.ended:
                 with suppress(Unavailable):  # the event is stored, and another process will fold it
-                    self._folding.advance(package_id, [(f"o#{ended.package_id}", ExecutorsIdle(executors=1))])
+                    self._folding.advance(head.package_id, [(f"o#{ended.package_id}", ExecutorsIdle(executors=1))])
                 return
 
     def open_if_few(self, head: Head, others: OpenCount) -> Head:

@@ -20,7 +20,7 @@ CHECKED = 1_000
 
 
 class _Check(NamedTuple):
-    """How many packages an account had at the last check, and before which time it is not checked again."""
+    """How many packages an account had at a check, and before which time it is not checked again."""
 
     packages: int
     again_at: float
@@ -77,24 +77,32 @@ class EffectRunner:
         more than the heads of its packages say, one of them has received a slice that its head does not show yet. That
         package goes on, so the answer is then False.
 
-        The check reads all heads of the account. So after an answer of False the next packages of an account with many
-        of them get the same answer unchecked, for as long as all of them take to request a slice once.
+        The check reads all heads of the account, unless the answer is False because of this package alone. So after an
+        answer of False the next packages of an account with many of them get the same answer unchecked, for as long as
+        all of them take to request a slice once.
 
         Returns:
-            The answer, and how many packages of the account have not settled, as far as this process knows.
+            The answer, and about how many packages of the account may request slices. This number decides how soon each
+            of them requests one again, so it must not be too small.
         """
         account_id, now = head.account_id, self._backend.clock.now()
-        known = self._checks.get(account_id, _Check(0, now))
-        if not head.quota.reserve_spent or now < known.again_at:
+        known = self._checks.get(account_id)
+        if known is not None and now < known.again_at:
             return False, known.packages
+        if not head.quota.reserve_spent:
+            return False, self._note(account_id, self._backend.packages.running(account_id).packages)
         heads = self._backend.packages.unsettled(account_id)
         account = self._backend.accounts.get(account_id)
         held_us = 0 if account is None else account.reserved_us
         noted_us = sum(head.quota.reserved_us for head in heads)
         spent = all(head.quota.reserve_spent for head in heads) and held_us <= noted_us
-        wait_s = len(heads) / REQUESTS_PER_S if len(heads) > FEW and not spent else 0.0
-        self._checks[account_id] = _Check(len(heads), now + wait_s)
-        return spent, len(heads)
+        return spent, len(heads) if spent else self._note(account_id, len(heads))
+
+    def _note(self, account_id: str, packages: int) -> int:
+        """Remember, for an account with many packages, that a check has answered False. Returns how many there are."""
+        if packages > FEW:
+            self._checks[account_id] = _Check(packages, self._backend.clock.now() + packages / REQUESTS_PER_S)
+        return packages
 
     def _delete(self, head: Head) -> None:
         spec = self._backend.packages.spec(head.package_id)

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cloudpar_master.core.head import Head
@@ -38,7 +38,10 @@ class IdleWorkers:
         """Count the idle workers."""
         return sum(1 for each in self._since.values() if now - each.at < self.MEMORY_S)
 
-    def others(self, worker_id: str, now: float, heads: Iterable[Head]) -> bool:
-        """Whether another worker that can run one of these packages is idle."""
+    def other(self, worker_id: str, now: float, heads: Sequence[Head]) -> Fit | None:
+        """Return what another idle worker that can run one of these packages can take; None if there is no such worker.
+
+        Of several workers, this is the one that sent its retrieval last.
+        """
         idle = [each.fit for name, each in self._since.items() if name != worker_id and now - each.at < self.MEMORY_S]
-        return any(runs(fit, head) for head in heads for fit in idle)
+        return next((fit for fit in reversed(idle) if any(runs(fit, head) for head in heads)), None)

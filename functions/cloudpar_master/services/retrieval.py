@@ -1,9 +1,11 @@
 """Answers retrievals."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from cloudpar_master.core import pacing
 from cloudpar_master.core.events import ExecutorsIdle
+from cloudpar_master.core.head import Head
 from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import Fit
 from cloudpar_protocol.errors import Unavailable
@@ -22,6 +24,10 @@ PASSED_OVER = 100
 
 UNCUT = 25
 """How many heads of packages with uncut tasks are read together. Mostly the first one already fits the worker."""
+
+MOST_UNCUT = 1_000
+"""How many packages with uncut tasks one request checks at most if the first BULK_ITEMS do not cut enough chunks. Only
+the heads of most of them are read: a request folds at most BULK_ITEMS."""
 
 UNFIT_DELAYS_S = 5.0, 30.0
 """The first and the longest delay, in seconds, of a worker if the queue brings it only chunks that it cannot run. The
@@ -105,9 +111,12 @@ class Retrieval:
         return self._backend.queue.has_others(frozenset(request.besides), fit)
 
     def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
-        """Let packages with uncut tasks cut chunks for idle executors. Returns whether chunks were cut."""
+        """Let at most BULK_ITEMS packages with uncut tasks cut chunks for idle executors.
+
+        Returns whether chunks were cut.
+        """
         cut = 0
-        for package_id in self._uncut_for(fit):
+        for package_id in islice(self._uncut_for(fit), BULK_ITEMS):
             event = ExecutorsIdle(executors=request.executors)
             try:
                 head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
@@ -122,12 +131,37 @@ class Retrieval:
         return cut > 0
 
     def _uncut_for(self, fit: Fit) -> Iterator[str]:
-        """Yield packages with uncut tasks that a worker can run, oldest first."""
-        uncut = [each for each in self._backend.packages.uncut(BULK_ITEMS) if each not in fit.set_aside]
-        for start in range(0, len(uncut), UNCUT):
-            part = uncut[start : start + UNCUT]
-            if not fit.pythons and not fit.account:
-                yield from part
-                continue
-            heads = self._backend.packages.heads(part)
-            yield from (head.package_id for head in heads if fit.serves(head.account_id) and fit.has(head.python))
+        """Yield packages with uncut tasks that a worker can run, oldest first.
+
+        It leaves out packages that have spent their reserve and wait until they may request compute time again. They
+        cut nothing, so each fold of them would be useless, and many of them would hide all younger packages.
+        """
+        now = self._backend.clock.now()
+        for head in self._uncut(fit):
+            waits = head.quota.reserve_spent and head.quota.ask_again_at > now
+            if fit.serves(head.account_id) and fit.has(head.python) and not waits:
+                yield head.package_id
+
+    def _uncut(self, fit: Fit) -> Iterator[Head]:
+        """Yield the heads of packages with uncut tasks, oldest first, without those for which a worker is set aside.
+
+        If the first BULK_ITEMS are not enough, a worker that serves a single account continues with all packages of
+        this account, and any other worker with those up to MOST_UNCUT.
+        """
+        packages = self._backend.packages
+        first = packages.uncut(BULK_ITEMS)
+        yield from self._heads(first, fit)
+        if len(first) < BULK_ITEMS:
+            return
+        if fit.account:
+            rest = sorted(packages.unsettled(fit.account), key=lambda head: head.started_at)
+            checked = {*first, *fit.set_aside}
+            yield from (head for head in rest if head.uncut and head.package_id not in checked)
+        else:
+            yield from self._heads(packages.uncut(MOST_UNCUT)[len(first) :], fit)
+
+    def _heads(self, package_ids: Sequence[str], fit: Fit) -> Iterator[Head]:
+        """Read heads as the caller iterates, without those of packages for which a worker is set aside."""
+        wanted = [each for each in package_ids if each not in fit.set_aside]
+        for start in range(0, len(wanted), UNCUT):
+            yield from self._backend.packages.heads(wanted[start : start + UNCUT])

@@ -26,8 +26,7 @@ class Timer:
             How many packages and chunks there were. If this is less than PACKAGES, no other package is due.
 
         Raises:
-            Unavailable: The package of a lost chunk is too busy now. This tick then folds no due packages.
-            ExceptionGroup: Some packages could not be folded; all others were.
+            ExceptionGroup: Some packages could not be folded, for example because one is too busy now; all others were.
         """
         dead = self._backend.queue.dead(MESSAGES)
         failures: list[Exception] = []

@@ -181,11 +181,14 @@ class WorkerService:
         return {package_id: self._backend.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}
 
     def _hungry(self, worker_id: str, views: Sequence[LeaseView], heads: Mapping[str, Head | None]) -> bool:
-        """Whether this worker has tasks that an idle worker can run instead, while no chunk waits in the queue."""
+        """Whether this worker has tasks that an idle worker can run instead, while no chunk waits that it can take."""
         if all(view.state != "wanted" for view in views):
             return False
         running = [head for head in heads.values() if head is not None and not head.life.ended]
-        return self._idle.others(worker_id, self._backend.clock.now(), running) and self._backend.queue.waiting() == 0
+        fit = self._idle.other(worker_id, self._backend.clock.now(), running)
+        # A chunk that the idle worker cannot take does not count: it may wait long, for example for another account's
+        # worker, and no worker would give tasks back meanwhile.
+        return fit is not None and not self._backend.queue.has_others((), fit)
 
     def _express_waits(self, views: Sequence[LeaseView]) -> bool:
         """Whether a worker that still has wanted leases should fetch another package's first chunk."""

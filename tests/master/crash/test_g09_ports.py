@@ -14,6 +14,7 @@ HARMLESS = {
     "clock.now": "it only reads the time, in the process itself: a crash here is like one at the next port call",
     "ids.fresh": "it only makes an id, in the process itself, which no other process knows yet",
     "fleet.status": "it only reads, and what it reads appears in an answer only; it may not know at any time",
+    "queue.waiting": "it only counts, before a start has stored anything, and the client repeats the start",
 }
 """The calls that are in no scenario, and why a crash at them does no harm."""
 

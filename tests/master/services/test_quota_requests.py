@@ -6,9 +6,10 @@ import pytest
 
 from cloudpar_master.core.fold.quota import REQUESTS_PER_S
 from cloudpar_master.core.head import Head
+from cloudpar_master.core.quota import FIRST_SLICE_US
 from cloudpar_master.ports import PackageStore
 from cloudpar_master.services.timer import PACKAGES
-from master.services.world import World, publication
+from master.services.world import POLICY, World, publication
 
 PACKAGES_OF_ONE, SECONDS = 200, 60
 
@@ -71,3 +72,31 @@ def test_many_waiting_packages_end_soon_after_the_quota_is_spent(watched: World)
     states = [watched.status(poor, each) for each in packages]
     assert {each.state for each in states} == {"completed", "failed"}
     assert {each.reason for each in states if each.state == "failed"} == {"quota"}
+
+
+def test_refused_packages_whose_reserve_is_not_spent_request_compute_time_at_a_bounded_rate(watched: World) -> None:
+    poor = watched.account("poor", quota_us=PACKAGES_OF_ONE * FIRST_SLICE_US)
+    packages = {watched.start(poor, 2, chunksize=1) for _ in range(PACKAGES_OF_ONE)}
+    leases = {lease.package_id: lease for lease in watched.retrieve_all()}
+    assert leases.keys() == packages
+    for lease in leases.values():
+        watched.publish(publication(lease, duration_us=FIRST_SLICE_US * 8 // 10))
+    folds_in(watched, 2)
+    assert not any(watched.head(each).quota.reserve_spent for each in packages)
+    assert folds_in(watched, SECONDS) <= SECONDS * REQUESTS_PER_S * 1.2
+
+
+def test_idle_executors_pass_over_packages_that_were_refused_compute_time(world: World) -> None:
+    poor, ann = world.account("poor", quota_us=FIRST_SLICE_US), world.account("ann")
+    holder = world.start(poor, 1)
+    world.clock.move(0.001)
+    refused = [world.start(poor, 1) for _ in range(PACKAGES_OF_ONE - 1)]
+    assert [lease.package_id for lease in world.retrieve()] == [holder]
+    world.clock.move(0.001)
+    package_id = world.start(ann, 1_000, chunksize=1)
+    first = world.retrieve()
+    assert {lease.package_id for lease in first} == {package_id}
+    assert len(first) == POLICY.first_window
+    versions = [world.head(each).version for each in refused]
+    assert {lease.package_id for lease in world.retrieve()} == {package_id}
+    assert [world.head(each).version for each in refused] == versions

@@ -1,15 +1,18 @@
 """A worker with isolation "own" runs only tasks of the default account, since its tasks may read its user's files."""
 
+from pathlib import Path
+
 import pytest
+from msgspec.structs import replace
 
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.placement import NOT_SERVED
 from cloudpar_protocol.errors import Forbidden
 from cloudpar_protocol.payloads import Unfit
 from master.services.agent import Agent
-from master.services.world import POLICY, World, publication
+from master.services.world import POLICY, World, master, publication
 
-from .test_placement import placement_of
+from .test_placement import hungry, placement_of
 
 
 @pytest.fixture
@@ -58,3 +61,46 @@ def test_a_master_without_a_default_account_refuses_own_workers(world: World, an
     nowhere.start(ann, 5)
     with pytest.raises(Forbidden, match=r"no default account.* use shared, or none"):
         Agent(nowhere, "a", own=True).take()
+
+
+def test_idle_own_executors_widen_a_window_behind_many_packages_of_others(tmp_path: Path) -> None:
+    with master(tmp_path) as any_world:
+        ann = any_world.account("ann")
+        world = World(any_world.backend._replace(default_account=ann.account_id), any_world.clock)
+        start_many(world)
+        package_id = world.start(ann, 1_000, chunksize=1)
+        own = Agent(world, "a", executors=2, own=True)
+        leases = [lease for _ in range(4) for lease in own.take(10)]
+        assert {lease.package_id for lease in leases} == {package_id}
+        assert len(leases) > POLICY.first_window
+
+
+def test_a_closed_package_behind_many_packages_of_others_opens(tmp_path: Path) -> None:
+    with master(tmp_path, replace(POLICY, open_packages=1)) as world:
+        ann = world.account("ann")
+        start_many(world)
+        ending, closed = world.start(ann, 1_000), world.start(ann, 1_000)
+        assert world.head(closed).pace.closed
+        world.cancel(ann, ending)
+        assert not world.head(closed).pace.closed
+
+
+def start_many(world: World) -> None:
+    """Start as many packages with uncut tasks, of an account that no worker serves, as one request looks at first."""
+    bob = world.account("bob")
+    for _ in range(100):
+        world.start(bob, 100, chunksize=1)
+    world.clock.move(1)
+
+
+def test_a_worker_gives_tasks_back_although_chunks_wait_that_no_worker_may_run(
+    world: World, ann: AccountRecord
+) -> None:
+    bob, busy, idle = world.account("bob"), Agent(world, "a", own=True), Agent(world, "b", own=True)
+    world.start(bob, 5)
+    world.start(ann, 5)
+    (lease,) = (lease for _ in range(10) for lease in busy.take())
+    assert idle.take() == []
+    assert hungry(world, lease)
+    world.start(ann, 5)
+    assert not hungry(world, lease)
