@@ -111,8 +111,7 @@ def a_message_is_deleted_before_its_results_are_taken(patch: pytest.MonkeyPatch)
 def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
     """Tasks that come back are queued under the old name of their chunk, which the queue drops."""
 
-    def recut(head: Head, chunks: Sequence[Any], policy: Any, losses: int = 0) -> None:
-        del policy, losses
+    def recut(head: Head, chunks: Sequence[Any], *_: Any) -> None:
         again = [OpenRange(each.start, each.end, each.generation) for each in chunks]
         head.tasks.open = sorted([*head.tasks.open, *again], key=lambda each: each.start)
 

@@ -42,7 +42,7 @@ class Passing(Asking):
         del self.reference.live[number]
         package = self.reference.packages[lease.package_id]
         for chunk in before.tasks.open if before else ():
-            alone = chunk.end - chunk.start == 1 and lease.start <= chunk.start < lease.end
+            alone = lease.end - lease.start == 1 and chunk.start == lease.start
             if alone and chunk.generation == lease.generation:
                 package.publish([TaskResult(chunk.start, "lost", 0)])
         self.look()

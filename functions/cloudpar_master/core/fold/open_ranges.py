@@ -7,7 +7,7 @@ head stays small.
 """
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -113,12 +113,18 @@ def queue(head: Head, start: int, end: int, losses: int = 0) -> None:
     insort(head.tasks.open, OpenRange(start, end, head.version, losses=losses), key=attrgetter("start"))
 
 
-def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 0) -> None:
+def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 0, alone: Container[int] = ()) -> None:
     """Queue tasks again as a new generation, in chunks of the current size, or larger if the head has little room.
 
-    `losses` is the number of workers that were lost with these tasks, as far as the worker that gives them back knows.
-    A give-back must not reset this number: otherwise a task that kills workers would stay unnoticed if other workers
-    give it back in between. Only halving resets it.
+    Args:
+        head: The package.
+        taken: The parts of open ranges that have these tasks.
+        policy: Figures of the deployment.
+        losses: How many workers were lost with these tasks, as far as the worker that gives them back knows. A
+            give-back must not reset this number: otherwise a task that kills workers would stay unnoticed if other
+            workers give it back in between. Only halving resets it, and becoming alone in a chunk, which happens to a
+            task only once: these workers may have been lost because of another task of the chunk.
+        alone: The tasks that were alone in their open ranges before.
     """
     for left, each in zip(range(len(taken) - 1, -1, -1), taken, strict=True):
         start = each.start
@@ -128,17 +134,19 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 
             # that the later ranges can be cut into several chunks, too.
             parts = max(1, (head.tasks.free_entries - left) // 2)
             end = start + max(_chunk(head, rest, policy), -(-rest // parts))
-            queue(head, start, min(end, each.end), max(losses, each.losses))
+            end = min(end, each.end)
+            is_new = end - start == 1 and start not in alone
+            queue(head, start, end, 0 if is_new else max(losses, each.losses))
             start = end
 
 
 def halve(head: Head, lost: OpenRange) -> None:
-    """Queue a lost range again as two halves, or as it is if the head has no room for two."""
+    """Queue a lost range again as two halves, or as it is if it has one task or the head has no room for two."""
     tasks = head.tasks
     # Only the first range may use the spare entries: if each one could, the head could outgrow its bound.
     spare = HALVINGS if lost == tasks.open[0] else 0
     tasks.open.remove(lost)
-    if tasks.free_entries + spare < 2:
+    if lost.end - lost.start == 1 or tasks.free_entries + spare < 2:
         queue(head, lost.start, lost.end)
         return
     middle = (lost.start + lost.end + 1) // 2

@@ -72,16 +72,17 @@ def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: i
         Whether any task was taken. If the head has no room for the ranges that would result, none is taken. Then each
         open range that has one of these tasks in this generation is queued again as a whole.
     """
+    alone = {each.start for each in draft.head.tasks.open if each.end - each.start == 1}
     taken = open_ranges.take(draft.head, numbers, generation, only=True, comes_back=True)
-    open_ranges.recut(draft.head, taken, draft.policy, losses)
+    open_ranges.recut(draft.head, taken, draft.policy, losses, alone)
     return bool(taken)
 
 
 def lose(draft: Draft, event: Lost) -> None:
     """Halve the open ranges of a lost chunk, so that a task that kills its workers is soon alone in a chunk.
 
-    A task that is alone in its range gets the result "lost". Without halving, all tasks of the chunk would have to fail
-    because of one. If none of them failed, the one task would kill workers for days.
+    A task that was alone in its chunk gets the result "lost". Without halving, all tasks of the chunk would have to
+    fail because of one. If none of them failed, the one task would kill workers for days.
     """
     whole = [(event.start, event.end)]
     lost = open_ranges.extract(draft.head, whole, event.generation, only=True).touched
@@ -89,11 +90,11 @@ def lose(draft: Draft, event: Lost) -> None:
         f"its worker was lost {event.receives} times while it had this task: it brings its worker down (give it "
         "more memory), or outlasts what spot instances live (split it)"
     )
-    alone = [each.start for each in lost if each.end - each.start == 1]
-    commit(draft, [TaskResult(index, "lost", 0, message=text) for index in alone], event.generation)
+    if event.end - event.start == 1:
+        commit(draft, [TaskResult(each.start, "lost", 0, message=text) for each in lost], event.generation)
+        return
     for each in lost:
-        if each.end - each.start > 1:
-            open_ranges.halve(draft.head, each)
+        open_ranges.halve(draft.head, each)
 
 
 def _inline_bytes(result: TaskResult) -> int:

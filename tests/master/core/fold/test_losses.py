@@ -44,6 +44,25 @@ def test_a_task_that_kills_its_workers_is_alone_after_few_losses() -> None:
     assert rounds == 7
 
 
+def test_a_task_that_is_left_of_a_lost_chunk_gets_tries_of_its_own() -> None:
+    """Its workers may have been lost because of the other tasks, which have results now."""
+    head = running(tasks=10)
+    generation = head.version
+    head = then(head, published(generation, range(9)), lost(0, 10, generation))
+    assert [(chunk.start, chunk.end, chunk.losses) for chunk in head.tasks.open] == [(9, 10, 0)]
+    assert head.tasks.open[0].generation != generation
+    alone = head.tasks.open[0]
+    assert then(head, lost(9, 10, alone.generation)).tasks.failed == [(9, 10)]
+
+
+def test_a_task_that_a_give_back_puts_into_a_chunk_of_its_own_counts_from_0_once() -> None:
+    head = running(tasks=10)
+    head = then(head, GaveBack(generation=head.version, ranges=[(4, 5)], losses=3))
+    assert [(chunk.start, chunk.end, chunk.losses) for chunk in head.tasks.open] == [(0, 4, 0), (4, 5, 0), (5, 10, 0)]
+    head = then(head, GaveBack(generation=head.version, ranges=[(4, 5)], losses=3))
+    assert [(chunk.start, chunk.end, chunk.losses) for chunk in head.tasks.open] == [(0, 4, 0), (4, 5, 3), (5, 10, 0)]
+
+
 def test_losses_are_taken_after_all_other_events_of_a_fold() -> None:
     head = running(tasks=10)
     folded = take(head, lost(0, 10, head.version), published(head.version, range(10)))
