@@ -67,6 +67,12 @@ def hidden(_: Clues) -> None:
     children(1, lambda: kernel.prctl(4, 0))
 
 
+def strangely_named(_: Clues) -> None:
+    """Start a process whose name is not UTF-8 and looks like other fields of its status."""
+    name = ctypes.create_string_buffer(b"\xff) R\nUid:\t0")
+    children(1, lambda: kernel.prctl(15, ctypes.addressof(name)))
+
+
 def daemon(_: Clues) -> None:
     """Start a process whose parent ends."""
     if not os.fork():
@@ -86,7 +92,7 @@ def shared_pages(_: Clues) -> None:
     time.sleep(STAYS_S)
 
 
-@pytest.mark.parametrize("task", [program, fork, many, daemon, hidden, shared_pages])
+@pytest.mark.parametrize("task", [program, fork, many, daemon, hidden, strangely_named, shared_pages])
 def test_g18_memory_of_processes_that_a_task_started_counts(
     shared: Shared, task: Callable[[Clues], None], mode: str
 ) -> None:
@@ -96,7 +102,7 @@ def test_g18_memory_of_processes_that_a_task_started_counts(
     assert value_of(shared.run(lambda _: 1)) == 1
 
 
-@pytest.mark.parametrize("task", [program, fork, many, shared_pages])
+@pytest.mark.parametrize("task", [program, fork, many, strangely_named, shared_pages])
 def test_memory_of_started_processes_counts_with_isolation_own(own: Shared, task: Callable[[Clues], None]) -> None:
     assert own.run(task).outcome == "memory"
 

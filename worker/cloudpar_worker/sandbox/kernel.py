@@ -104,8 +104,8 @@ def capabilities(line: str = "CapEff") -> int:
     """
     if not LINUX:
         return 0
-    with open("/proc/self/status") as status:
-        return next(int(each.split()[1], 16) for each in status if each.startswith(f"{line}:"))
+    with open("/proc/self/status", "rb") as status:  # bytes: the name of this process may not be UTF-8
+        return next(int(each.split()[1], 16) for each in status if each.startswith(f"{line}:".encode()))
 
 
 def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:

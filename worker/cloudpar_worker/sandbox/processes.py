@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-_PRIVATE: Final = ("RssAnon", "RssShmem", "VmSwap")
+_PRIVATE: Final = (b"RssAnon", b"RssShmem", b"VmSwap")
 
 
 class Process(NamedTuple):
@@ -29,10 +29,12 @@ def processes() -> Iterator[Process]:
 def process_of(pid: int) -> Process | None:
     """One process; None if it has ended, or if the system hides it from this user (hidepid)."""
     try:
-        with open(f"/proc/{pid}/status") as file:
-            status = dict(line.split(":", 1) for line in file if ":" in line)
+        # Bytes, because a process names itself: a name that is not UTF-8 would raise here and end the agent. The name
+        # is on the first line, so that what looks like other fields in it does not replace them.
+        with open(f"/proc/{pid}/status", "rb") as file:
+            status = dict(line.split(b":", 1) for line in file if b":" in line)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
-    private_kib = sum(int(status.get(part, "0").split()[0]) for part in _PRIVATE)
-    threads = int(status.get("Threads", 0))
-    return Process(pid, int(status["PPid"]), int(status["Uid"].split()[0]), threads, private_kib << 10)
+    private_kib = sum(int(status.get(part, b"0").split()[0]) for part in _PRIVATE)
+    parent, user = int(status[b"PPid"]), int(status[b"Uid"].split()[0])
+    return Process(pid, parent, user, int(status.get(b"Threads", 0)), private_kib << 10)

@@ -129,8 +129,9 @@ def _is_its_parents(process: Process) -> bool:
 
 def _is_young(pid: int) -> bool:
     """Whether a process is so new that it may still share its parent's memory, or has just ended."""
-    with suppress(OSError), open(f"/proc/{pid}/stat") as file:
-        started_at = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        # Bytes, and after the last bracket, because the name of the process, in brackets, may be any bytes.
+        started_at = int(file.read().rpartition(b")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
         return time.clock_gettime(time.CLOCK_BOOTTIME) - started_at < _YOUNG_S
     return True
 
@@ -140,11 +141,11 @@ def _parts(pid: int) -> tuple[int, int]:
 
     A page that n processes share counts for 1/n.
     """
-    with open(f"/proc/{pid}/smaps_rollup") as file:
-        kib = {line.split(":")[0]: int(line.split()[1]) for line in file if line.endswith("kB\n")}
-    if "Pss_Anon" not in kib:  # before Linux 5.9
-        return kib["Pss"] + kib.get("SwapPss", 0) << 10, 0
-    return kib["Pss_Anon"] + kib.get("SwapPss", 0) << 10, kib["Pss_Shmem"] << 10
+    with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+        kib = {line.split(b":")[0]: int(line.split()[1]) for line in file if line.endswith(b"kB\n")}
+    if b"Pss_Anon" not in kib:  # before Linux 5.9
+        return kib[b"Pss"] + kib.get(b"SwapPss", 0) << 10, 0
+    return kib[b"Pss_Anon"] + kib.get(b"SwapPss", 0) << 10, kib[b"Pss_Shmem"] << 10
 
 
 def _files(pids: Iterable[int]) -> int:

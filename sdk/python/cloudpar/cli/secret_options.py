@@ -22,7 +22,7 @@ def secret_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]]
 def _cover(_context: click.Context, _option: click.Parameter, secret: str | None) -> str | None:
     if secret and sys.platform == "linux":
         with suppress(OSError, ValueError):
-            start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[_ARGUMENTS])
+            start, end = map(int, Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[_ARGUMENTS])
             position = ctypes.string_at(start, end - start).find(secret.encode())
             if position >= 0:
                 ctypes.memset(start + position, ord("*"), len(secret.encode()))
