@@ -2,7 +2,7 @@
 
 import pytest
 
-from cloudpar._formatting.notices import of_placement
+from cloudpar._formatting.notices import of_placement, of_set_aside
 from cloudpar_protocol.client_messages import Placement
 from cloudpar_protocol.payloads import Unfit
 
@@ -31,3 +31,11 @@ def test_without_workers_the_command_that_starts_one_is_told() -> None:
 
 def test_nothing_is_told_while_a_worker_can_run_a_package() -> None:
     assert of_placement(Placement(workers=2, fitting=1, others=[LACKS]), "http://m") is None
+
+
+def test_what_a_worker_says_changes_no_terminal() -> None:
+    hostile = Unfit("host\x1b[2J", "no\nmodule\x07")
+    assert list(of_set_aside("0123456789ab", [hostile])) == [
+        "the worker on host?[2J cannot run package 01234567 (no module?) and leaves it to workers that can"
+    ]
+    assert "(host?[2J: no module?)" in (of_placement(Placement(workers=1, others=[hostile]), "http://m") or "")

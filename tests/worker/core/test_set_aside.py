@@ -1,7 +1,7 @@
 """A worker that cannot run a package gives it back with the reason, and retrieves no more of it."""
 
 from cloudpar_protocol.limits import BULK_ITEMS
-from cloudpar_protocol.payloads import Unfit
+from cloudpar_protocol.payloads import LACKS_CHARS, Unfit
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import UNFIT, ExecutorResult
@@ -85,3 +85,17 @@ def test_the_oldest_packages_set_aside_are_forgotten() -> None:
     for number in range(BULK_ITEMS + 5):
         worker.state.facts.set_package_aside(f"p{number}", NUMPY)
     assert list(worker.state.facts.set_aside) == [f"p{number}" for number in range(5, BULK_ITEMS + 5)]
+
+
+def test_the_reason_of_a_hostile_executor_changes_no_terminal_and_fits_into_a_give_back() -> None:
+    """A task can write such a result to its executor's channel itself; the worker logs the reason and sends it on."""
+    lease = lease_of(CODE, 1, elsewhere=True)
+    worker = Worker(lease)
+    results(worker, ExecutorResult(0, UNFIT, 10, message="\x1b[2Jforged\n2026-01-01 line" + "x" * 10_000))
+    (back,) = worker.returned
+    assert back.unfit is not None
+    assert back.unfit.lacks.startswith("?[2Jforged 2026-01-01 line")
+    assert back.unfit.lacks.isprintable()
+    assert len(back.unfit.lacks) == LACKS_CHARS
+    (warned,) = worker.of(do.Warn)
+    assert warned.text.endswith(back.unfit.lacks)

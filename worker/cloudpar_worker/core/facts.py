@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from cloudpar_protocol.limits import BULK_ITEMS
-from cloudpar_protocol.payloads import TaskResult, Unfit
+from cloudpar_protocol.one_line import one_line
+from cloudpar_protocol.payloads import LACKS_CHARS, TaskResult, Unfit
 from cloudpar_protocol.worker_messages import Lease
 
 from . import instructions as do
@@ -162,6 +163,9 @@ class Facts:
         that no other worker can run.
         """
         if package_id not in self.set_aside:
+            # The text comes from the executor, so task code may have made it. Without this it could change the
+            # terminals of people who read it, and the master would refuse a give-back with a longer text.
+            lacks = one_line(lacks, LACKS_CHARS)
             text = f"this worker cannot run package {package_id}, and leaves it to workers that can: {lacks}"
             self.out.append(do.Warn(text))
             if len(self.set_aside) >= BULK_ITEMS:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from cloudpar_protocol.one_line import one_line
 from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
 from cloudpar_protocol.transport.identity import Unproved
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
@@ -16,6 +17,9 @@ _AWAY = 2
 
 _REPEAT_S = 60.0
 """Each reason is logged at most once in this many seconds: a full disk, for example, causes many failures a second."""
+
+_LINE_CHARS = 2_000
+"""The most characters of one line of the log, without its date; longer lines are cut."""
 
 
 class Reach:
@@ -86,5 +90,9 @@ class Reach:
 
 
 def warn(text: str) -> None:
-    """Write one dated line to standard error, which is the worker's log."""
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar worker: {text}", file=sys.stderr, flush=True)
+    """Write one dated line to standard error, which is the worker's log.
+
+    Task code may have chosen parts of the text, so characters that cannot be printed are replaced.
+    """
+    line = one_line(text, _LINE_CHARS)
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar worker: {line}", file=sys.stderr, flush=True)

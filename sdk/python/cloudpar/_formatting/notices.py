@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from cloudpar_protocol.client_messages import Placement
-from cloudpar_protocol.payloads import Unfit
+from cloudpar_protocol.one_line import one_line
+from cloudpar_protocol.payloads import LACKS_CHARS, Unfit
 
 AFTER_S = 5.0
 """How long a package waits for a worker, in seconds, before a notice says so."""
@@ -17,8 +18,8 @@ def of_set_aside(package_id: str, unfit: Sequence[Unfit]) -> Iterator[str]:
     """
     for each in unfit:
         # The client does not know whether there are other workers; of_placement tells the user if there are none.
-        what = f"package {package_id[:8]} ({each.lacks})"
-        yield f"the worker on {each.host or 'a machine'} cannot run {what} and leaves it to workers that can"
+        what = f"package {package_id[:8]} ({_shown(each.lacks)})"
+        yield f"the worker on {_shown(each.host) or 'a machine'} cannot run {what} and leaves it to workers that can"
 
 
 def of_placement(placement: Placement, endpoint: str) -> str | None:
@@ -37,12 +38,17 @@ def of_placement(placement: Placement, endpoint: str) -> str | None:
             f"{endpoint}`, with the deployment's worker token in CLOUDPAR_WORKER_TOKEN"
         )
     needs = f", which need Python {placement.python}" if placement.python else ""
-    there = [f"{each.host}: {each.lacks}" for each in placement.others]
+    there = [f"{_shown(each.host)}: {_shown(each.lacks)}" for each in placement.others]
     if there and placement.workers > len(there):
         there.append(f"and {placement.workers - len(there):,} more")
     which = f" ({'; '.join(there)})" if there else ""
     none = "the only connected worker cannot" if placement.workers == 1 else _none_of(placement.workers)
     return f"{none} run these tasks{needs}{which}: waiting for one that can"
+
+
+def _shown(text: str) -> str:
+    """A text that a worker has sent, in a form that is safe to print."""
+    return one_line(text, LACKS_CHARS)
 
 
 def _none_of(workers: int) -> str:
