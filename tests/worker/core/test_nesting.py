@@ -10,6 +10,7 @@ from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import ExecutorResult
 from cloudpar_worker.core.nesting import LEASES, SURPLUS_US
+from cloudpar_worker.core.supervision import MEASURE_US
 from cloudpar_worker.executor.frames import GOES_ON, WAITS, Garbage, ResultReader, encode_result_into
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
@@ -178,3 +179,13 @@ def test_a_worker_with_very_many_leases_runs_them_beside_waiting_tasks() -> None
     last = parents()
     worker.handle(on.Retrieved([last]))
     assert len(worker.fed) == 1
+
+
+def test_a_task_that_waits_again_and_again_is_measured_as_often_as_others() -> None:
+    """Otherwise task code could make the agent measure all the time."""
+    worker = waiting(parents())
+    measured = 0
+    for number in range(1_000):
+        worker.handle(on.TaskWaits(0, waits=number % 2 == 0), after_us=100)
+        measured += len(worker.of(do.Measure))
+    assert measured <= 1_000 * 100 // MEASURE_US + 1

@@ -1,15 +1,19 @@
 """Task code that ends its executor, runs without end, or tampers with the executor, fails only its own task."""
 
 import ctypes
+import gc
 import os
 import signal
+import socket
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from cloudpar_worker.core.outcomes import ended_by
+from cloudpar_worker.executor.frames import WAITS
 from worker.scripted_master import ScriptedMaster
 from worker.tasks import run, value_of
 
@@ -100,3 +104,19 @@ def test_garbage_on_the_executors_channel_ends_only_that_task(pool: ScriptedMast
     results = run(pool, scribble, 3)
     assert [result.outcome for result in results] == ["ok", "crashed", "ok"]
     assert "file descriptor" in (results[1].message or "")
+
+
+def test_a_task_that_floods_its_channel_with_marks_ends_alone(pool: ScriptedMaster) -> None:
+    """The tasks behind it are recalled meanwhile; the check of this recall once never ended."""
+
+    def flood(number: int) -> int:
+        channels = [each for each in gc.get_objects() if isinstance(each, socket.socket) and each.fileno() >= 0]
+        while number == 0:
+            for channel in channels:
+                with suppress(OSError):  # not all of them are open
+                    channel.sendall(WAITS * 1_000)
+        return number
+
+    results = run(pool, flood, 8, mean_us=20_000)
+    assert [result.outcome for result in results] == ["crashed"] + ["ok"] * 7
+    assert "marks at once" in (results[0].message or "")

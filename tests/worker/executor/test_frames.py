@@ -1,10 +1,22 @@
 """ResultReader: which frames it takes from an executor."""
 
+from typing import Any
+
 import pytest
 
 from cloudpar_protocol.limits import BLOB_BYTES
+from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.core.executor_result import ExecutorResult
-from cloudpar_worker.executor.frames import LENGTH, TEXTS_BYTES, Garbage, ResultReader, encode_result_into
+from cloudpar_worker.executor.frames import (
+    GOES_ON,
+    LENGTH,
+    MARKS,
+    TEXTS_BYTES,
+    WAITS,
+    Garbage,
+    ResultReader,
+    encode_result_into,
+)
 
 MEMORY_BYTES = 1_000_000
 
@@ -24,3 +36,23 @@ def test_a_frame_that_the_executor_cannot_have_held_is_refused_at_its_first_byte
     ResultReader(memory_bytes).feed(LENGTH.pack(most + TEXTS_BYTES))
     with pytest.raises(Garbage, match="frame of"):
         ResultReader(memory_bytes).feed(LENGTH.pack(most + TEXTS_BYTES + 1))
+
+
+def test_more_marks_at_once_than_an_executor_can_write_are_refused() -> None:
+    reader = ResultReader(MEMORY_BYTES)
+    for _ in range(3):
+        reader.feed(WAITS * (MARKS - 1) + GOES_ON)
+        assert reader.mark() is False
+    reader.feed(WAITS * MARKS)
+    with pytest.raises(Garbage, match=f"more than {MARKS} marks at once"):
+        reader.feed(WAITS)
+
+
+def test_the_text_about_garbage_is_short_and_changes_no_terminal() -> None:
+    frame = bytearray()
+    outcome: Any = "\x1b[2J" + "x" * 1_000
+    encode_result_into(TaskResult(0, outcome, 1), frame)
+    with pytest.raises(Garbage) as raised:
+        ResultReader(MEMORY_BYTES).feed(bytes(frame))
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) <= 200

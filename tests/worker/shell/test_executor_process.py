@@ -2,10 +2,14 @@
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
+from cloudpar_worker.executor.frames import MARKS, READY, WAITS, Garbage, encode_result_into
 from cloudpar_worker.shell import executor_process
 from cloudpar_worker.shell.executor_process import ExecutorProcess
 
@@ -30,3 +34,62 @@ def test_a_start_that_fails_leaves_no_descriptor(failing: str, monkeypatch: pyte
     assert open_descriptors() == before
     ExecutorProcess(1, "3.11", None, 10**6).close()
     assert open_descriptors() == before
+
+
+@pytest.fixture
+def executor() -> Iterator[ExecutorProcess]:
+    executor = ExecutorProcess(1, "3.11", None, 10**6)
+    yield executor
+    executor.close()
+
+
+def frame_of(result: ExecutorResult) -> bytes:
+    frame = bytearray()
+    encode_result_into(result, frame)
+    return bytes(frame)
+
+
+SKIPS = frame_of(ExecutorResult(0, SKIPPED, 0))
+
+
+class Refilled:
+    """A channel into which task code writes again as soon as the agent has read from it."""
+
+    def __init__(self, executor: ExecutorProcess, writes: bytes) -> None:
+        self._channel, self._theirs, self._writes = executor.channel, executor.theirs[0], writes
+        os.write(self._theirs, READY + writes)
+
+    def recv_into(self, buffer: bytearray) -> int:
+        count = self._channel.recv_into(buffer)
+        os.write(self._theirs, self._writes)
+        return count
+
+    def fileno(self) -> int:
+        return self._channel.fileno()
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+@pytest.mark.parametrize(("writes", "results"), [(SKIPS * 10, 10), (WAITS * 10, 0)], ids=["results", "marks"])
+def test_reading_all_that_has_arrived_ends_although_a_task_goes_on_writing(
+    executor: ExecutorProcess, writes: bytes, results: int
+) -> None:
+    """The agent reads all before it checks a recall. A task that wrote as fast as it read once kept it there."""
+    refilled: Any = Refilled(executor, writes)
+    executor.channel = refilled
+    assert len(executor.receive(all_of_it=True)) == results
+
+
+def test_all_that_has_arrived_is_read_at_once(executor: ExecutorProcess) -> None:
+    results = [ExecutorResult(index, "ok", 1, bytes(1_000)) for index in range(100)]
+    os.write(executor.theirs[0], READY + b"".join(map(frame_of, results)))
+    assert executor.receive(all_of_it=True) == results
+    assert executor.ready
+    assert executor.receive(all_of_it=True) == []
+
+
+def test_a_flood_of_marks_is_garbage(executor: ExecutorProcess) -> None:
+    os.write(executor.theirs[0], READY + WAITS * (MARKS + 1))
+    with pytest.raises(Garbage, match="marks"):
+        executor.receive()

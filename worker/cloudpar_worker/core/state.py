@@ -24,7 +24,7 @@ from .lease_record import LeaseRecord
 from .master_policy import BEATS
 from .nesting import memory_limit
 from .peeking import PEEK_AGAIN_US, overtakes
-from .supervision import IDLE_CPU_US, OUTPUT_LIMIT_BYTES, OVERSIZED_PART
+from .supervision import IDLE_CPU_US, MEASURE_US, OUTPUT_LIMIT_BYTES, OVERSIZED_PART
 from .suspects import is_suspect
 
 _Handler = Callable[[Any, int], None]
@@ -111,9 +111,12 @@ class WorkerState:
         if executor.running is not None and executor.stop is None:
             executor.awaits = stimulus.waits
             if stimulus.waits:
-                executor.awaits_at_us, facts.nested = now_us, True
                 # The memory that this task holds is missing for the task that runs in its place: measure it at once.
-                facts.measure_at_us = now_us
+                # A task that waits again and again is measured as often as others. Without this, task code could make
+                # the agent measure all the time.
+                if now_us - executor.awaits_at_us >= MEASURE_US:
+                    facts.measure_at_us = now_us
+                executor.awaits_at_us, facts.nested = now_us, True
 
     def _finish(self, run: FedRun, results: list[ExecutorResult], now_us: int) -> None:
         if run.recalled:

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import DecodeError, Struct, msgpack
 
 from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS, INPUT_CHARS, OUTPUT_BYTES
+from cloudpar_protocol.one_line import one_line
 from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
@@ -23,8 +24,14 @@ LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
 """The marks, as complete frames: the running task waits, or goes on."""
+MARKS: Final = 4_000
+"""The most marks that are read from one executor at a time. The executor's own code writes each mark alone, and the
+channel has no room for so many writes, so more marks come from task code. They would take the agent's time.
+"""
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS + 1024
 """The most bytes of a result without its data."""
+_GARBAGE_CHARS: Final = 200
+"""The most characters of the text about bytes that are no result."""
 EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED, UNFIT})
 
 
@@ -103,10 +110,14 @@ class ResultReader:
         self._most_bytes = min(BLOB_BYTES, memory_bytes) + TEXTS_BYTES
         self._rest = bytearray()
         self._mark: bool | None = None
+        self._marks = 0
 
     def mark(self) -> bool | None:
-        """Whether the task after the last result waits for tasks of its own; None if no new mark has arrived."""
-        mark, self._mark = self._mark, None
+        """Whether the task after the last result waits for tasks of its own; None if no new mark has arrived.
+
+        Call it after each `feed`, or after several of them: it also starts to count marks from 0 (see MARKS).
+        """
+        mark, self._mark, self._marks = self._mark, None, 0
         return mark
 
     def feed(self, chunk: bytes | memoryview) -> list[ExecutorResult]:
@@ -130,12 +141,15 @@ class ResultReader:
                     break
                 if length == 1 and rest[offset + 4] <= 1:
                     self._mark = rest[offset + 4] == 1
+                    self._marks += 1
+                    if self._marks > MARKS:
+                        raise Garbage(f"more than {MARKS} marks at once")
                     offset = end
                     continue
                 try:
                     result = decode(view[offset + 4 : end])
                 except (DecodeError, RecursionError, UnicodeDecodeError) as error:
-                    raise Garbage(str(error)) from None
+                    raise Garbage(one_line(str(error), _GARBAGE_CHARS)) from None  # it quotes what task code wrote
                 _check(result, length)
                 results.append(result)
                 self._mark = None  # the mark belonged to the task that has now ended

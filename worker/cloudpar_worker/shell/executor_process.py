@@ -1,7 +1,10 @@
 """The agent's side of one executor: channel, output files, recall page and memory measurement. No method blocks."""
 
+import fcntl
 import os
 import socket
+import struct
+import termios
 from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,8 +24,8 @@ _CHANNEL_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 14
 """After a read of fewer bytes than this, another read would probably find nothing."""
-_READS = 16
-"""The most reads of one channel before other events are handled, unless all results are wanted at once."""
+_TURN_BYTES = 1 << 22
+"""The most bytes that are read from one channel before the agent handles other events."""
 
 
 class ExecutorProcess:
@@ -124,7 +127,7 @@ class ExecutorProcess:
         return bool(self._unsent)
 
     def receive(self, *, all_of_it: bool = False) -> list[ExecutorResult]:
-        """The results that have arrived: those of at most _READS reads, or (`all_of_it`) all.
+        """The results that have arrived: those in about _TURN_BYTES, or (`all_of_it`) all that arrived before the call.
 
         The call also updates `ready` and `ended`.
 
@@ -132,9 +135,10 @@ class ExecutorProcess:
             Garbage: Bytes arrived that the executor's own code cannot have written.
         """
         results: list[ExecutorResult] = []
-        reads = 0
-        while all_of_it or reads < _READS:
-            reads += 1
+        # The number of bytes is fixed before the first read. If the agent read until nothing is left, task code that
+        # writes as fast as the agent reads would keep the agent here, and all other executors would wait.
+        left = self._arrived_bytes() if all_of_it else _TURN_BYTES
+        while left > 0:
             try:
                 count = self.channel.recv_into(self._buffer)
             except BlockingIOError:
@@ -147,9 +151,15 @@ class ExecutorProcess:
             with memoryview(self._buffer) as view:
                 results += self._reader.feed(view[0 if self.ready else len(READY) : count])
             self.ready = True
+            left -= count
             if count < _SMALL_BYTES and not all_of_it:
                 break
         return results
+
+    def _arrived_bytes(self) -> int:
+        """How many bytes the channel holds for the agent; the kernel bounds this number."""
+        (count,) = struct.unpack("i", fcntl.ioctl(self.channel, termios.FIONREAD, bytes(4)))
+        return int(count)
 
     def mark(self) -> bool | None:
         """Whether the running task waits for tasks of its own; None if no new mark of it has arrived."""
