@@ -18,3 +18,10 @@ def test_what_a_task_wrote_before_the_crash_is_kept() -> None:
 
 def test_output_without_a_crash_report_is_kept() -> None:
     assert without_own_frames(OWN) == OWN
+
+
+def test_a_line_of_a_crash_report_that_a_task_made_up_is_read_once() -> None:
+    """A search that starts again at each name of the folder would not end within the time of a test."""
+    line = '  File "' + "/cloudpar_worker/" * 500_000
+    text = f"{REPORT}{line}\n{line}"
+    assert without_own_frames(text) == text
