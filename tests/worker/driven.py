@@ -16,7 +16,10 @@ InstructionT = TypeVar("InstructionT", bound=do.Instruction)
 
 
 class Worker:
-    """Its executors are forked, and it has these leases. `instructions` are those after the last stimulus."""
+    """Its executors are forked, and it has these leases. `instructions` are those after the last stimulus.
+
+    `published_tasks` and `charged_us` are the indices and durations of all published results, in order.
+    """
 
     def __init__(
         self, *leases: Lease, executors: int = 1, pythons: tuple[str, ...] = (PYTHON,), shared: bool = False
@@ -26,6 +29,7 @@ class Worker:
         self.instructions: list[do.Instruction] = []
         self.published: list[tuple[str, int]] = []
         self.published_tasks: list[int] = []
+        self.charged_us: list[int] = []
         self.handle(on.TimePassed())
         for number in range(executors):
             self.handle(on.ExecutorReady(number))
@@ -38,6 +42,7 @@ class Worker:
         for each in self.of(do.Publish):
             self.published += [(made.package_id, len(made.results)) for made in each.publications]
             self.published_tasks += [result.index for made in each.publications for result in made.results]
+            self.charged_us += [result.duration_us for made in each.publications for result in made.results]
 
     @property
     def package_id(self) -> str:

@@ -1,11 +1,12 @@
 """A worker that cannot run a package gives it back with the reason, and retrieves no more of it."""
 
+import signal
+
 from cloudpar_protocol.limits import BULK_ITEMS
 from cloudpar_protocol.payloads import LACKS_CHARS, Unfit
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import UNFIT, ExecutorResult
-from cloudpar_worker.core.lease_record import FREE_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -25,7 +26,7 @@ def test_a_task_that_lacks_a_module_is_given_back_with_all_untouched_tasks() -> 
     worker = Worker(lease)
     results(worker, unfit(0))
     (back,) = worker.returned
-    assert (back.ranges, back.unfit, back.used_us, back.closes) == ([(0, 5)], Unfit("", NUMPY), 0, True)
+    assert (back.ranges, back.unfit, back.used_us, back.closes) == ([(0, 5)], Unfit("", NUMPY), 10, True)
     assert [warned.text for warned in worker.of(do.Warn)] == [
         f"this worker cannot run package {lease.package_id}, and leaves it to workers that can: {NUMPY}"
     ]
@@ -43,12 +44,25 @@ def test_results_from_before_the_package_was_set_aside_are_published() -> None:
     assert [item.ranges for item in worker.returned] == [[(1, 2)]]
 
 
-def test_a_long_task_that_lacks_a_module_is_charged_beyond_the_free_time() -> None:
+def test_the_time_before_a_task_says_that_it_lacks_a_module_is_charged_by_the_agents_clock() -> None:
+    """Otherwise a task could compute for free, and then claim that it lacks something."""
     worker = Worker(lease_of(CODE, 1, elsewhere=True))
-    worker.handle(on.TimePassed(), after_us=2 * FREE_US)
-    results(worker, unfit(0, 2 * FREE_US))
+    worker.handle(on.TimePassed(), after_us=900_000)
+    results(worker, unfit(0, duration_us=1))
     (back,) = worker.returned
-    assert FREE_US <= back.used_us + 100_000 <= FREE_US + 200_000
+    assert 899_000 <= back.used_us <= 902_000
+
+
+def test_an_executor_that_says_so_of_a_package_that_no_other_worker_can_run_is_ended() -> None:
+    """Its own code does not. The task would run here again and again, and never be charged."""
+    lease = lease_of(CODE, 1)
+    worker = Worker(lease)
+    worker.handle(on.TimePassed(), after_us=900_000)
+    results(worker, unfit(0))
+    assert [kill.executor_id for kill in worker.of(do.Kill)] == [0]
+    worker.handle(on.ExecutorGone(0, -signal.SIGKILL))
+    assert worker.published == [(lease.package_id, 1)]
+    assert worker.charged_us[0] >= 900_000
 
 
 def test_a_lease_of_a_package_that_is_set_aside_is_given_back_at_once() -> None:

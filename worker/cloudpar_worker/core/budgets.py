@@ -1,19 +1,37 @@
 """How much of its account's quota each package may still use, as far as this worker knows."""
 
+from cloudpar_protocol.worker_messages import Lease
+
 
 class Budgets:
     """The compute time that each package may still use, in microseconds.
 
-    It is the master's last figure, minus the execution time of results that the master has not counted yet.
+    It is the master's last figure, minus the execution time of results that the master has not counted yet, and minus
+    the time that the account owes: its tasks computed for this time in an executor that ended, and no result reports
+    it. The next result of the account here reports it, of whichever package.
     """
 
     def __init__(self) -> None:
         self._budget_us: dict[str, int] = {}
         self._uncounted_us: dict[str, int] = {}
+        self._accounts: dict[str, str] = {}
+        """The account of each package."""
+        self._owed_us: dict[str, int] = {}
+        """By account. What an account owes stays when its packages end here, because its next package pays it."""
 
-    def update(self, package_id: str, budget_us: int) -> None:
-        """Store the master's newest figure."""
-        self._budget_us[package_id] = budget_us
+    def owe(self, account: str, unpaid_us: int) -> None:
+        """Add time that the tasks of an account have used, and that no result reports."""
+        if unpaid_us > 0:
+            self._owed_us[account] = self._owed_us.get(account, 0) + unpaid_us
+
+    def pay(self, account: str) -> int:
+        """Return what an account owes, and forget it: the caller reports it with a result."""
+        return self._owed_us.pop(account, 0)
+
+    def update(self, lease: Lease, budget_us: int) -> None:
+        """Store the master's newest figure for the package of a lease."""
+        self._budget_us[lease.package_id] = budget_us
+        self._accounts[lease.package_id] = lease.account
 
     def used(self, package_id: str, total_us: int) -> None:
         """Add the execution time of results that the master does not have yet."""
@@ -35,7 +53,8 @@ class Budgets:
 
         The time of running tasks is not subtracted.
         """
-        return self._budget_us.get(package_id, 0) - self._uncounted_us.get(package_id, 0)
+        owed_us = self._owed_us.get(self._accounts.get(package_id, ""), 0)
+        return self._budget_us.get(package_id, 0) - self._uncounted_us.get(package_id, 0) - owed_us
 
     def has_uncounted(self, package_id: str) -> bool:
         """Whether the master has yet to count results of a package."""
@@ -44,4 +63,5 @@ class Budgets:
     def forget(self, package_id: str) -> None:
         """Drop a package. Call it when the package's last lease here has ended."""
         self._budget_us.pop(package_id, None)
+        self._accounts.pop(package_id, None)
         self._uncounted_us.pop(package_id, None)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cloudpar_protocol.errors import Outcome
 from cloudpar_protocol.worker_messages import Lease
 
-from .executor_result import SKIPPED, ExecutorResult
+from .executor_result import SKIPPED, UNFIT, ExecutorResult
 from .lease_record import LeaseRecord
 
 LATENCY_US: Final = 10_000
@@ -101,7 +101,7 @@ class ExecutorRecord:
         self._fed_tasks = 0
         self._recalled = (0, 0)
         self._skippable = (0, 0)
-        self._busy_at_us = 0
+        self._busy_at_us = self._real_at_us = 0
         self._charged_us = 0
         self._carried = 0
         self._owed_us = 0
@@ -143,7 +143,9 @@ class ExecutorRecord:
 
         None if no recalled run is at the front.
         """
-        return self.started_at_us + SKIP_US if self.runs and self.runs[0].recalled else None
+        # If each skipped task gave it more time, task code could compute between them for as many seconds as tasks were
+        # recalled.
+        return self._real_at_us + SKIP_US if self.runs and self.runs[0].recalled else None
 
     @property
     def depth(self) -> int:
@@ -157,7 +159,11 @@ class ExecutorRecord:
         return (run.record.lease.lease_id, run.next) if run else ("", -1)
 
     def expects(self, results: list[ExecutorResult]) -> bool:
-        """Whether these are results of its next tasks, in order, of which it skipped only recalled ones."""
+        """Whether these are results of its next tasks, in order, as its own code sends them.
+
+        That code skips only recalled tasks, and all tasks of a recalled run. It reports that the worker lacks something
+        (UNFIT) only if another worker may have it.
+        """
         offset = 0
         first, end = self._skippable
         if SKIPPED in [result.outcome for result in results]:
@@ -167,6 +173,13 @@ class ExecutorRecord:
         for run in self.runs:
             part = results[offset : offset + run.end - run.next]
             if [result.index for result in part] != list(range(run.next, run.next + len(part))):
+                return False
+            said = {result.outcome for result in part}
+            # The tasks of a recalled run are back in their lease: a result of one would not be published, nor charged.
+            if run.recalled and said - {SKIPPED}:
+                return False
+            # If no other worker can run the task, it would run here again, and could compute for free without end.
+            if UNFIT in said and not run.record.lease.elsewhere:
                 return False
             offset += len(part)
             if offset == len(results):
@@ -181,9 +194,9 @@ class ExecutorRecord:
         """Record that it was sent the tasks [start, end)."""
         if not self.runs:
             self.idle_cpu = None  # what it computes from now on, it computes for this task
-            self.started_at_us = now_us
+            self.started_at_us = self._real_at_us = now_us
             self._busy_at_us = now_us - self._owed_us
-            self._charged_us = self._carried = self._owed_us = 0
+            self._charged_us = self._carried = 0
         self.account, self.threads = record.lease.account, record.lease.threads_per_task
         self.codes.add(record.lease.code.hash)
         self._fed_tasks += end - start
@@ -267,7 +280,8 @@ class ExecutorRecord:
         lower bound task code could change its clock and compute for free.
 
         Skipped tasks are not charged. If all results are of skipped tasks, missing time is charged with the next task
-        that is not skipped. Otherwise task code could compute for free before it reports that it skips a task.
+        that is not skipped, or is unpaid when the executor ends (`unpaid_us`). Otherwise task code could compute for
+        free before it reports that it skips a task.
         """
         real = [number for number, result in enumerate(results) if result.outcome != SKIPPED]
         claimed = sum([results[number].duration_us for number in real])
@@ -292,4 +306,12 @@ class ExecutorRecord:
                 self._owed_us = missing
         self._charged_us += claimed
         self.started_at_us = now_us
+        self._real_at_us = now_us if real else self._real_at_us
         return results
+
+    def unpaid_us(self, now_us: int) -> int:
+        """How long its tasks have computed, as far as no result reports it. It is charged when the executor ends.
+
+        The agent measures this time, because task code may have kept the executor from reporting any.
+        """
+        return self._owed_us + (now_us - self.started_at_us if self.runs else 0)

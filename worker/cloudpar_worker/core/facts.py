@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from cloudpar_protocol.limits import BULK_ITEMS
 from cloudpar_protocol.one_line import one_line
 from cloudpar_protocol.payloads import LACKS_CHARS, TaskResult, Unfit
@@ -124,6 +126,11 @@ class Facts:
         durations = self.durations_of(lease)
         durations.measured(total_us, len(results))
         self.lengths.measured(lease, durations.mean_us)
+        owed_us = self.budgets.pay(lease.account)
+        if owed_us:
+            # Without this, a task could compute for free: it only had to end its executor before it returned.
+            results = [replace(results[0], duration_us=results[0].duration_us + owed_us), *results[1:]]
+            total_us += owed_us
         self.budgets.used(lease.package_id, total_us)
         self.turns.ran(lease.package_id, total_us)
         self.out += [do.Discard(lease.lease_id, used) for used in record.finished(results, now_us)]

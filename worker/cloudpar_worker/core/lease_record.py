@@ -1,7 +1,7 @@
 """One lease at the worker: which of its tasks wait, run or have results, and what the master knows of them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import BlobData, Range, TaskResult, Unfit
@@ -9,11 +9,6 @@ from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 
 from .executor_result import ExecutorResult
-
-FREE_US: Final = 1_000_000
-"""If a task fails because of something that this worker lacks, this much of its execution time is not charged, in
-microseconds.
-"""
 
 Reason = Literal["python", "seal"]
 
@@ -41,7 +36,7 @@ class LeaseRecord:
             not refuse the package.
         unfit: What this worker lacks to run the package; None if it lacks nothing, or if no other worker can run the
             package.
-        lost_us: Charged time of tasks that failed because of what this worker lacks, until a give-back reports it.
+        lost_us: The time of tasks that failed because of what this worker lacks, until a give-back reports it.
         retrieve_us: How long its retrieval and its downloads took, until a publication reports it.
         publish_us: How long earlier publications of its package took, if the next publication reports it.
         item_bytes: About the size of one task's data, if the data was in a blob; otherwise 0.
@@ -167,10 +162,10 @@ class LeaseRecord:
     def failed_for_lack(self, result: ExecutorResult) -> None:
         """Put back a task that failed because of something that this worker lacks.
 
-        The first FREE_US of its time are free, and a failed import usually takes less. The rest is charged; otherwise a
-        user could compute for free by ending each task with such a failure.
+        Its time is charged. Otherwise a user could compute for free by ending each task with such a failure, because
+        the agent cannot verify that the failure is real.
         """
-        self.lost_us += max(result.duration_us - FREE_US, 0)
+        self.lost_us += result.duration_us
         self.put_back((result.index, result.index + 1))
 
     def finished(self, results: Sequence[TaskResult], now_us: int) -> list[Range]:

@@ -15,6 +15,8 @@ _SIGNAL_NAMES: Final = {
     signal.SIGFPE: "an arithmetic fault",
     signal.SIGILL: "an illegal instruction",
 }
+CANCELLED: Final = "the task was cancelled while it ran"
+"""The message of a task that has run, and that the master does not want any more."""
 KILLS: Final = 3
 """If executors ended by SIGKILL or for an unknown reason this many times during the same task, the task is to blame."""
 
@@ -63,7 +65,7 @@ def quota(lease_id: str, index: int) -> Stop:
 
 def cancelled(lease_id: str, index: int) -> Stop:
     """The master does not want the task's result any more, for example because the user cancelled the task."""
-    return Stop("cancelled", "the task was cancelled while it ran", lease_id, index)
+    return Stop("cancelled", CANCELLED, lease_id, index)
 
 
 def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import Lease, LeaseView
 
@@ -152,16 +153,19 @@ class WorkerState:
     def _gone(self, stimulus: on.ExecutorGone, now_us: int) -> None:
         facts = self.facts
         executor = facts.executors.pop(stimulus.executor_id)
+        unpaid_us = executor.unpaid_us(now_us)
         if executor.runs:
             # Its channel has been read to the end. If its first run is a recalled one, it ended before it had skipped
             # that run, so no task is to blame.
             if not executor.runs[0].recalled:
-                self._blame(executor, executor.runs[0], stimulus, now_us)
+                unpaid_us -= self._blame(executor, executor.runs[0], stimulus, now_us)
         elif executor.stop is None and not executor.proven:
             # The executor ended without tasks and before its first result, so the machine probably lacks something,
             # such as memory. Without a growing delay the agent would fork as fast as it can.
             facts.failed_starts = min(facts.failed_starts + 1, 6)
             facts.spawn_at_us = now_us + 100_000 * 2**facts.failed_starts
+        if executor.account is not None:
+            facts.budgets.owe(executor.account, unpaid_us)
         for run in executor.runs:
             if not run.recalled:
                 run.record.put_back((run.next, run.end))
@@ -175,7 +179,8 @@ class WorkerState:
             if record.lease.python == stimulus.python and record.lease.codec == "pickle":
                 facts.lacks_python(record)
 
-    def _blame(self, executor: ExecutorRecord, run: FedRun, gone: on.ExecutorGone, now_us: int) -> None:
+    def _blame(self, executor: ExecutorRecord, run: FedRun, gone: on.ExecutorGone, now_us: int) -> int:
+        """Give the running task a result if it is to blame for the end of its executor; return the time in it."""
         position, stop = executor.position(), executor.stop
         if stop is None:
             kills = self.facts.killed.get(position, 0) + 1
@@ -183,19 +188,19 @@ class WorkerState:
             # again. Without the limit, a task that itself needs too much memory would run again without end.
             if gone.exit_code in {None, -signal.SIGKILL} and kills < outcomes.KILLS:
                 self.facts.killed[position] = kills
-                return
+                return 0
             stop = outcomes.crash(gone.exit_code, *position)
-        elif stop.outcome is None or (stop.lease_id, stop.index) != position:
+        if stop.outcome is None or (stop.lease_id, stop.index) != position:
             # No task is to blame. Either the executor was stopped for another reason, or the task to stop had just
             # ended. The next task, which then had started, is innocent and runs again.
-            return
-        if stop.outcome is not None:
-            used_us = max(now_us - executor.started_at_us, 1)
-            result = TaskResult(
-                run.next, stop.outcome, used_us, message=stop.message, stdout=gone.stdout, stderr=gone.stderr
-            )
-            executor.advance(1)
-            self.facts.finish(run.record, [result], now_us)
+            return 0
+        used_us = max(now_us - executor.started_at_us, 1)
+        result = TaskResult(
+            run.next, stop.outcome, used_us, message=stop.message, stdout=gone.stdout, stderr=gone.stderr
+        )
+        executor.advance(1)
+        self.facts.finish(run.record, [result], now_us)
+        return used_us
 
     def _measured(self, stimulus: on.Measured, now_us: int) -> None:
         facts = self.facts
@@ -206,9 +211,12 @@ class WorkerState:
         executor.memory_bytes = rss
         large = rss > limit * OVERSIZED_PART
         if executor.running is None:
-            if rss > limit or (executor.suspect and large) or self._computes_unpaid(executor, stimulus, now_us):
+            unpaid_us = self._unpaid_us(executor, stimulus, now_us)
+            if executor.account is not None:
+                facts.budgets.owe(executor.account, unpaid_us)
+            if unpaid_us or rss > limit or (executor.suspect and large):
                 facts.kill(executor, Stop())
-            executor.suspect, executor.idle_cpu = False, (now_us, stimulus.cpu_us)
+            executor.suspect, executor.idle_cpu = False, None if executor.runs else (now_us, stimulus.cpu_us)
             return
         executor.suspect, executor.idle_cpu = large or (facts.shared and stimulus.processes > 0), None
         if rss > limit:
@@ -216,12 +224,16 @@ class WorkerState:
         elif stimulus.output_bytes > OUTPUT_LIMIT_BYTES:
             facts.kill(executor, outcomes.spam(stimulus.output_bytes, OUTPUT_LIMIT_BYTES, *executor.position()))
 
-    def _computes_unpaid(self, executor: ExecutorRecord, measured: on.Measured, now_us: int) -> bool:
-        """Whether an idle executor of a shared worker has processes, or computes itself: no account pays for that."""
-        if not self.facts.shared or executor.account is None:
-            return False
-        since_us, cpu_us = executor.idle_cpu or (now_us, measured.cpu_us)
-        return measured.processes > 0 or measured.cpu_us - cpu_us > max(IDLE_CPU_US, (now_us - since_us) // 10)
+    def _unpaid_us(self, executor: ExecutorRecord, measured: on.Measured, now_us: int) -> int:
+        """How long an idle executor of a shared worker has computed, or had processes, since the last measurement.
+
+        No result reports this time. 0 if it has not.
+        """
+        if not self.facts.shared or executor.account is None or executor.runs:
+            return 0  # while it skips recalled tasks, `ExecutorRecord.unpaid_us` counts its time
+        since_us, cpu_us = executor.idle_cpu or (executor.started_at_us, measured.cpu_us)
+        computes = measured.cpu_us - cpu_us > max(IDLE_CPU_US, (now_us - since_us) // 10)
+        return max(now_us - since_us, 1) if computes or measured.processes else 0
 
     # Stimuli from the master.
 
@@ -256,7 +268,7 @@ class WorkerState:
         facts = self.facts
         record = facts.leases[lease.lease_id] = LeaseRecord(lease, now_us, request_us)
         facts.beat_at_us = min(facts.beat_at_us, now_us + int(lease.lease_s / BEATS * 1e6))
-        facts.budgets.update(lease.package_id, lease.budget_us)
+        facts.budgets.update(lease, lease.budget_us)
         durations = facts.durations_of(lease)
         durations.suggest(lease.mean_us)
         facts.chunk_us = durations.mean_us * record.untouched
@@ -292,7 +304,7 @@ class WorkerState:
                 record.drop_untouched()
                 record.abandoned = True  # the agent lets the lease expire, and the master decides what happens next
 
-    def _published(self, stimulus: on.Published, _now_us: int) -> None:
+    def _published(self, stimulus: on.Published, now_us: int) -> None:
         facts = self.facts
         facts.publish_jobs -= 1
         for lease_id in stimulus.lease_ids:
@@ -303,35 +315,48 @@ class WorkerState:
             # This comes before `_views`, because the budgets of the views already include these results.
             facts.budgets.counted(package_id, record.published())
         facts.others_wait = facts.others_wait or stimulus.waiting
-        self._views(stimulus.views, hungry=stimulus.hungry)
+        self._views(stimulus.views, now_us, hungry=stimulus.hungry)
         for lease_id in stimulus.lease_ids:
             record = facts.leases[lease_id]
             if record.closing:
                 facts.forget(record)
 
-    def _extended(self, stimulus: on.Extended, _now_us: int) -> None:
+    def _extended(self, stimulus: on.Extended, now_us: int) -> None:
         self.facts.beating = False
         self.facts.others_wait = self.facts.others_wait or stimulus.waiting
-        self._views(stimulus.views, hungry=stimulus.hungry)
+        self._views(stimulus.views, now_us, hungry=stimulus.hungry)
 
-    def _views(self, views: list[LeaseView], *, hungry: bool) -> None:
+    def _views(self, views: list[LeaseView], now_us: int, *, hungry: bool) -> None:
         self.facts.hungry = hungry
         for view in views:
             record = self.facts.leases.get(view.lease_id)
             if record is None:
                 continue
             if view.state == "ended":
-                self._package_ended(record.lease.package_id, view)
+                self._package_ended(record.lease.package_id, view, now_us)
                 continue
             if view.state == "wanted":
-                self.facts.budgets.update(record.lease.package_id, view.budget_us)
-            record.apply(view)
+                self.facts.budgets.update(record.lease, view.budget_us)
+            self._apply(record, view, now_us)
 
-    def _package_ended(self, package_id: str, view: LeaseView) -> None:
+    def _package_ended(self, package_id: str, view: LeaseView, now_us: int) -> None:
         """Apply the end of a package to all its leases, because the master's answer may name only one of them."""
         for record in self.facts.leases.values():
             if record.lease.package_id == package_id:
-                record.apply(view)
+                self._apply(record, view, now_us)
+
+    def _apply(self, record: LeaseRecord, view: LeaseView, now_us: int) -> None:
+        """Drop the tasks of a lease that the master does not want any more.
+
+        If such a task has run in executors that were killed, publish it as cancelled, with the time that it used.
+        Otherwise a user who cancels could use this time for free: perhaps no other result of the account follows.
+        """
+        facts, ready, lease_id = self.facts, record.ready, record.lease.lease_id
+        record.apply(view)
+        for task in [task for task in facts.killed if task[0] == lease_id]:
+            if ranges.contains(ready, task[1]) and not record.wants(task[1]):
+                record.fed += 1  # `finish` ends a task of an executor
+                facts.finish(record, [TaskResult(task[1], "cancelled", 1, message=outcomes.CANCELLED)], now_us)
 
     def _given_back(self, stimulus: on.GivenBack, _now_us: int) -> None:
         for lease_id in stimulus.lease_ids:

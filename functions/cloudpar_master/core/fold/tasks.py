@@ -54,11 +54,17 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
 def give_back(draft: Draft, event: GaveBack) -> None:
     """Cut the tasks that a worker gives back into new chunks, and charge the time that the worker reports.
 
-    If none of the tasks is open in the generation that the event names, nothing changes.
+    If none of the tasks is open in the generation that the event names, no task is cut. If they are not wanted any more
+    and the package waits for their time (`stopping`), this is their time.
     """
-    used = draft.head.quota
-    # Only the first copy of the event finds its tasks open in this generation: the time is charged once.
-    if take_back(draft, ranges.union(event.ranges), event.generation, event.losses) and event.used_us:
+    used, numbers = draft.head.quota, ranges.union(event.ranges)
+    # Without this, a user could compute for free: a task that is cancelled at its end would then fail for lack of
+    # something, which the worker reports by a give-back.
+    awaited = ranges.intersect(draft.head.tasks.stopping, numbers)
+    # Only the first copy of the event finds its tasks open in this generation, or in `stopping`, from which the fold
+    # takes them after this: the time is charged once.
+    taken = take_back(draft, numbers, event.generation, event.losses)
+    if event.used_us and (taken or awaited):
         used.used_us = quota.add_us(used.used_us, event.used_us)
 
 

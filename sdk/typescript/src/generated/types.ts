@@ -919,8 +919,8 @@ export interface components {
          *     Attributes:
          *         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
          *         unfit: What the worker lacks for the package. The package notes it, for its client.
-         *         used_us: Execution time to charge although there is no result. Such tasks ran for long before they failed
-         *             because of what the worker lacks.
+         *         used_us: Execution time to charge although there is no result. Such tasks ran before they failed because of what
+         *             the worker lacks.
          */
         Return: {
             package_id: string;

@@ -30,6 +30,15 @@ def test_a_stopped_task_is_charged_once_and_has_no_result() -> None:
     assert then(folded.head, stopped).quota.used_us == 20
 
 
+def test_the_time_of_a_cancelled_task_that_its_worker_gives_back_is_charged_once() -> None:
+    """It failed for lack of something, after it had computed."""
+    back = GaveBack(generation=2, ranges=[(3, 4)], used_us=500)
+    for head in (then(running(), CancelAsked()), then(running(), cancel((3, 4)))):
+        folded = take(head, back, back)
+        assert (folded.results, folded.head.quota.used_us) == ([], 500)
+        assert then(folded.head, back).quota.used_us == 500
+
+
 def test_a_task_that_finished_while_it_was_cancelled_is_charged_too() -> None:
     head = then(running(), CancelAsked())
     folded = take(head, published(2, [3], duration_us=10))
