@@ -5,6 +5,7 @@ import gc
 import getpass
 import os
 import pickle
+import platform
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ import pytest
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.executor import runner
 from cloudpar_worker.executor.frames import encode_result_into
+from cloudpar_worker.sandbox import kernel
 from guarantees.scale import Scale
 from worker.isolation.shared import Shared
 from worker.leases import lease_of
@@ -127,13 +129,28 @@ def test_g18_a_daemon_ends_soon_after_its_task(shared: Shared) -> None:
     assert dead(executor)
 
 
+def headless(_: Clues) -> tuple[int, int]:
+    """Leave a process that computes, and whose first thread ends: the kernel shows the process as ended."""
+    child = os.fork()
+    if not child:
+        threading.Thread(target=spin).start()
+        kernel.syscall(60 if platform.machine() == "x86_64" else 93, 0)  # exit, which ends one thread
+    return os.getpid(), child
+
+
+def test_g18_a_process_whose_first_thread_has_ended_ends_soon_after_its_task(shared: Shared) -> None:
+    executor, left = value_of(shared.run(headless))
+    assert dead(left)
+    assert dead(executor)
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
 def compute_on(_: Clues) -> int:
     """Leave a thread that computes."""
-
-    def spin() -> None:
-        while True:
-            pass
-
     threading.Thread(target=spin, daemon=True).start()
     return os.getpid()
 
@@ -328,3 +345,33 @@ def test_g18_folders_with_prepared_names_do_not_stop_a_cleanup(shared: Shared) -
     executor_ends(shared, executor)
     assert left
     assert all(gone(Path(path)) for path in left)
+
+
+def open_folder(_: Clues) -> str | None:
+    """Leave a folder in shared memory that every user may change."""
+    path = Path(f"/dev/shm/open-{os.getpid()}")
+    try:
+        path.mkdir()
+    except OSError:
+        return None
+    path.chmod(0o777)
+    return str(path)
+
+
+def use_folder(clues: Clues) -> None:
+    """Make folders that only this user may empty, in another account's folder."""
+    if clues["folder"] is not None:
+        Path(clues["folder"], "deep/deeper").mkdir(parents=True)
+        Path(clues["folder"], "deep/deeper/file").touch()
+        Path(clues["folder"], "deep").chmod(0)
+
+
+def test_g18_what_two_accounts_leave_in_one_folder_is_removed(start: Callable[..., Shared], mode: str) -> None:
+    """Neither user may remove it alone."""
+    shared = start(mode, executors=2)
+    folder = value_of(shared.run(open_folder, account="first"))
+    assert (folder is not None) == (mode == "own-users")
+    assert shared.run(use_folder, account="second", clues={"folder": folder}).outcome == "ok"
+    for account in ("third", "fourth", "fifth"):
+        shared.run(lambda _: None, account=account)
+    assert folder is None or gone(Path(folder))

@@ -3,8 +3,10 @@
 import ctypes
 import mmap
 import os
+import platform
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -92,7 +94,17 @@ def shared_pages(_: Clues) -> None:
     time.sleep(STAYS_S)
 
 
-@pytest.mark.parametrize("task", [program, fork, many, daemon, hidden, strangely_named, shared_pages])
+def without_first_thread(_: Clues) -> None:
+    """Start a process whose first thread ends: the kernel shows the process as ended, and without memory."""
+    if not os.fork():
+        threading.Thread(target=hold, args=[LARGE]).start()
+        kernel.syscall(60 if platform.machine() == "x86_64" else 93, 0)  # exit, which ends one thread
+    time.sleep(STAYS_S)
+
+
+@pytest.mark.parametrize(
+    "task", [program, fork, many, daemon, hidden, strangely_named, shared_pages, without_first_thread]
+)
 def test_g18_memory_of_processes_that_a_task_started_counts(
     shared: Shared, task: Callable[[Clues], None], mode: str
 ) -> None:
@@ -137,6 +149,15 @@ def nameless(clues: Clues) -> None:
     keep(file)
 
 
+def empty(clues: Clues) -> None:
+    """Make empty files, which take memory of the kernel, and time of each program that looks for files here."""
+    folder = Path(f"/dev/shm/memory-{os.getpid()}")
+    folder.mkdir()
+    for number in range(MEMORY_MB << 8):
+        (folder / str(number)).touch()
+    time.sleep(STAYS_S)
+
+
 def beyond_the_end(clues: Clues) -> None:
     """Use memory beyond the end of the task's output file, where it does not count as output."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -152,7 +173,7 @@ def keep(file: Any) -> None:
         time.sleep(STAYS_S)
 
 
-@pytest.mark.parametrize("task", [named, nameless])
+@pytest.mark.parametrize("task", [named, nameless, empty])
 def test_g18_files_in_shared_memory_count(shared: Shared, mode: str, task: Callable[[Clues], None]) -> None:
     assert shared.run(task, account="files").outcome == ("memory" if mode == "own-users" else "error")
 

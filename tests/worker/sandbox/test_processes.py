@@ -2,12 +2,16 @@
 
 import builtins
 import os
+import platform
+import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cloudpar_worker.sandbox import kernel
 from cloudpar_worker.sandbox.processes import process_of, processes
 from cloudpar_worker.zygote.memory_meter import memory_of
 
@@ -42,3 +46,41 @@ def test_a_process_may_have_any_name(name: bytes, tmp_path: Path) -> None:
             assert memory_of(named.pid, own_user=False) > 0
         finally:
             named.kill()
+
+
+def test_a_process_whose_first_thread_has_ended_still_has_its_memory() -> None:
+    """The kernel shows such a process as ended."""
+    ready, done = os.pipe()
+    child = os.fork()
+    if not child:
+        held = bytearray(b"x" * (50 << 20))
+
+        def stay() -> None:
+            while held:
+                signal.pause()
+
+        threading.Thread(target=stay).start()
+        os.write(done, b".")
+        kernel.syscall(60 if platform.machine() == "x86_64" else 93, 0)  # exit, which ends one thread
+    try:
+        os.read(ready, 1)
+        found = process_of(child)
+        while found is not None and found.thread == child:
+            found = process_of(child)
+        assert found is not None
+        assert found.private_bytes >= 50 << 20
+        assert found.parent == os.getpid()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_a_process_that_has_ended_has_no_memory() -> None:
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    found = process_of(child)
+    os.waitpid(child, 0)
+    assert found is not None
+    assert (found.private_bytes, found.thread) == (0, child)

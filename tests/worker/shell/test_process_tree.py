@@ -2,12 +2,16 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from cloudpar_worker.shell import process_tree
-from cloudpar_worker.shell.process_tree import ProcessTree, living
+from cloudpar_worker.shell.process_tree import ENTRIES, ProcessTree, living
 
 SHELL = ["sh", "-c", "sleep 60 & echo $!; wait"]
 
@@ -34,3 +38,28 @@ def test_while_no_process_started_none_is_examined(monkeypatch: pytest.MonkeyPat
     found = dict(mine.descendants([os.getpid()]))
     monkeypatch.setattr(os, "listdir", lambda _: pytest.fail("looked"))
     assert mine.descendants([os.getpid()]) == found
+
+
+def test_the_agent_looks_at_some_files_of_shared_memory_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Task code may make a million, and the agent handles all executors. The others count, as if they were anyone's."""
+    seen: list[int] = []
+
+    @contextmanager
+    def endless(_: str) -> Iterator[Iterator[Any]]:
+        def entries() -> Iterator[Any]:
+            while True:
+                seen.append(len(seen))
+                yield SimpleNamespace(stat=lambda **_: SimpleNamespace(st_uid=1, st_blocks=8))
+
+        yield entries()
+
+    system = SimpleNamespace(f_blocks=10**6, f_bfree=0, f_frsize=4096, f_files=10**6, f_ffree=0)
+    monkeypatch.setattr(os, "scandir", endless)
+    monkeypatch.setattr(os, "statvfs", lambda _: system)
+    monkeypatch.setattr(process_tree, "_executor_by_uid", lambda _: {1: os.getpid(), 2: os.getppid()})
+    mine = ProcessTree()
+    mine.descendants([os.getpid(), os.getppid()])
+    assert len(seen) <= ENTRIES + 1
+    whole = 10**6 * 2 * 4096
+    assert mine.most_bytes(os.getpid(), []) == whole
+    assert mine.most_bytes(os.getppid(), []) == whole - ENTRIES * 2 * 4096

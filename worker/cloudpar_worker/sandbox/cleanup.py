@@ -8,7 +8,9 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
+from . import kernel
 from .processes import processes
+from .uid_pool import is_executors
 
 _PATIENCE_S: Final = 5.0
 """How long `remove` tries again, in seconds. A killed process may still finish a system call that creates a file, which
@@ -33,10 +35,13 @@ def kill_orphans(mine: Collection[int]) -> bool:
     return bool(orphans)
 
 
-def remove(folder: str) -> bool:
-    """Remove a folder of this user with everything in it, and return whether it is gone."""
-    until = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < until:
+def remove(folder: str, until: float | None = None) -> bool:
+    """Remove a folder of this user with everything in it, and return whether it is gone.
+
+    It tries at least once, and again until the time `until` (by default _PATIENCE_S from now).
+    """
+    until = time.monotonic() + _PATIENCE_S if until is None else until
+    while True:
         with suppress(OSError):
             _empty(folder)
         try:
@@ -44,8 +49,9 @@ def remove(folder: str) -> bool:
         except FileNotFoundError:
             return True
         except OSError:
+            if time.monotonic() >= until:
+                return False
             time.sleep(0.002)
-    return not os.path.lexists(folder)
 
 
 def _empty(folder: str) -> None:
@@ -53,6 +59,11 @@ def _empty(folder: str) -> None:
 
     It goes down and up by descriptors. So no path grows too long, no call recurses, and nothing is renamed: task code
     could have prepared folders with the names that a renaming would need.
+
+    A process that has the capability SETUID handles each folder as the user to whom it belongs, if that is an
+    executor's user. Task code may open a folder to executors of other accounts, and only their users may empty the
+    folders that they make in it. Without this, those folders would stay, and no executor could get the first user's id
+    again.
     """
     os.chmod(folder, stat.S_IRWXU)
     here = os.open(folder, _FOLDER)
@@ -63,25 +74,43 @@ def _empty(folder: str) -> None:
             if not left:
                 name, left = outer.pop()
                 here = _enter("..", here)
-                os.rmdir(name, dir_fd=here)
+                os.rmdir(name, dir_fd=here)  # `here` belongs to the user as which this process handles files
                 continue
             name = left.pop()
             if not stat.S_ISDIR(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
                 os.unlink(name, dir_fd=here)
                 continue
-            os.chmod(name, stat.S_IRWXU, dir_fd=here)
             here = _enter(name, here)
             outer.append((name, left))
             left = os.listdir(here)
     finally:
         os.close(here)
+        if kernel.LINUX:
+            kernel.use_files_as(os.geteuid())
 
 
 def _enter(name: str, here: int) -> int:
-    """Open a folder beside or above an open one, and close that one."""
-    there = os.open(name, _FOLDER, dir_fd=here)
+    """Open a folder below or above an open one, with all rights of its owner, and close that one."""
+    if kernel.LINUX:
+        there = _open_as_owner(name, here)
+    else:
+        os.chmod(name, stat.S_IRWXU, dir_fd=here)
+        there = os.open(name, _FOLDER, dir_fd=here)
     os.close(here)
     return there
+
+
+def _open_as_owner(name: str, here: int) -> int:
+    # With O_PATH, opening takes no right to the folder itself, and its path in /proc no right to the folders above it:
+    # its owner may have none there.
+    place = os.open(name, _FOLDER | os.O_PATH, dir_fd=here)
+    try:
+        owner, path = os.fstat(place).st_uid, f"/proc/self/fd/{place}"
+        kernel.use_files_as(owner if is_executors(owner) else os.geteuid())
+        os.chmod(path, stat.S_IRWXU)
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    finally:
+        os.close(place)
 
 
 def remove_from(places: Collection[str]) -> bool:
@@ -90,7 +119,7 @@ def remove_from(places: Collection[str]) -> bool:
     Other users' entries, and what this user owns in other users' folders, stay. A folder in `places` that cannot be
     listed is skipped.
     """
-    me, gone = os.geteuid(), True
+    me, gone, until = os.geteuid(), True, time.monotonic() + _PATIENCE_S
     for place in places:
         with suppress(OSError), os.scandir(place) as entries:
             for entry in entries:
@@ -98,7 +127,7 @@ def remove_from(places: Collection[str]) -> bool:
                     if entry.stat(follow_symlinks=False).st_uid != me:
                         continue
                     if entry.is_dir(follow_symlinks=False):
-                        gone = remove(entry.path) and gone
+                        gone = remove(entry.path, until) and gone
                     else:
                         os.unlink(entry.path)
                 except FileNotFoundError:

@@ -123,8 +123,10 @@ def become(user: int) -> None:
     act_as(user, user)
 
 
-def act_as(user: int, guard: int) -> None:
-    """Send signals and handle files as this user, without capabilities, but receive no signals from its processes.
+def act_as(user: int, guard: int, *, keep: int = 0) -> None:
+    """Send signals and handle files as this user, with the capabilities in `keep`, which usually are none.
+
+    The process receives no signals from this user's processes.
 
     For a signal, the kernel compares the real and effective user of the sender with the real and saved user of the
     receiver. So the real and saved user of this process become `guard`, which is another id (except in `become`).
@@ -133,9 +135,16 @@ def act_as(user: int, guard: int) -> None:
     # The groups come first: after the change of user, the process may no longer change them and would keep root's.
     os.setgroups([])
     os.setresgid(user, user, user)
+    if keep:
+        prctl(_PR_SET_KEEPCAPS, 1)
     os.setresuid(guard, user, guard)
     if LINUX:
-        set_capabilities(0, 0, 0)
+        set_capabilities(keep, keep, 0)
+
+
+def use_files_as(user: int) -> None:
+    """Handle files as this user from now on. Without the capability SETUID nothing changes. Linux only."""
+    _libc.setfsuid(user)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 _PRIVATE: Final = (b"RssAnon", b"RssShmem", b"VmSwap")
@@ -15,7 +16,10 @@ class Process(NamedTuple):
     user: int
     threads: int
     private_bytes: int
-    """Its memory without pages of files, but with the pages that it still shares with its parent after a fork."""
+    """Its memory without pages of files, but with the pages that it still shares with its parent after a fork. 0 if it
+    has ended and is still listed."""
+    thread: int
+    """A thread that shows its memory: its first thread, which has the same id, or another one if that has ended."""
 
 
 def processes() -> Iterator[Process]:
@@ -28,13 +32,35 @@ def processes() -> Iterator[Process]:
 
 def process_of(pid: int) -> Process | None:
     """One process; None if it has ended, or if the system hides it from this user (hidepid)."""
+    status = _status(pid)
+    if status is None:
+        return None
+    threads, thread, private_bytes = int(status.get(b"Threads", 0)), pid, _private_bytes(status)
+    if threads > 1 and not private_bytes:
+        # The first thread of the process has ended, and others run. The kernel shows the process as ended, without its
+        # memory. Task code could compute in such a process with neither a charge nor a limit.
+        thread, private_bytes = next(_running_threads(pid), (pid, 0))
+    return Process(pid, int(status[b"PPid"]), int(status[b"Uid"].split()[0]), threads, private_bytes, thread)
+
+
+def _running_threads(pid: int) -> Iterator[tuple[int, int]]:
+    """The threads of a process that have not ended, and the memory of the process as each of them shows it."""
+    with suppress(OSError):  # the process has ended
+        for name in os.listdir(f"/proc/{pid}/task"):
+            private_bytes = _private_bytes(_status(int(name)) or {})
+            if private_bytes:
+                yield int(name), private_bytes
+
+
+def _status(thread: int) -> dict[bytes, bytes] | None:
     try:
         # Bytes, because a process names itself: a name that is not UTF-8 would raise here and end the agent. The name
         # is on the first line, so that what looks like other fields in it does not replace them.
-        with open(f"/proc/{pid}/status", "rb") as file:
-            status = dict(line.split(b":", 1) for line in file if b":" in line)
+        with open(f"/proc/{thread}/status", "rb") as file:
+            return dict(line.split(b":", 1) for line in file if b":" in line)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
-    private_kib = sum(int(status.get(part, b"0").split()[0]) for part in _PRIVATE)
-    parent, user = int(status[b"PPid"]), int(status[b"Uid"].split()[0])
-    return Process(pid, parent, user, int(status.get(b"Threads", 0)), private_kib << 10)
+
+
+def _private_bytes(status: dict[bytes, bytes]) -> int:
+    return sum(int(status.get(part, b"0").split()[0]) for part in _PRIVATE) << 10

@@ -25,6 +25,9 @@ _NAME: Final = "cloudpar"
 RETRY_S: Final = 60.0
 """After this many seconds a cleanup that failed is tried again."""
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
+ENTRY_BYTES: Final = 4096
+"""How many bytes of memory each file and folder in SHARED_MEMORY counts, besides its content. So the memory limit of an
+executor bounds their number, and the time in which they can be found and removed."""
 _SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/proc", "/sys",
     "/dev/random", "/dev/urandom",
@@ -191,7 +194,7 @@ class Sandboxes:
         if sandbox.uid is None:
             return cleanup.remove(sandbox.folder)
         # Processes first: while one of them lives, it can make files again that were removed.
-        kernel.act_as(sandbox.uid, uid_pool.guard_uid(sandbox.uid))
+        kernel.act_as(sandbox.uid, uid_pool.guard_uid(sandbox.uid), keep=kernel.SETUID)
         cleanup.kill_own_processes()
         removed = cleanup.remove(sandbox.folder)
         return cleanup.remove_from(self._places) and removed

@@ -67,6 +67,10 @@ _PRIORITIES: Final = (((141, 140), 2), ((251, 30), 3))
 is the process, group or user; 0 is the caller's."""
 _LANDLOCK: Final = (444, 445, 446)
 _NAMESPACES: Final = 0x7E020000
+_CLONE_PARENT: Final = 0x8000
+_PRCTL: Final = (157, 167)
+_SUBREAPER: Final = 36
+"""The option of prctl that makes the caller the parent of orphans, or ends that."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _FCNTL, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = (72, 25), 8, 10, 15
 _FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
@@ -134,7 +138,11 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
     # Each layer of Landlock that a task added would copy all rules on ports, which takes megabytes in the kernel.
     for number in _LANDLOCK:
         made += _when(number, [_step(_RETURN, _ERRNO | errno.EOPNOTSUPP)])
-    made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *_refuse_bits(_NAMESPACES), _step(_RETURN, _ALLOW)])
+    # The worker finds the processes of a task by their descent. Both would move a process out of its executor's: the
+    # first makes it a child of the zygote, and without the second, orphans are children of the zygote.
+    started = _refuse_bits(_NAMESPACES | _CLONE_PARENT)
+    made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *started, _step(_RETURN, _ALLOW)])
+    made += _when(_PRCTL[column], [_step(_LOAD, _FIRST), *_refuse(_SUBREAPER), _step(_RETURN, _ALLOW)])
     made += _when(_IOCTL[column], [_step(_LOAD, _SECOND), *_refuse(*_IOCTLS), _step(_RETURN, _ALLOW)])
     owners = _refuse(_F_SETOWN, _F_SETSIG, _F_SETOWN_EX)
     made += _when(_FCNTL[column], [_step(_LOAD, _SECOND), *owners, _step(_RETURN, _ALLOW)])

@@ -59,6 +59,11 @@ def _found_by(user: int, tmp: str) -> str:
     return "" if os.access(tmp, os.W_OK | os.X_OK) else f"let every user write into {tmp}, as into /tmp"
 
 
+def is_executors(user: int) -> bool:
+    """Whether a user id is one that executors get."""
+    return FIRST <= user < FIRST + NUMBER
+
+
 def guard_uid(user: int) -> int:
     """The user id of the process that cleans up after an executor; see FIRST."""
     return user + 1

@@ -18,6 +18,7 @@ from cloudpar_worker.executor.capture import held_bytes, open_output, read_outpu
 from cloudpar_worker.executor.code_cache import CodeCache
 from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run
 from cloudpar_worker.executor.recall import RecallPage, open_page
+from cloudpar_worker.sandbox.processes import process_of
 
 _CHANNEL_BYTES = 1 << 20
 """The send buffer that each end of the channel requests from the kernel, in bytes."""
@@ -176,7 +177,10 @@ class ExecutorProcess:
             psutil.Error: The executor has ended, or the kernel hides it from this user.
         """
         self._process = self._process or psutil.Process(self.pid)
-        return int(self._process.memory_info().rss)
+        resident = int(self._process.memory_info().rss)
+        if not resident and (found := process_of(self.pid)):
+            return found.private_bytes  # its first thread has ended: see `process_of`
+        return resident
 
     def cpu_us(self) -> int:
         """The CPU time of its own process, in microseconds; 0 if it has ended, or if the kernel hides it."""

@@ -1,15 +1,20 @@
 """The processes that executors started. To save time, the agent looks up the parent of each process only once."""
 
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from cloudpar_worker.sandbox.kernel import LINUX
 from cloudpar_worker.sandbox.processes import Process, process_of
-from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY
+from cloudpar_worker.sandbox.sandboxes import ENTRY_BYTES, SHARED_MEMORY
 
+ENTRIES: Final = 1_000
+"""How many files of shared memory the agent looks at, at most, in each round of measurements. The others count as if
+they belonged to each executor. Task code may make a million files, and the agent handles all executors."""
 _LOAD: Final = Path("/proc/loadavg")
 """The last word of this file is the id of the newest process."""
 
@@ -23,6 +28,10 @@ class ProcessTree:
         """For each user id other than the agent's: the executor that has it, by its process id."""
         self._executor_of: dict[int, int] = {}
         """By process id: the executor that started the process; 0 if none did."""
+        self._shared = 0
+        """An upper bound of all shared memory, at the last round of measurements."""
+        self._shared_of: Counter[int] = Counter()
+        """The part of it that visibly belongs to a user, by user id."""
 
     def descendants(self, executors: Collection[int]) -> Mapping[int, list[int]]:
         """The processes that executors have started, by the process id of the executor. Empty except on Linux."""
@@ -34,6 +43,7 @@ class ProcessTree:
             self._executor_of = {pid: known for pid, known in self._executor_of.items() if pid in there}
             for pid in there - self._executor_of.keys():
                 self._find(pid, executors)
+        self._shared, self._shared_of = _shared_memory() if self._executor_by_uid else (0, Counter())
         found: dict[int, list[int]] = {}
         for pid, executor in self._executor_of.items():
             if executor:
@@ -65,15 +75,20 @@ class ProcessTree:
         user = next((user for user, its in self._executor_by_uid.items() if its == executor), None)
         if user is None:
             return 0
-        file_system = os.statvfs(SHARED_MEMORY)
-        used = (file_system.f_blocks - file_system.f_bfree) * file_system.f_frsize
-        if used:
-            with os.scandir(SHARED_MEMORY) as entries:
-                for entry in entries:
-                    with suppress(OSError):
-                        status = entry.stat(follow_symlinks=False)
-                        used -= 0 if status.st_uid == user else 512 * status.st_blocks
-        return max(used, 0)
+        return max(self._shared - self._shared_of.total() + self._shared_of[user], 0)
+
+
+def _shared_memory() -> tuple[int, Counter[int]]:
+    """An upper bound of all shared memory in bytes, and the part of it that visibly belongs to a user, by user id."""
+    system = os.statvfs(SHARED_MEMORY)
+    used = (system.f_blocks - system.f_bfree) * system.f_frsize + (system.f_files - system.f_ffree) * ENTRY_BYTES
+    of: Counter[int] = Counter()
+    with os.scandir(SHARED_MEMORY) as entries:
+        for entry in islice(entries, ENTRIES):
+            with suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                of[status.st_uid] += ENTRY_BYTES + 512 * status.st_blocks
+    return used, of
 
 
 def living(pids: Collection[int]) -> list[Process]:

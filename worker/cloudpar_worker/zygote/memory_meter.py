@@ -17,7 +17,7 @@ from typing import Final
 
 from cloudpar_worker.sandbox import kernel
 from cloudpar_worker.sandbox.processes import Process, processes
-from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY, Sandbox
+from cloudpar_worker.sandbox.sandboxes import ENTRY_BYTES, SHARED_MEMORY, Sandbox
 
 from .messages import UNKNOWN
 
@@ -90,7 +90,7 @@ def memory_of(executor: int, *, own_user: bool) -> int:
     private = shared = 0
     for process in family:
         try:
-            anonymous, mapped = _parts(process.pid)
+            anonymous, mapped = _parts(process.thread)
         except (FileNotFoundError, ProcessLookupError):  # the process has just ended
             continue
         except OSError:
@@ -122,7 +122,8 @@ def _is_its_parents(process: Process) -> bool:
     False if this process may not check that.
     """
     try:
-        return kernel.syscall(_KCMP, process.pid, process.parent, _KCMP_VM, 0, 0) == 0
+        # A first thread that has ended has no memory. If the parent's has ended too, the two would look equal.
+        return kernel.syscall(_KCMP, process.thread, process.parent, _KCMP_VM, 0, 0) == 0
     except OSError:
         return False
 
@@ -149,20 +150,23 @@ def _parts(pid: int) -> tuple[int, int]:
 
 
 def _files(pids: Iterable[int]) -> int:
-    """The size of this user's files in shared memory, also of those without a name that its processes hold open."""
+    """The size of this user's files in shared memory, also of those without a name that its processes hold open.
+
+    Each file and folder counts ENTRY_BYTES more. Otherwise task code could fill the kernel's memory with empty files.
+    """
     held: dict[int, int] = {}
     device = os.stat(SHARED_MEMORY).st_dev
-    for _, _, names, folder in os.fwalk(SHARED_MEMORY):
-        for name in names:
+    for _, folders, names, folder in os.fwalk(SHARED_MEMORY):
+        for name in (*folders, *names):
             with suppress(OSError):
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if status.st_uid == os.getuid():
-                    held[status.st_ino] = 512 * status.st_blocks
+                    held[status.st_ino] = ENTRY_BYTES + 512 * status.st_blocks
     for pid in pids:
         with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
             for descriptor in descriptors:
                 with suppress(OSError):
                     status = descriptor.stat()
                     if status.st_dev == device:
-                        held[status.st_ino] = 512 * status.st_blocks
+                        held[status.st_ino] = ENTRY_BYTES + 512 * status.st_blocks
     return sum(held.values())

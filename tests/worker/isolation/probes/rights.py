@@ -89,6 +89,19 @@ def clone_namespace(clues: Clues) -> Any:
     return os.waitpid(pid, 0)[0]
 
 
+@probe("a process that is no descendant of its executor, by clone (CLONE_PARENT)", open_otherwise=True)
+def clone_sibling(clues: Clues) -> Any:
+    pid = call((56, 220), 0x8000 | 17, 0, 0, 0, 0)
+    if pid == 0:
+        os._exit(0)
+    return pid
+
+
+@probe("leaving orphans to the zygote, by prctl (PR_SET_CHILD_SUBREAPER)", open_otherwise=True)
+def disown_orphans(clues: Clues) -> Any:
+    return call((157, 167), 36, 0, 0, 0, 0) == 0
+
+
 @probe("the name space of another process, by setns")
 def enter_namespace(clues: Clues) -> Any:
     return call((308, 268), os.open("/proc/self/ns/net", os.O_RDONLY), 0) == 0
