@@ -16,7 +16,16 @@ def test_a_scanner_for_secrets_knows_a_token_by_its_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lambda token: token[:-1], lambda token: token + "0", lambda token: token[:20] + "!" + token[21:]]
+    "change",
+    [
+        lambda token: token[:-1],
+        lambda token: token + "0",
+        lambda token: token[:20] + "!" + token[21:],
+        lambda token: token[1:],
+        lambda token: token[len("cloudpar_") :],
+        lambda token: " " + token,
+        lambda token: token.replace("cloudpar_", "Cloudpar_"),
+    ],
 )
 def test_a_token_that_was_not_copied_whole_is_no_token(change: Callable[[str], str]) -> None:
     with pytest.raises(ValueError, match="is not whole, or has a typing error: copy it again"):
@@ -25,7 +34,7 @@ def test_a_token_that_was_not_copied_whole_is_no_token(change: Callable[[str], s
 
 def test_each_typing_error_of_one_character_is_found() -> None:
     token = new_token()
-    for place in range(len("cloudpar_"), len(token)):
+    for place in range(len(token)):
         wrong = "a" if token[place] != "a" else "b"
         with pytest.raises(ValueError, match="typing error"):
             has_checksum(token[:place] + wrong + token[place + 1 :])

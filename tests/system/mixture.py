@@ -27,6 +27,12 @@ os.execv({python!r}, [{python!r}, "-P", "-m", {module!r}, *sys.argv[1:]])
 """Records whose code it runs, then runs it. The SDK's process takes the folders of its own code for a user's project,
 since they are not installed, and names them in PYTHONPATH; with them, workers would have another release's messages."""
 
+_EARLIER_TOKENS = (
+    "import cloudpar_protocol.tokens as tokens; tokens.new_token = lambda: __import__('secrets').token_urlsafe(32)\n"
+)
+"""A pool of today starts a master of today. Only in a mixture it starts an earlier one, to which it would not send a
+token of today's form over plain HTTP. Python runs this line of a .pth file when it starts."""
+
 
 class Release(NamedTuple):
     """The code of a release."""
@@ -78,7 +84,10 @@ class Mixture(NamedTuple):
             whence = _WHENCE.format(module=module)
             stand_in = _STAND_IN.format(python=str(python), module=module, started=started, whence=whence)
             (package / "__main__.py").write_text(stand_in)
-        return _interpreter(folder / "cloudpar", [*self.sdk.folders("sdk/python"), stand_ins])
+        python = _interpreter(folder / "cloudpar", [*self.sdk.folders("sdk/python"), stand_ins])
+        if self.sdk is TODAY:
+            (_site_packages(python.parents[1]) / "tokens.pth").write_text(_EARLIER_TOKENS)
+        return python
 
     def check(self, folder: Path) -> None:
         """Check that each part has run, and has run its release's code."""
@@ -101,7 +110,10 @@ def _interpreter(folder: Path, sources: list[Path]) -> Path:
     """Make a venv that imports these folders and the packages installed here, except this project's installed code."""
     venv.create(folder, symlinks=True)
     installed = sysconfig.get_path("purelib")
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     paths = "\n".join(map(str, [*sources, installed]))
-    (folder / "lib" / version / "site-packages" / "sources.pth").write_text(paths + "\n")
+    (_site_packages(folder) / "sources.pth").write_text(paths + "\n")
     return folder / "bin/python"
+
+
+def _site_packages(folder: Path) -> Path:
+    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"

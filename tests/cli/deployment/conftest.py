@@ -130,7 +130,7 @@ def outputs(endpoint: str = "https://pool.example") -> dict[str, str]:
 def master(aws: StandIn, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMaster]:
     """Start the master behind the deployed endpoint; the CDK is bootstrapped."""
     boto3.client("ssm", "us-east-1").put_parameter(Name=checks.BOOTSTRAP_PARAMETER, Value="21", Type="String")
-    monkeypatch.setattr("secrets.token_urlsafe", lambda _: TOKEN)
+    monkeypatch.setattr("cloudpar.cli.account.new_token", lambda: TOKEN)
     with FakeMaster() as running:
         (aws.folder / "outputs.json").write_text(json.dumps(outputs(running.endpoint)))
         yield running

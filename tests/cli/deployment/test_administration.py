@@ -12,6 +12,7 @@ from cli.deployment.stand_in import NAME, StandIn, package
 from cli.here import Here
 from cloudpar.deployment import leftovers
 from cloudpar.deployment.aws import Aws
+from cloudpar_protocol.tokens import has_checksum
 
 
 @pytest.fixture
@@ -25,6 +26,7 @@ def test_create_prints_the_token_of_the_new_account(deployed: StandIn, here: Her
     out = here("account", "create", "ada", "--hours", "10", "--stack", NAME).out
     assert "export CLOUDPAR_ENDPOINT=https://pool.example" in out
     token = out.partition("CLOUDPAR_TOKEN=")[2].strip()
+    assert has_checksum(token)
     assert deployed.token_hashes == [sha256(token.encode()).hexdigest()]
     assert deployed.accounts[0].granted_us == 36_000_000_000
 

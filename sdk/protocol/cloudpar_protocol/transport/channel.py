@@ -91,11 +91,6 @@ class Channel:
             raise codec.decode_error(answer.body, answer.status)
         return codec.decode(answer.body, route.reply)
 
-    @property
-    def is_proved(self) -> bool:
-        """Whether the master has proved who it is: over plain HTTP to this process, or by TLS."""
-        return self._identity.is_proved or self.endpoint.startswith("https:")
-
     def address(self, link: Link) -> str:
         """Return the scheme, host and port that a link leads to. Error messages show them."""
         return address(resolve(link.url, self.endpoint))

@@ -108,11 +108,6 @@ class Connection:
 
         return self._persist(self._master, once, ANSWER_S + hold_s, allowance_s)
 
-    @property
-    def is_proved(self) -> bool:
-        """Whether the master has proved who it is; False before the first answer."""
-        return self._channel.is_proved
-
     def put(self, link: Link, body: Body) -> str:
         """Upload a payload or a part of one, and return its ETag; "" if the store sends none. Raises like `call`.
 

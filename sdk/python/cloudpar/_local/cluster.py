@@ -2,12 +2,12 @@
 
 import logging
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 
 from cloudpar._serialization.installed import project_path
 from cloudpar.errors import LocalClusterFailed
+from cloudpar_protocol.tokens import new_token
 
 from .child import Event
 from .process_log import ProcessLog
@@ -42,8 +42,7 @@ class LocalCluster:
         self, workers: int, failed: Callable[[LocalClusterFailed], None], *, memory_mb: int | None = None
     ) -> None:
         self.workers = workers
-        self.token = secrets.token_urlsafe(32)
-        worker_token, admin_token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self.token, worker_token, admin_token = new_token(), new_token(), new_token()
         self._failed = failed
         self._closing = False
         self._temporary = TemporaryFolder()

@@ -1,5 +1,6 @@
 """`cloudpar account`: an operator manages accounts."""
 
+import re
 import secrets
 from typing import Unpack
 
@@ -27,6 +28,9 @@ from .account_search import find_account
 from .listing_group import ListingGroup
 from .master import Master, Operator, as_operator, of_operator
 from .presentation import account_table, console, print_json, words
+
+_EARLIER = re.compile(r"0\.[12]\.")
+"""The releases whose masters do not prove over plain HTTP that they know a token."""
 
 
 @click.group(cls=ListingGroup)
@@ -87,11 +91,9 @@ def create(
 
 
 def _token_for(master: Master) -> str:
-    """Make a token. A client sends one of the new form over plain HTTP only to a master that proves itself."""
-    if not isinstance(master, Connection):
-        return secrets.token_urlsafe(32)
-    master.call(routes.HELLO, Hello())
-    return new_token() if master.is_proved else secrets.token_urlsafe(32)
+    """Make a token. If the master cannot prove itself, it has no checksum: clients send one that has it only by TLS."""
+    is_earlier = isinstance(master, Connection) and _EARLIER.match(master.call(routes.HELLO, Hello()).release)
+    return secrets.token_urlsafe(32) if is_earlier else new_token()
 
 
 def new_account(name: str, quota_us: int, token: str | None = None) -> tuple[CreateAccount, str]:
@@ -99,7 +101,7 @@ def new_account(name: str, quota_us: int, token: str | None = None) -> tuple[Cre
 
     The request contains only the token's hash, so that no log of the master can contain the token.
     """
-    token = token or secrets.token_urlsafe(32)
+    token = token or new_token()
     key = secrets.token_urlsafe(16)
     return CreateAccount(idempotency_key=key, name=name, token_hash=hash_token(token), quota_us=quota_us), token
 

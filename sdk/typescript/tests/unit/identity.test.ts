@@ -85,7 +85,9 @@ test.each(VECTORS)('proofs and credentials are those of Python: $token', (vector
 test('a token with a typing error is refused before it is sent', () => {
   expect(hasChecksum(TOKEN)).toBe(true);
   expect(hasChecksum(EARLIER)).toBe(false);
-  for (const wrong of [TOKEN.slice(0, -1), `${TOKEN}0`, TOKEN.replace(/.$/, '!')]) {
+  const atTheEnd = [TOKEN.slice(0, -1), `${TOKEN}0`, TOKEN.replace(/.$/, '!')];
+  const atTheStart = [TOKEN.slice(1), TOKEN.slice('cloudpar_'.length), ` ${TOKEN}`, TOKEN.replace('c', 'C')];
+  for (const wrong of [...atTheEnd, ...atTheStart]) {
     expect(() => hasChecksum(wrong)).toThrow(ConfigurationError);
   }
   expect(() => new Master().connection('http://master', TOKEN.slice(1, -1))).not.toThrow();
