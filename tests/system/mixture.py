@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-LAST_OF = {"0.1.0": "b82d0118", "0.2.0": "f76d7c74"}
+LAST_OF = {"0.1.0": "b82d0118", "0.2.0": "f76d7c74", "0.3.0": "be4ccef7"}
 """Each release's last commit without changes for the next release's messages."""
 
 _WHENCE = """import cloudpar_protocol, {module}, json

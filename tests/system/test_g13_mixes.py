@@ -147,7 +147,7 @@ def follow(root: Path) -> None:
 
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("master_is_old", [False, True], ids=["old clients", "old master"])
-@pytest.mark.parametrize("version", SCALE(["0.2.0"], list(LAST_OF)))
+@pytest.mark.parametrize("version", SCALE(["0.3.0"], list(LAST_OF)))
 def test_g13_an_earlier_releases_tests_pass_on_a_mixture(
     version: str, master_is_old: bool, tmp_path: Path, scale: Scale, reached: Callable[[str], None]
 ) -> None:

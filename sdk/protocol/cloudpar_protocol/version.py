@@ -1,3 +1,3 @@
 """The one place that names the release."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"

@@ -6,7 +6,7 @@ import { FakeMaster, idOf } from './fake-master.ts';
 import { reply, ScriptedPlatform } from './scripted-platform.ts';
 
 const ADDRESS = { endpoint: 'http://master/', token: 'secret' };
-const WHO = { release: '0.3.0', role: 'user', account_id: 'a', name: 'ann', seal_key: new Uint8Array(32) } as const;
+const WHO = { release: '0.4.0', role: 'user', account_id: 'a', name: 'ann', seal_key: new Uint8Array(32) } as const;
 
 test('hello of a pool does not return the key for seals', async () => {
   const scripted = () => new ScriptedPlatform(reply('HelloReply', WHO));
