@@ -10,7 +10,7 @@ import pytest
 
 from cloudpar._serialization.installed import is_listed
 from cloudpar._serialization.local_modules import LocalModules, is_local
-from cloudpar._serialization.project import units
+from cloudpar._serialization.project import search, units
 from cloudpar._serialization.project.broad_folders import is_broad
 from cloudpar._serialization.project.search import reachable
 from cloudpar._serialization.project.units import Unit, digest, look_up, unit_of
@@ -141,6 +141,50 @@ def test_a_module_that_appears_or_goes_is_noticed(project: Path) -> None:
     assert {unit.name for unit in reachable(["first"])} == {"first", "second"}
     (project / "second.py").unlink()
     assert {unit.name for unit in reachable(["first"])} == {"first"}
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the modules that were searched."""
+    seen: list[str] = []
+
+    def recording(name: str) -> units.Found:
+        seen.append(name)
+        return look_up(name)
+
+    monkeypatch.setattr(search, "look_up", recording)
+    return seen
+
+
+def settle(*folders: Path) -> None:
+    """Make folders look as if they had changed long ago."""
+    for folder in folders:
+        os.utime(folder, (1_000_000_000, 1_000_000_000))
+
+
+def test_modules_in_unchanged_folders_are_searched_once(
+    project: Path, searches: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project, first__dot__py="import numpy, spacious.one\nfrom spacious.two import x", lone__dot__py="")
+    write(project, spacious__in__one__dot__py="", spacious__in__two__dot__py="x = 1")
+    monkeypatch.setattr(sys, "path", [str(project)])
+    settle(project, project / "spacious")
+    expected = {"first", "spacious.one", "spacious.two"}
+    assert {unit.name for unit in reachable(["first"])} == expected
+    assert sorted(searches) == ["first", "numpy", "spacious", "spacious.one", "spacious.two", "spacious.two.x"]
+    searches.clear()
+    assert {unit.name for unit in reachable(["first"])} == expected
+    assert searches == []
+
+
+def test_a_module_that_appears_or_goes_in_a_namespace_is_noticed(project: Path) -> None:
+    write(project, first__dot__py="import spacious.one, spacious.two", spacious__in__one__dot__py="")
+    settle(project, project / "spacious")
+    assert {unit.name for unit in reachable(["first"])} == {"first", "spacious.one"}
+    write(project, spacious__in__two__dot__py="")
+    assert {unit.name for unit in reachable(["first"])} == {"first", "spacious.one", "spacious.two"}
+    (project / "spacious" / "one.py").unlink()
+    assert {unit.name for unit in reachable(["first"])} == {"first", "spacious.two"}
 
 
 def test_a_folder_with_too_many_data_files_keeps_all_of_its_code(

@@ -23,13 +23,13 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
     found: dict[Unit, Listing] = {}
     pending, seen = list(names), set[str]()
     if pending:
-        _TOPS.refresh()
+        _UNITS.refresh()
     while pending:
         name = pending.pop()
         if name in seen or name.partition(".")[0] in _ELSEWHERE:
             continue
         seen.add(name)
-        unit = loaded.get(name) or _TOPS.find(name)
+        unit = loaded.get(name) or _UNITS.find(name)
         if unit is None or unit in found:
             continue
         try:
@@ -42,38 +42,57 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
     return dict(sorted(found.items()))
 
 
-class _Tops:
-    """Finds the units of modules, and remembers a unit if it is the same for all names with the same first word.
+class _Units:
+    """Finds the units of modules and remembers them.
 
-    `refresh` forgets them if sys.path, a folder of sys.path, or sys.meta_path has changed.
+    A unit is remembered by the first word of its modules' names if it is the same for all names with that word.
+    `refresh` forgets all units if sys.path, sys.meta_path, or a folder in which they were searched has changed.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._units: dict[str, Unit | None] = {}
-        self._evidence: object = None
+        self._found: tuple[dict[str, Unit | None], dict[str, Unit | None]] = {}, {}
+        """The units by the first words of names that decide, and by other names."""
+        self._path: object = None
+        self._times: dict[str, tuple[int, int]] = {}
+        """When each folder that was searched had last changed."""
+        self._settled = False
 
     def refresh(self) -> None:
         """Forget everything if an import might have another result now."""
-        now_ns = time.time_ns()
         folders = [os.path.realpath(entry) for entry in sys.path]
-        times = list(map(folder_times, folders))
-        evidence = folders, times, list(map(id, sys.meta_path))
+        path = folders, list(map(id, sys.meta_path))
         with self._lock:
-            if evidence != self._evidence:
-                self._units = {}
-            # A folder that was changed a moment ago may change again within the same tick of its file system's clock.
-            self._evidence = evidence if all(changed < now_ns - SETTLED_NS for changed, _ in times) else None
+            same = path == self._path and self._settled
+            if same and all(folder_times(folder) == times for folder, times in self._times.items()):
+                return
+            self._found, self._path, self._times, self._settled = ({}, {}), path, {}, True
+            self._note(folders)
 
     def find(self, name: str) -> Unit | None:
         """Do as `look_up`, but use remembered results, and return only the unit."""
-        units, top = self._units, name.partition(".")[0]
-        if top in units:
-            return units[top]
+        (tops, names), top = self._found, name.partition(".")[0]
+        for remembered, key in ((tops, top), (names, name)):
+            if key in remembered:
+                return remembered[key]
         found = look_up(name)
+        with self._lock:
+            self._note(found.folders)
         if found.is_of_top:
-            units[top] = found.unit
+            tops[top] = found.unit
+        else:
+            names[name] = found.unit
         return found.unit
 
+    def _note(self, folders: Iterable[str]) -> None:
+        """Record when folders last changed. The first record counts: a later one would hide a change since then."""
+        now_ns = time.time_ns()
+        for folder in folders:
+            if folder not in self._times:
+                self._times[folder] = folder_times(folder)
+                # A folder that was changed a moment ago may change again within the same tick of its file system's
+                # clock, so results of a search in it are remembered only for one call.
+                self._settled &= self._times[folder][0] < now_ns - SETTLED_NS
 
-_TOPS = _Tops()
+
+_UNITS = _Units()

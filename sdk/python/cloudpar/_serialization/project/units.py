@@ -211,28 +211,32 @@ class Found(NamedTuple):
     Attributes:
         unit: The module's unit; None if the module does not exist, is installed, or has no file.
         is_of_top: Whether this result is right for all modules whose names have the same first word.
+        folders: The folders that the search looked into beside those in sys.path, such as the parts of a namespace.
     """
 
     unit: Unit | None
     is_of_top: bool
+    folders: tuple[str, ...] = ()
 
 
 def look_up(name: str) -> Found:
     """Find a module by its name, as an import does, without importing it."""
     path: Any = None
+    folders: tuple[str, ...] = ()
     parts = name.split(".")
     for end in range(1, len(parts) + 1):
         spec = _find_spec(".".join(parts[:end]), path)
         if spec is None:
-            return Found(None, end == 1)
+            return Found(None, end == 1, folders)
         path = spec.submodule_search_locations
         if spec.has_location and spec.origin is not None and not _is_broad_package(spec):
-            return Found(_project_unit(spec.name, spec.origin, path is not None), end == 1)
+            return Found(_project_unit(spec.name, spec.origin, path is not None), end == 1, folders)
         if spec.has_location and spec.origin is not None and end == len(parts):
-            return Found(_project_unit(spec.name, spec.origin, False), False)
+            return Found(_project_unit(spec.name, spec.origin, False), False, folders)
         if path is None:
             break  # built in, or loaded by an importer without files
-    return Found(None, False)  # or a namespace, which has no file of its own
+        folders = (*folders, *path)
+    return Found(None, False, folders)  # or a namespace, which has no file of its own
 
 
 def _project_unit(name: str, origin: str, is_package: bool) -> Unit | None:
