@@ -18,7 +18,10 @@ from cloudpar.cli.payload_check import check_payloads
 from support.http_server import Answer, HttpServer
 from system.forwarders import half_way
 
-MECHANISMS = {"a user for each executor", "Landlock for files", "Landlock for signals", "seccomp"}
+MECHANISMS = {
+    "a user for each executor", "Landlock for files", "Landlock for signals", "seccomp",
+    "an IPC namespace for each executor",
+}  # fmt: skip
 STEP_S = 8.0
 Examine = Callable[..., tuple[int, dict[str, Any]]]
 METADATA = "instance metadata out of reach"
@@ -127,7 +130,7 @@ def test_doctor_prints_a_line_for_each_finding(cluster: Up) -> None:
     ended = cloudpar("doctor", "--data", str(cluster.folder))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "master: release" in ended.stdout
-    assert ended.stdout.count("\n") == len(MECHANISMS) + 10
+    assert ended.stdout.count("\n") == len(MECHANISMS) + 12
 
 
 def test_a_metadata_service_that_answers_is_reported() -> None:

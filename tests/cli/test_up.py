@@ -223,6 +223,7 @@ def test_json_names_the_file_of_the_tokens_where_its_output_is_kept(folder: Path
         (["--set", "foo=1"], 1, "--set foo=1: no setting has this name; there are chunk_target_us"),
         (["--workers", "1001"], 2, "not in the range 0<=x<=1000"),
         (["--readable", "/"], 2, "--isolation shared"), (["--isolation", "own", "--writable", "/"], 2, "all that you"),
+        (["--network", "none"], 2, "--isolation shared"),
     ],
 )  # fmt: skip
 def test_invalid_options_are_refused(folder: Path, arguments: list[str], code: int, named: str) -> None:

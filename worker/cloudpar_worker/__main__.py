@@ -11,7 +11,16 @@ import tempfile
 import msgspec
 from msgspec.structs import replace
 
-from cloudpar_worker.sandbox.confinement import closed_ports, costs, gaps, has_own_users, mechanisms, refusal, sentence
+from cloudpar_worker.sandbox.confinement import (
+    closed_ports,
+    costs,
+    extras,
+    gaps,
+    has_own_users,
+    mechanisms,
+    refusal,
+    sentence,
+)
 from cloudpar_worker.sandbox.instance_metadata import answering, services
 from cloudpar_worker.sandbox.kernel import hide_memory, rest_capabilities
 from cloudpar_worker.sandbox.unix_sockets import open_sockets
@@ -46,10 +55,11 @@ def main() -> int:
     hide_memory()
     confinement, found = settings.confinement, []
     if confinement:
-        metadata = answering(services())
+        # Executors without a network reach no metadata service, so the worker need not close its port.
+        metadata = answering(services()) if confinement.network == "outbound" else []
         found = mechanisms(confinement.tmp, metadata, open_sockets())
         confinement = replace(confinement, closed_ports=closed_ports(metadata))
-    if refused := refusal(found):
+    if refused := refusal(found, settings.network):
         print(f"cloudpar worker: {refused}", file=sys.stderr)
         return 2
     if missing := gaps(found):
@@ -57,6 +67,8 @@ def main() -> int:
     if has_own_users(found) and (shut := ", ".join(unreadable(settings.readable))):
         fix = "let other users read it and enter all folders above it, or name a copy elsewhere by --readable"
         print(f"cloudpar: warning: tasks cannot read {shut}: {fix}", file=sys.stderr, flush=True)
+    if missing_extras := extras(found):
+        print(f"cloudpar: {missing_extras}", file=sys.stderr, flush=True)
     for cost in costs(found):
         print(f"cloudpar: {cost}", file=sys.stderr, flush=True)
     zygotes = Zygotes(settings, confinement)

@@ -9,11 +9,12 @@ from typing import NoReturn
 import pytest
 
 from cloudpar_worker import __main__ as worker
-from cloudpar_worker.sandbox import landlock, syscall_filter, uid_pool
+from cloudpar_worker.sandbox import confinement, landlock, syscall_filter, uid_pool
 from cloudpar_worker.sandbox.confinement import (
     OWN_USERS,
     closed_ports,
     costs,
+    extras,
     gaps,
     mechanisms,
     refusal,
@@ -131,3 +132,25 @@ def test_sockets_that_tasks_can_reach_are_a_gap(
     said = sentence(gaps(mechanisms(tempfile.gettempdir(), [], [bus, *others])))
     assert (f"tasks can connect to {bus}, /run/0, /run/1, /run/2, /run/3 and 2 more, as every" in said) is open_to_tasks
     assert "tasks can connect" not in sentence(gaps(mechanisms(tempfile.gettempdir(), [], [])))
+
+
+class NoNamespaces:
+    """A machine on which executors can have no namespaces."""
+
+    has_ipc = has_network = False
+
+    def __init__(self, *, network: bool) -> None:
+        pass
+
+
+@pytest.mark.parametrize("network", ["outbound", "none"])
+def test_a_worker_that_cannot_keep_tasks_from_the_network_refuses_only_network_none(
+    monkeypatch: pytest.MonkeyPatch, network: str
+) -> None:
+    monkeypatch.setattr(confinement, "Namespaces", NoNamespaces)
+    monkeypatch.setattr(uid_pool, "obstacle", lambda _: "")
+    found = mechanisms(tempfile.gettempdir(), [], [])
+    refused = refusal(found, network)
+    assert refused is None if network == "outbound" else "cannot keep tasks from the network" in (refused or "")
+    assert "namespace" not in sentence(gaps(found))
+    assert "does not offer an IPC namespace for each executor, a network namespace for each executor" in extras(found)

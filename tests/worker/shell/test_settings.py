@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from cloudpar_worker.sandbox.syscall_filter import program
-from cloudpar_worker.shell.settings import WorkerSettings, machine_memory_bytes
+from cloudpar_worker.shell.settings import WorkerSettings, machine_memory_bytes, parse
 
 V2, V1 = "memory.max", "memory/memory.limit_in_bytes"
 
@@ -51,3 +51,15 @@ def test_a_parent_in_another_container_is_not_protected(monkeypatch: pytest.Monk
     assert settings.confinement is not None
     assert settings.confinement.protected == [os.getpid()]
     assert program(settings.confinement.protected, own_user=True)
+
+
+@pytest.mark.parametrize(("isolation", "valid"), [("shared", True), ("own", False), ("none", False)])
+def test_only_a_worker_that_confines_tasks_can_keep_them_from_the_network(isolation: str, valid: bool) -> None:
+    text = f'{{"endpoint": "http://h", "token": "t", "executors": 1, "isolation": "{isolation}", "network": "none"}}'
+    if valid:
+        confinement = parse(text.encode()).confinement
+        assert confinement is not None
+        assert confinement.network == "none"
+    else:
+        with pytest.raises(ValueError, match='needs isolation "shared"'):
+            parse(text.encode())

@@ -3,6 +3,7 @@
 import errno
 import os
 import platform
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -24,11 +25,13 @@ class Refusals(NamedTuple):
         closed_ports: TCP ports to which they may not connect.
         shared_memory: Whether they may use shared memory, and therefore locks between processes.
         files: Whether they may use only the system's files, their own, and those that the operator has opened.
+        network: Whether they may use the network of the machine.
     """
 
     closed_ports: Sequence[int] = ()
     shared_memory: bool = True
     files: bool = False
+    network: bool = True
 
     def explain(self, error: BaseException) -> None:
         """Add notes to an exception if these refusals may be its cause."""
@@ -39,6 +42,11 @@ class Refusals(NamedTuple):
             add_note(error, note)
 
     def _why(self, error: BaseException) -> str | None:
+        if not self.network and _wants_network(error):
+            return _no_network()
+        return self._why_denied(error)
+
+    def _why_denied(self, error: BaseException) -> str | None:
         if type(error) is not PermissionError or error.errno != errno.EACCES:
             return None
         if _wants_shared_memory(error):
@@ -59,6 +67,11 @@ def _wants_shared_memory(error: OSError) -> bool:
     module = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
     file = error.filename if isinstance(error.filename, str) else ""
     return module.rpartition(".")[2] in _ITS_MODULES or file.startswith(SHARED_MEMORY + os.sep)
+
+
+def _wants_network(error: BaseException) -> bool:
+    unreachable = isinstance(error, OSError) and error.errno in {errno.ENETUNREACH, errno.EADDRNOTAVAIL}
+    return unreachable or isinstance(error, socket.gaierror)
 
 
 def _is_own(filename: object) -> bool:
@@ -99,6 +112,13 @@ def _no_connection(closed_ports: Sequence[int]) -> str:
         f"If this was a connection: tasks on the worker on {platform.node()} cannot connect to TCP port "
         f"{' and '.join(map(str, closed_ports))}, because its instance metadata answers there. Use https://, or ask "
         "its operator to block the metadata addresses by a firewall (docs/isolation.md)."
+    )
+
+
+def _no_network() -> str:
+    return (
+        f"Tasks on the worker on {platform.node()} have no network, because its operator started it with "
+        "--network none (docs/isolation.md). Send what the task needs as task data."
     )
 
 

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct, json
 
 from . import landlock, syscall_filter, uid_pool
 from .instance_metadata import Service, ports
+from .namespaces import Namespaces
 
 
 class Confinement(Struct, frozen=True):
@@ -19,6 +20,8 @@ class Confinement(Struct, frozen=True):
         readable, writable: Files and folders that tasks may read, or also change, besides the system's and their own.
         protected: Processes to which tasks can send no signals: the agent, its parent and its process group.
         closed_ports: TCP ports to which tasks may not connect.
+        network: "outbound": tasks use the network of the machine; "none": each executor has a network of its own, which
+            has nothing but a loopback interface.
         processes: The limit of processes and threads of one executor. Executors without user ids of their own share the
             sum of these limits.
         file_bytes: The limit of one file's size.
@@ -30,6 +33,7 @@ class Confinement(Struct, frozen=True):
     writable: list[str] = []
     protected: list[int] = []
     closed_ports: list[int] = []
+    network: Literal["outbound", "none"] = "outbound"
     processes: int = 512
     file_bytes: int = 16 << 30
 
@@ -43,6 +47,7 @@ class Mechanism(Struct, frozen=True):
         gap: What tasks can do without it, and how the operator can get it.
         does: What it does here.
         costs: Whether it forbids something that tasks may need. The worker then prints `does` at its start.
+        extra: Whether tasks are confined without it, too, so that its absence is no reason for a warning.
     """
 
     name: str
@@ -50,6 +55,7 @@ class Mechanism(Struct, frozen=True):
     gap: str
     does: str = "confines tasks of a shared pool"
     costs: bool = False
+    extra: bool = False
 
 
 NAMED: Final = 5
@@ -57,6 +63,7 @@ NAMED: Final = 5
 
 OWN_USERS: Final = "a user for each executor"
 SIGNALS: Final = "Landlock for signals"
+NO_NETWORK: Final = "a network namespace for each executor"
 
 _ONE_USER: Final = (
     "executors share one user and its limits, and their tasks have no shared memory, and may change modes, groups, "
@@ -110,6 +117,29 @@ def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -
         ),
         _metadata(answering),
         _sockets(sockets, own_users=not fix),
+        *_namespaces(),
+    ]
+
+
+def _namespaces() -> list[Mechanism]:
+    here = Namespaces(network=True)
+    return [
+        Mechanism(
+            "an IPC namespace for each executor",
+            here.has_ipc,
+            "executors share the IPC objects of the machine, which seccomp closes to tasks: start the worker as root "
+            "with the capabilities SYS_ADMIN and NET_ADMIN",
+            extra=True,
+        ),
+        Mechanism(
+            NO_NETWORK,
+            here.has_network,
+            "a worker with --network none does not start here: start it as root with the capabilities SYS_ADMIN and "
+            "NET_ADMIN, or let its user make user namespaces (sysctl user.max_user_namespaces, the system call filter "
+            "of its container)",
+            "a worker with --network none keeps tasks from the network",
+            extra=True,
+        ),
     ]
 
 
@@ -153,7 +183,14 @@ def closed_ports(answering: Sequence[Service]) -> list[int]:
 def gaps(found: list[Mechanism]) -> list[Mechanism]:
     """The mechanisms that are missing here. Executors with user ids of their own need no Landlock for signals."""
     kept = has_own_users(found)
-    return [each for each in found if not each.there and not (kept and each.name == SIGNALS)]
+    missing = [each for each in found if not each.there and not each.extra]
+    return [each for each in missing if not (kept and each.name == SIGNALS)]
+
+
+def extras(found: list[Mechanism]) -> str:
+    """The sentence about missing mechanisms that go beyond what the worker promises; empty if none is missing."""
+    names = ", ".join(each.name for each in found if each.extra and not each.there)
+    return f"this machine does not offer {names}; `cloudpar doctor` says what that means" if names else ""
 
 
 def has_own_users(found: list[Mechanism]) -> bool:
@@ -161,17 +198,17 @@ def has_own_users(found: list[Mechanism]) -> bool:
     return any(each.there for each in found if each.name == OWN_USERS)
 
 
-def refusal(found: list[Mechanism]) -> str | None:
+def refusal(found: list[Mechanism], network: str = "outbound") -> str | None:
     """Why a shared worker must not start here, and what to do; None if it may start.
 
-    If root starts the worker, and the worker cannot give executors user ids of their own, tasks would run as root.
+    If root starts the worker, and the worker cannot give executors user ids of their own, tasks would run as root. If
+    `network` is "none", and executors cannot have networks of their own, tasks would use the machine's.
     """
     open_to_root = [each for each in found if each.name == OWN_USERS and not each.there and os.geteuid() == 0]
-    return (
-        f"cannot give each executor a user of its own, so it does not start as root: {open_to_root[0].gap}"
-        if open_to_root
-        else None
-    )
+    if open_to_root:
+        return f"cannot give each executor a user of its own, so it does not start as root: {open_to_root[0].gap}"
+    without = [each for each in found if each.name == NO_NETWORK and not each.there and network == "none"]
+    return f"cannot keep tasks from the network: {without[0].gap}" if without else None
 
 
 def sentence(missing: list[Mechanism]) -> str:

@@ -19,6 +19,7 @@ NEEDED: Final = SETUID | SETGID | KILL
 
 _ARM: Final = platform.machine() in {"aarch64", "arm64"}
 _CAPSET: Final = 91 if _ARM else 126
+_UNSHARE: Final = 97 if _ARM else 272
 _CAPABILITY_VERSION_3: Final = 0x20080522
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _PR_SET_KEEPCAPS, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER, _PR_CAP_AMBIENT = 8, 38, 36, 47
@@ -50,6 +51,15 @@ def _checked(result: int) -> int:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
     return result
+
+
+def unshare(namespaces: int) -> None:
+    """Move this process into new namespaces, given by their CLONE_NEW flags.
+
+    Raises:
+        OSError: The kernel refuses it, or does not know it.
+    """
+    syscall(_UNSHARE, ctypes.c_ulong(namespaces))
 
 
 def no_new_privileges() -> None:

@@ -14,6 +14,7 @@ from . import cleanup, kernel, syscall_filter, uid_pool
 from .confinement import Confinement
 from .kernel import die_with_parent, hide_memory, show_memory
 from .landlock import FileRules, PortRules
+from .namespaces import Namespaces
 from .processes import processes
 from .uid_pool import UidPool
 
@@ -65,6 +66,7 @@ class Sandboxes:
             self._processes = settings.processes * settings.executors + sum(
                 process.threads for process in processes() if process.user == os.getuid()
             )
+        self._namespaces = Namespaces(network=settings.network == "outbound")
         self._rules = _rules(settings, shared_memory=self.own_uids)
         self._ports = PortRules(settings.closed_ports)
         self._filter = b""
@@ -99,6 +101,7 @@ class Sandboxes:
             OSError: Something remains of an earlier executor with this user id, or the kernel refuses a step; this
                 executor must not start.
         """
+        self._namespaces.enter_before_user()
         if sandbox.uid is not None:
             kernel.become(sandbox.uid)
             # A killed zygote may have left processes and files of this user id behind. Without this, the executor's
@@ -108,6 +111,7 @@ class Sandboxes:
                 raise OSError("files of an earlier executor with the same user id cannot be removed")
         else:
             kernel.set_capabilities(0, 0, 0)
+        self._namespaces.enter_as_user()
         die_with_parent(parent)  # again, because the kernel drops this setting when the user changes
         os.umask(0o077)
         os.mkdir(sandbox.folder)

@@ -44,11 +44,14 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             account; "none": the same for tasks of all accounts; "shared": tasks of all accounts are confined.
         readable, writable: With isolation "shared": files and folders that tasks may read, or also change, besides the
             system's and their own.
+        network: With isolation "shared": "outbound": tasks use the network of the machine; "none": each executor has a
+            network of its own, which has nothing but a loopback interface.
         processes, file_mb: With isolation "shared": how many processes and threads one executor may have, and how large
             one file may be, in MB.
 
     Raises:
-        ValueError: An interpreter in `pythons` does not exist or cannot be run.
+        ValueError: An interpreter in `pythons` does not exist or cannot be run, or `network` is "none" although
+            `isolation` is not "shared".
     """
 
     endpoint: Annotated[str, Meta(pattern="^https?://")]
@@ -63,6 +66,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     isolation: Literal["own", "none", "shared"] = "own"
     readable: list[str] = []
     writable: list[str] = []
+    network: Literal["outbound", "none"] = "outbound"
     processes: Annotated[int, Meta(ge=1)] = 512
     file_mb: Annotated[int, Meta(ge=1)] = 16 << 10
 
@@ -70,6 +74,9 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         for version, path in self.pythons.items():
             if not os.access(path, os.X_OK):
                 raise ValueError(f"there is no interpreter {path}, which pythons has for Python {version}")
+        if self.network == "none" and self.isolation != "shared":
+            # Ignoring it would give tasks the network that the operator has forbidden.
+            raise ValueError('network "none" needs isolation "shared": otherwise nothing confines tasks')
 
     @property
     def interpreters(self) -> dict[str, str]:
@@ -100,6 +107,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             executors=self.executors,
             readable=self.readable,
             writable=self.writable,
+            network=self.network,
             # The parent's id is 0 if it runs outside this container; 0 is not the id of a process.
             protected=sorted({os.getpid(), os.getppid(), os.getpgrp()} - {0}),
             processes=self.processes,

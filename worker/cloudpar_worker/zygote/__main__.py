@@ -55,7 +55,12 @@ class Zygote:
         self._sandboxes = Sandboxes(confinement, self._executors.keys()) if confinement else None
         self._refusals = Refusals()
         if confinement and self._sandboxes:
-            self._refusals = Refusals(confinement.closed_ports, self._sandboxes.own_uids, files=True)
+            self._refusals = Refusals(
+                confinement.closed_ports,
+                self._sandboxes.own_uids,
+                files=True,
+                network=confinement.network == "outbound",
+            )
         self._memory_meter = MemoryMeter()
         self._obstacle = ""
         """Why an executor could not start, as last said."""

@@ -1,6 +1,7 @@
 """`cloudpar doctor`: shows what works here and what is missing."""
 
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,6 +77,7 @@ def look_here() -> Iterator[Finding]:
     known = (3, 11) <= sys.version_info < (3, 15)
     yield Finding("Python", "ok" if known else "bad", version if known else f"{version}: use 3.11 to 3.14")
     yield from _confinement()
+    yield _gvisor()
 
 
 def _confinement() -> Iterator[Finding]:
@@ -92,6 +94,16 @@ def _confinement() -> Iterator[Finding]:
             yield Finding(each.name, "note" if each.costs else "ok", each.does)
         else:
             yield Finding(each.name, "missing", each.gap)
+
+
+def _gvisor() -> Finding:
+    """Say whether gVisor is installed. Workers do not use it, but a container of a whole worker may run in it."""
+    runner = shutil.which("runsc")
+    if runner is None:
+        return Finding(
+            "gVisor", "missing", "no runsc is installed here; the worker does not use it (docs/isolation.md)"
+        )
+    return Finding("gVisor", "note", f"{runner} is installed, but the worker does not use it (docs/isolation.md)")
 
 
 def _look_there(user: User) -> Iterator[Finding]:

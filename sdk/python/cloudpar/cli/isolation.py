@@ -22,6 +22,12 @@ def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[.
         for name, verb in (("readable", "read"), ("writable", "write"))
     )  # fmt: skip
 
+    network = click.option(
+        "--network", type=click.Choice(["outbound", "none"]), default="outbound", show_default=True,
+        help="With shared: outbound: tasks use the network of this machine. none: tasks reach only servers that the "
+        "same executor has started.",
+    )  # fmt: skip
+
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def checked(*arguments: Any, **options: Any) -> Any:
@@ -30,8 +36,10 @@ def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[.
                     "--readable and --writable go with --isolation shared: otherwise tasks may read and write all that "
                     "you may"
                 )
+            if options["isolation"] != "shared" and options["network"] == "none":
+                raise click.UsageError("--network none goes with --isolation shared: otherwise nothing confines tasks")
             return command(*arguments, **options)
 
-        return choice(readable(writable(checked)))
+        return choice(readable(writable(network(checked))))
 
     return add
