@@ -20,6 +20,7 @@ from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import AccountStore, BlobStore, Ids, PackageStore, TaskQueue, WorkerRegistry
 from cloudpar_master.server.blob_routes import BlobRoutes
 from cloudpar_master.server.bodies import refusal
+from cloudpar_master.server.turns import Turns
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.payloads import Link
 from master.asgi import Answer, exchange
@@ -78,14 +79,15 @@ def sqlite_stores(database: Database, folder: Path, clock: SetClock) -> Stores:
     blobs = FileBlobStore(
         folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=partial(code_in_use, database)
     )
-    route = Route("/blobs/{key:path}", BlobRoutes(blobs).serve, methods=["GET", "PUT"])
+    packages = SqlitePackageStore(database, started=blobs.started)
+    route = Route("/blobs/{key:path}", BlobRoutes(blobs, packages, Turns()).serve, methods=["GET", "PUT"])
     app = Starlette(routes=[route], exception_handlers={RequestError: refusal, HTTPException: refusal})
 
     def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
         return exchange(app, link.method, link.url, body, {**link.headers, **(headers or {})})
 
     return Stores(
-        packages=SqlitePackageStore(database, started=blobs.started),
+        packages=packages,
         accounts=SqliteAccountStore(database, clock),
         queue=SqliteTaskQueue(database, clock, ids),
         registry=MemoryWorkerRegistry(),

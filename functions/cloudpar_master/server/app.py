@@ -34,7 +34,14 @@ class Calls:
     """Serves POST /v1/{name}, the calls of the protocol."""
 
     def __init__(
-        self, long_polling: LongPolling, proving: Proving, audit: AuditFile, failures: FailureLog, storage: StorageState
+        self,
+        long_polling: LongPolling,
+        proving: Proving,
+        audit: AuditFile,
+        failures: FailureLog,
+        storage: StorageState,
+        *,
+        turns: Turns,
     ) -> None:
         self._long_polling = long_polling
         self._proving = proving
@@ -42,7 +49,7 @@ class Calls:
         self._storage = storage
         self._audit = audit
         self._dispatcher = long_polling.dispatcher
-        self._turns = Turns()
+        self._turns = turns
 
     async def serve(self, request: Request) -> Response:
         """Carry out the call of a request.
@@ -53,10 +60,11 @@ class Calls:
         name = request.path_params["name"]
         # The token comes first: a client without one must not make the master read bodies.
         caller = self._dispatcher.caller(name, self._proving.token(request.headers))
-        admitted(request)
+        account = caller.account.account_id if caller.account else ""
+        admitted(request, account)
         body = await read_body(request)
         link_base.note(request)
-        await self._turns.wait(caller.role, caller.account.account_id if caller.account else "")
+        await self._turns.wait(caller.role, account)
         call = self._dispatcher.enter(name, caller, body, sent_media(request.headers))
         if call.route is routes.EXTEND_LEASES and call.request.unwritable is not None:
             self._storage.note(call.request.unwritable)
@@ -71,7 +79,7 @@ class Calls:
             return Response(status_code=CLIENT_GONE)
         if isinstance(reply, AwaitTasksReply):
             reply = replace(reply, unwritable=self._storage.unwritable)
-        return answer(request, reply)
+        return answer(request, body, reply)
 
     async def _reply(self, call: Call, request: Request) -> Struct | None:
         """Return the reply to a call; None if its caller has hung up."""

@@ -30,6 +30,7 @@ from .long_polling import LongPolling
 from .proving import Proving
 from .secret import key_secret, secret_of
 from .storage_state import StorageState
+from .turns import Turns
 from .wakeups import ANYTHING, Wakeups
 
 PRACTICALLY_UNLIMITED_US = 100 * 365 * 86400 * 1_000_000
@@ -112,9 +113,10 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
     storage = StorageState(wakeups.wake_awaits)
     long_polling, failures = LongPolling(Dispatcher(backend), wakeups, storage), FailureLog(storage)
     proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes)
-    calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage)
+    turns = Turns()
+    calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage, turns=turns)
     return Assembly(
-        app=make_app(calls, proving, BlobRoutes(blobs), failures),
+        app=make_app(calls, proving, BlobRoutes(blobs, backend.packages, turns), failures),
         long_polling=long_polling,
         wakeups=wakeups,
         timer=Timer(backend),

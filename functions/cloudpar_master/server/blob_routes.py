@@ -2,25 +2,40 @@
 
 import re
 from collections.abc import AsyncIterator
-from typing import IO
+from functools import partial
+from typing import IO, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from cloudpar_master.adapters.embedded.blob_store import READ_BYTES, FileBlobStore
+from cloudpar_master.adapters.embedded.blob_store import FileBlobStore, Turn
+from cloudpar_master.ports import PackageStore
 from cloudpar_protocol.errors import BadRequest
 
-from .connections import admitted
+from .connections import admitted, sent
+from .turns import Turns
 
 BINARY = "application/octet-stream"
 
+TRANSFERS: Final = "transfers"
+"""Links do not say whether a worker or a user follows them. So all transfers take turns as one more role."""
+
+PART_BYTES: Final = 64 * 1024
+"""How many bytes of a download the server reads at a time, and keeps while the client does not read them."""
+
 
 class BlobRoutes:
-    """Serves uploads of whole blobs, and downloads of whole blobs or of byte ranges."""
+    """Serves uploads of whole blobs, and downloads of whole blobs or of byte ranges.
 
-    def __init__(self, store: FileBlobStore) -> None:
+    Each part of a transfer waits for the turn of the account whose payload it is: otherwise one account's many large
+    transfers would delay all other requests.
+    """
+
+    def __init__(self, store: FileBlobStore, packages: PackageStore, turns: Turns) -> None:
         self._store = store
+        self._packages = packages
+        self._turns = turns
 
     async def serve(self, request: Request) -> Response:
         """Serve GET or PUT /blobs/{key}. A HEAD is refused, since no link allows it.
@@ -29,26 +44,38 @@ class BlobRoutes:
         """
         key, query = request.path_params["key"], dict(request.query_params)
         self._store.check(request.method, key, query)
-        admitted(request)
+        account = _owner(self._packages, key)
+        admitted(request, account, by_link=True)
+        turn = partial(self._turns.wait, TRANSFERS, account)
         if request.method == "PUT":
-            await self._store.write(key, query, request.stream())
+            await self._store.write(key, query, request.stream(), turn)
             return Response()
         file = self._store.open(key)
         try:
-            return _read(file, request.headers.get("range"))
+            return _read(file, request, turn)
         except BaseException:
             file.close()
             raise
 
 
-def _read(file: IO[bytes], wanted: str | None) -> Response:
+def _owner(packages: PackageStore, key: str) -> str:
+    """Return the id of the account whose payload has this key; "-" if that is not known, such as after its deletion."""
+    kind, owner, *_ = [*key.split("/"), ""]
+    if kind == "results":
+        spec = packages.spec(owner)
+        owner = spec.account_id if spec else ""
+    return owner or "-"  # not "", which stands for callers without a limit
+
+
+def _read(file: IO[bytes], request: Request, turn: Turn) -> Response:
+    wanted = request.headers.get("range")
     size = file.seek(0, 2)
     start, end = (0, size) if wanted is None else parse_range(wanted, size)
     headers = {"Content-Length": str(end - start), "Accept-Ranges": "bytes"}
     if wanted is not None:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
     status = 200 if wanted is None else 206
-    return StreamingResponse(_parts(file, start, end), status, headers, BINARY)
+    return StreamingResponse(_parts(file, start, end, request, turn), status, headers, BINARY)
 
 
 def parse_range(header: str, size: int) -> tuple[int, int]:
@@ -75,9 +102,14 @@ def parse_range(header: str, size: int) -> tuple[int, int]:
     return start, end
 
 
-async def _parts(file: IO[bytes], start: int, end: int) -> AsyncIterator[bytes]:
+async def _parts(file: IO[bytes], start: int, end: int, request: Request, turn: Turn) -> AsyncIterator[bytes]:
     with file:
         file.seek(start)
-        while start < end and (part := file.read(min(READ_BYTES, end - start))):
+        while start < end:
+            await sent(request)  # before the next part is read: a client that does not read holds one part in memory
+            await turn()
+            part = file.read(min(PART_BYTES, end - start))
+            if not part:
+                break
             start += len(part)
             yield part

@@ -7,6 +7,9 @@ from starlette.responses import Response
 
 from cloudpar_master.services import bodies
 from cloudpar_protocol.errors import BadRequest, NotFound
+from cloudpar_protocol.limits import BODY_BYTES
+
+from .connections import hold, sent
 
 CLIENT_GONE = 499
 """The HTTP status of an answer for which the client no longer waits."""
@@ -17,20 +20,30 @@ async def read_body(request: Request) -> bytes:
 
     Raises:
         TooLarge: The body is over the limit; the rest is not read.
+        RateLimited: The calls of the account hold too many bytes.
         ClientDisconnect: The client has hung up.
     """
-    parts: list[bytes] = []
-    size = 0
+    length = request.headers.get("content-length", "")
+    expected = int(length) if length.isdecimal() else BODY_BYTES
+    bodies.check_size(expected)
+    await sent(request)  # the earlier answer still counts
+    hold(request, expected)
+    body = bytearray()  # a list of parts would need many times the bytes of a body that comes in tiny chunks
     async for part in request.stream():
-        size += len(part)
-        bodies.check_size(size)
-        parts.append(part)
-    return b"".join(parts)
+        body += part
+        bodies.check_size(len(body))
+    hold(request, len(body))
+    return bytes(body)
 
 
-def answer(request: Request, reply: Struct) -> Response:
-    """Render a reply as a response."""
+def answer(request: Request, body: bytes, reply: Struct) -> Response:
+    """Render the reply to a request with this body as a response.
+
+    Raises:
+        RateLimited: The calls of the account hold too many bytes.
+    """
     given = bodies.answer(request.headers, reply)
+    hold(request, len(body) + len(given.body))
     return Response(given.body, media_type=given.media)
 
 

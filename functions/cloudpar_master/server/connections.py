@@ -1,18 +1,12 @@
-"""What a connection may cost the master before a valid token has come on it."""
+"""The connections of the server: strangers' connections, and those that count to accounts."""
 
 import asyncio
-import resource
-from contextlib import suppress
 from typing import Any, Final
 
 from starlette.requests import Request
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-HEAD_BYTES: Final = 64 * 1024
-"""The head of a request may be this long. The server reads a little more before it notices the excess."""
-
-HEAD_S: Final = 20.0
-"""The head of a request must have come this many seconds after its first byte, or after the connection."""
+from .account_shares import Shares
+from .bounded_connection import BoundedConnection
 
 STRANGERS: Final = 256
 """How many connections on which no valid token has come may be open."""
@@ -29,6 +23,9 @@ class Strangers:
         self._most = most
         self._connections: dict[GuardedConnection, None] = {}
 
+    def __contains__(self, connection: "GuardedConnection") -> bool:
+        return connection in self._connections
+
     def add(self, connection: "GuardedConnection") -> None:
         """Note a new connection."""
         if len(self._connections) >= self._most:
@@ -42,67 +39,118 @@ class Strangers:
         self._connections.pop(connection, None)
 
 
-class GuardedConnection(HttpToolsProtocol):
-    """A connection whose requests must send their heads in time, and within HEAD_BYTES."""
+class GuardedConnection(BoundedConnection):
+    """A connection that counts as a stranger's until a valid token comes on it, and then to the account of that token.
 
-    def __init__(self, strangers: Strangers, **uvicorns: Any) -> None:
+    uvicorn calls these methods, except `admit` and `close`.
+    """
+
+    def __init__(self, strangers: Strangers, shares: Shares, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
         self.strangers = strangers
-        self._head_bytes = 0
-        self._in_head = True
-        self._deadline: asyncio.TimerHandle | None = None
+        self.shares = shares
+        self._application, self.app = self.app, self._perform  # uvicorn calls `app`
+        self._tasks = 0
+        self._lost = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it may be closed without the loss of a request or an answer."""
+        return self.is_quiet and not self._tasks
+
+    def close(self) -> None:
+        """Close an idle connection."""
+        self.transport.close()
+
+    def admit(self, account: str) -> None:
+        """Note that a valid token of an account has come. Raises like `Shares.enter`."""
+        self.shares.enter(self, account)
+        self.strangers.remove(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Note the connection, and wait for its first head."""
+        """Note the connection."""
         super().connection_made(transport)
         self.strangers.add(self)
-        self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Forget the connection, unless the application still works for it."""
+        self._lost = True
         self.strangers.remove(self)
-        self._end_head()
         super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Parse data; close the connection if the head of its request is too long."""
-        super().data_received(data)
-        self._head_bytes += len(data)
-        if self._in_head and self._head_bytes > HEAD_BYTES:
-            self.transport.abort()
+        self._settle()
 
     def on_message_begin(self) -> None:
-        """Expect the rest of a request's head."""
+        """Let the application find this connection."""
         super().on_message_begin()
         self.scope["state"]["connection"] = self
-        self._expect_head()
 
-    def on_headers_complete(self) -> None:
-        """Let the application have the request."""
-        self._end_head()
-        super().on_headers_complete()
+    def resume_writing(self) -> None:
+        """Note that the client has read what was sent."""
+        super().resume_writing()
+        self._settle()
 
-    def _expect_head(self) -> None:
-        self._end_head()
-        self._in_head, self._head_bytes = True, 0
-        self._deadline = self.loop.call_later(HEAD_S, self.transport.abort)
+    async def _perform(self, scope: Any, receive: Any, send: Any) -> None:
+        async def receive_one() -> Any:
+            message = await receive()
+            if message["type"] == "http.request":
+                self.flow.pause_reading()  # `receive` resumes it: the part after this one would come too early
+            return message
 
-    def _end_head(self) -> None:
-        self._in_head = False
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._tasks += 1
+        try:
+            await self._application(scope, receive_one, send)
+        finally:
+            self._tasks -= 1
+            self._settle()
+
+    def _settle(self) -> None:
+        """Return to the account what the connection no longer uses.
+
+        A request whose client has hung up still counts until the application has ended it: otherwise a client could
+        send requests and hang up, again and again, faster than the master ends them.
+        """
+        if not self._tasks and self._lost:
+            self.shares.leave(self)
+        elif not self._tasks and not self.flow.write_paused:
+            self.shares.hold(self, 0)
 
 
-def admitted(request: Request) -> None:
-    """Note that the token, or the signed link, of a request is valid."""
-    connection = getattr(request.state, "connection", None)
-    if isinstance(connection, GuardedConnection):
-        connection.strangers.remove(connection)
+def admitted(request: Request, account: str = "", *, by_link: bool = False) -> None:
+    """Note that the token, or the signed link, of a request is valid.
+
+    Args:
+        request: The request.
+        account: The id of the account to which the connection counts from now on; "" for workers and operators.
+        by_link: Whether the request has a link and no token. A connection on which a token has come still counts to the
+            token's account: payloads of many accounts pass a worker's connection.
+
+    Raises:
+        RateLimited: The account has too many connections.
+    """
+    connection = _connection(request)
+    if connection is not None and not (by_link and connection not in connection.strangers):
+        connection.admit(account)
 
 
-def allow_most_files() -> None:
-    """Let this process have as many open files, and so connections, as its hard limit allows."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # some systems refuse their own hard limit
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+def hold(request: Request, size: int) -> None:
+    """Count this many bytes for the body and the answer of a request, until the client has read the answer.
+
+    Raises:
+        RateLimited: The calls of the account hold too many bytes.
+    """
+    connection = _connection(request)
+    if connection is not None:
+        connection.shares.hold(connection, size)
+
+
+async def sent(request: Request) -> None:
+    """Wait until the client has read what was sent on this connection, or has hung up."""
+    connection = _connection(request)
+    if connection is not None:
+        await connection.flow.drain()
+
+
+def _connection(request: Request) -> GuardedConnection | None:
+    """Return the connection of a request; None if the request came to the application without a server."""
+    found = getattr(request.state, "connection", None)
+    return found if isinstance(found, GuardedConnection) else None

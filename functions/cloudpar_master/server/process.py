@@ -7,12 +7,15 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import uvicorn
 import uvloop
 
+from .account_shares import Shares, allow_most_files, most_connections
 from .assembly import Assembly
-from .connections import GuardedConnection, Strangers, allow_most_files
+from .connections import GuardedConnection, Strangers
+from .small_reads import SmallReads
 
 TICK_S = 1.0
 TICKS = 6
@@ -34,12 +37,13 @@ class MasterServer(uvicorn.Server):
             uvicorn.Config(
                 assembly.app,
                 log_config=None,
+                log_level="error",  # one line for each malformed request would let any client fill the log
                 access_log=False,
                 lifespan="off",
                 server_header=False,
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=1,
-                http=partial(GuardedConnection, Strangers()),  # type: ignore[arg-type]  # uvicorn only calls it
+                http=partial(_connection, Strangers(), Shares(most_connections())),  # type: ignore[arg-type]  # it is called
             )
         )
         self._long_polling = assembly.long_polling
@@ -80,6 +84,10 @@ def run(assembly: Assembly, listening: socket.socket, ready: Callable[[], None],
     """
     allow_most_files()
     uvloop.run(_serve(assembly, listening, ready, stdin))
+
+
+def _connection(strangers: Strangers, shares: Shares, **uvicorns: Any) -> SmallReads:
+    return SmallReads(GuardedConnection(strangers, shares, **uvicorns))
 
 
 async def _serve(assembly: Assembly, listening: socket.socket, ready: Callable[[], None], stdin: int | None) -> None:

@@ -52,7 +52,7 @@ class Proving:
         unknown = hmac.digest(self._secret, asked.key.encode(), "sha256").hex()
         token_hash = next(iter(self._hashes(asked.key)), unknown)
         proof = proofs.proof(token_hash, asked.nonce, self._nonce)
-        return answer(request, proofs.ProveReply(nonce=self._nonce, proof=proof))
+        return answer(request, body, proofs.ProveReply(nonce=self._nonce, proof=proof))
 
     def token(self, headers: Mapping[str, str]) -> str:
         """Return the token of a request, sent as it is or encrypted for this process; "" if there is none.

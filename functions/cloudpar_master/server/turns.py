@@ -12,6 +12,8 @@ class Turns:
 
     Roles come first because all workers together count as one account. If they took turns with each account, many busy
     accounts would delay the workers' beats until leases end.
+
+    Each part of an upload or download takes a turn of its own, in a role of its own.
     """
 
     def __init__(self) -> None:

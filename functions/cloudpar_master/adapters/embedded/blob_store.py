@@ -4,7 +4,7 @@ import hmac
 import os
 import tempfile
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Literal
@@ -33,6 +33,13 @@ WASTE = ".waste"
 """The folder for files that wait for their removal. No key is stored under this name, since dots in keys are quoted."""
 
 LARGEST_NAME_BYTES = 255 - len(BLOB)
+
+Turn = Callable[[], Awaitable[None]]
+"""Waits until the server may work on a request again. It then works without waiting, until it asks again."""
+
+
+async def _let_others_run() -> None:
+    await asyncio.sleep(0)
 
 
 class FileBlobStore(BlobStore):
@@ -127,8 +134,10 @@ class FileBlobStore(BlobStore):
         if float(query["expires"]) < self._clock.now():
             raise Forbidden("this link has expired: ask for a new one")
 
-    async def write(self, key: str, query: dict[str, str], body: AsyncIterator[bytes]) -> None:
-        """Store an upload. If the same blob is stored already, keep that one.
+    async def write(
+        self, key: str, query: dict[str, str], body: AsyncIterator[bytes], turn: Turn = _let_others_run
+    ) -> None:
+        """Store an upload. If the same blob is stored already, keep that one. Each part waits for a turn.
 
         Raises:
             TooLarge: The upload has more bytes than the link was made for.
@@ -141,6 +150,7 @@ class FileBlobStore(BlobStore):
         expected = int(query["size"])
         with tempfile.NamedTemporaryFile(dir=self._folder, prefix=UPLOAD) as file:
             async for part in body:
+                await turn()
                 size += len(part)
                 if size > expected:
                     raise TooLarge(f"more than the {expected} bytes that this link was made for")
@@ -153,8 +163,7 @@ class FileBlobStore(BlobStore):
             try:
                 os.link(file.name, path)
             except FileExistsError:
-                # The master's one thread must not read a large blob, and a body of another size needs no reading.
-                if path.stat().st_size != size or await asyncio.to_thread(_crc32, path) != crc32:
+                if path.stat().st_size != size or await _crc32(path, turn) != crc32:
                     raise IdempotencyConflict("another blob is there already: it is never overwritten") from None
                 size = 0  # nothing was added
         if key.startswith(CODE):
@@ -221,9 +230,10 @@ def _file_name(name: str) -> str:
     return quoted or "+"
 
 
-def _crc32(path: Path) -> int:
+async def _crc32(path: Path, turn: Turn) -> int:
     crc32 = 0
     with path.open("rb") as file:
         while part := file.read(READ_BYTES):
             crc32 = zlib.crc32(part, crc32)
+            await turn()
     return crc32

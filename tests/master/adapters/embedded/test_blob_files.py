@@ -3,9 +3,8 @@
 import asyncio
 import os
 import stat
-import threading
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -24,9 +23,15 @@ def store(tmp_path: Path, clock: SetClock) -> FileBlobStore:
     return FileBlobStore(tmp_path / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=set)
 
 
-def write(store: FileBlobStore, key: str, body: AsyncIterator[bytes]) -> None:
+async def at_once() -> None:
+    """A turn that comes at once."""
+
+
+def write(
+    store: FileBlobStore, key: str, body: AsyncIterator[bytes], turn: Callable[[], Awaitable[None]] = at_once
+) -> None:
     query = dict(parse_qsl(urlsplit(store.put_link(key, len(BODY), zlib.crc32(BODY)).url).query))
-    asyncio.run(store.write(key, query, body))
+    asyncio.run(store.write(key, query, body, turn))
 
 
 async def whole() -> AsyncIterator[bytes]:
@@ -87,20 +92,18 @@ def test_an_upload_of_another_size_does_not_make_the_master_read_the_blob(
         asyncio.run(store.write("a", query, empty()))
 
 
-def test_the_master_answers_others_while_it_reads_a_blob_again(
+def test_each_part_of_a_blob_that_is_read_again_waits_for_a_turn(
     store: FileBlobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads: list[threading.Thread] = []
+    turns: list[int] = []
 
-    def reads(path: Path) -> int:
-        threads.append(threading.current_thread())
-        return zlib.crc32(path.read_bytes())
+    async def turn() -> None:
+        turns.append(len(turns))
 
+    monkeypatch.setattr(blob_store, "READ_BYTES", 1)
     write(store, "a", whole())
-    monkeypatch.setattr(blob_store, "_crc32", reads)
-    write(store, "a", whole())
-    assert threads
-    assert threading.main_thread() not in threads
+    write(store, "a", whole(), turn)
+    assert len(turns) > len(BODY)
 
 
 def test_uploads_that_a_dead_process_left_are_removed(store: FileBlobStore, tmp_path: Path, clock: SetClock) -> None:

@@ -1,0 +1,127 @@
+"""What one account may use of the server at the same time: connections, and memory for bodies."""
+
+import resource
+from collections import Counter, defaultdict
+from contextlib import suppress
+from typing import Final, Protocol
+
+from cloudpar_protocol.errors import RateLimited
+
+CONNECTIONS: Final = 1_024
+"""How many connections an account may have, if the process may open enough files; see `most_connections`."""
+
+BODIES_BYTES: Final = 64 * 1024 * 1024
+"""How many bytes of bodies and answers of an account's calls the server may hold at a time. More calls are refused for
+now."""
+
+RETRY_S: Final = 1.0
+"""A client whose account has no room left tries again after this many seconds."""
+
+
+class Connection(Protocol):
+    """What the shares know of a connection."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it may be closed without the loss of a request or an answer."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class Shares:
+    """The connections of each account, in the order of their last requests, and the bytes that they hold.
+
+    Workers and operators have no account, so they have no limit: the operator owns their tokens.
+
+    Args:
+        connections: The most connections of an account.
+        bodies_bytes: The most bytes of bodies of an account.
+    """
+
+    def __init__(self, connections: int = CONNECTIONS, bodies_bytes: int = BODIES_BYTES) -> None:
+        self._most, self._most_bytes = connections, bodies_bytes
+        self._accounts: dict[Connection, str] = {}
+        self._connections = defaultdict[str, dict[Connection, None]](dict)
+        self._held = Counter[Connection]()
+        self._held_by_account = Counter[str]()
+
+    def enter(self, connection: Connection, account: str) -> None:
+        """Count a connection for an account, as the one that was used last. Without an account, count it for none.
+
+        If the account has too many, close the one that has been idle for longest.
+
+        Raises:
+            RateLimited: None of them is idle.
+        """
+        if self._accounts.get(connection, account) != account:
+            self.leave(connection)
+        if not account:
+            return
+        own = self._connections[account]
+        if connection not in own and len(own) >= self._most:
+            self._close_idle(own)
+        self._accounts[connection] = account
+        own.pop(connection, None)
+        own[connection] = None
+
+    def leave(self, connection: Connection) -> None:
+        """Count a connection for no account, and nothing that it holds."""
+        self.hold(connection, 0)
+        account = self._accounts.pop(connection, "")
+        own = self._connections[account]
+        own.pop(connection, None)
+        if not own:
+            del self._connections[account]
+
+    def hold(self, connection: Connection, size: int) -> None:
+        """Count this many bytes for a connection's call, instead of those before.
+
+        Raises:
+            RateLimited: The account's connections would hold too many.
+        """
+        account = self._accounts.get(connection, "")
+        if not account:
+            return
+        held = self._held_by_account[account] - self._held[connection] + size
+        if held > self._most_bytes and size > self._held[connection]:
+            raise RateLimited(
+                f"the calls of this account that are under way have bodies of {self._most_bytes:,} bytes already: "
+                "wait as long as the answer says, or send fewer calls at a time",
+                RETRY_S,
+            )
+        self._held[connection], self._held_by_account[account] = size, held
+        self._forget_zeros(connection, account)
+
+    def _close_idle(self, own: dict[Connection, None]) -> None:
+        idle = next((each for each in own if each.is_idle), None)
+        if idle is None:
+            raise RateLimited(
+                f"this account has {self._most:,} connections, and a request is under way on each: wait as long as the "
+                "answer says, or use fewer clients",
+                RETRY_S,
+            )
+        self.leave(idle)
+        idle.close()
+
+    def _forget_zeros(self, connection: Connection, account: str) -> None:
+        # Without this, the counters would remember every connection and every account there ever was.
+        if not self._held[connection]:
+            del self._held[connection]
+        if not self._held_by_account[account]:
+            del self._held_by_account[account]
+
+
+def most_connections() -> int:
+    """Return how many connections each account may have: CONNECTIONS, or an eighth of the files that may be open."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS if files == resource.RLIM_INFINITY else min(CONNECTIONS, files // 8)
+
+
+def allow_most_files() -> None:
+    """Let this process have as many open files, and so connections, as its hard limit allows."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems refuse their own hard limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,194 @@
+"""A connection of the server that reads one request at a time, and bounds what it keeps in memory."""
+
+import asyncio
+from enum import Enum, auto
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from .deadline import Deadline
+
+HEAD_BYTES: Final = 64 * 1024
+"""The head of a request may be this long. So may what comes between the parts of its body and after them, such as the
+sizes of chunks and trailers. The server reads a little more before it notices the excess."""
+
+FIELDS: Final = 100
+"""The head and the trailers of a request may together have this many fields: in memory, a field takes many times its
+length."""
+
+HEAD_S: Final = 20.0
+"""The head of a request must have come this many seconds after its first byte, or after the connection."""
+
+STALL_S: Final = 60.0
+"""How many seconds apart the server checks that more of a body has come, and that the client has read more of an
+answer. If not, it closes the connection: so after at most twice this time."""
+
+
+class _Part(Enum):
+    """The part of a request to which the next bytes belong."""
+
+    NONE = auto()
+    HEAD = auto()
+    BODY = auto()
+
+
+class BoundedConnection(HttpToolsProtocol):
+    """A connection that reads one request at a time, whose heads have limits, and whose bodies and answers progress.
+
+    uvicorn and its parser call these methods. If one that the parser calls raises an error, the parser stops, and
+    uvicorn calls `send_400_response`.
+    """
+
+    def __init__(self, **uvicorns: Any) -> None:
+        super().__init__(**uvicorns)
+        self._part = _Part.HEAD
+        self._fields = 0
+        self._overhead_bytes = 0
+        self._body_came = self._progressed = False
+        self._refused = False
+        self._unsent_bytes = 0
+        self._reading = Deadline(self.loop)
+        self._writing = Deadline(self.loop)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no request has started since the last one was answered, and its whole answer is sent."""
+        return self._part is _Part.NONE and not self._in_work and not self.flow.write_paused
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first head."""
+        super().connection_made(transport)
+        # The application writes no more while anything is unsent: otherwise a client that reads nothing of many large
+        # answers would fill the memory.
+        transport.set_write_buffer_limits(high=0)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing more."""
+        self._reading.clear()
+        self._writing.clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data; refuse a head, or what surrounds the parts of a body, if it is too long."""
+        if self._refused:
+            self.flow.pause_reading()  # again: the application's `receive` has resumed it
+            return
+        if self._part is _Part.NONE and not self._in_work:
+            self._expect_head()  # even for line breaks, which the parser skips: they end uvicorn's time for idleness
+        self._body_came = False
+        super().data_received(data)
+        self._overhead_bytes = 0 if self._body_came else self._overhead_bytes + len(data)
+        if self._part is _Part.NONE or self._refused:
+            return
+        if self._overhead_bytes > HEAD_BYTES:
+            self.send_400_response(f"more than {HEAD_BYTES:,} bytes of a head, of sizes of chunks or of trailers")
+        elif self._part is _Part.BODY and not self._reading.is_set:
+            self._expect_body()
+
+    # what the parser calls
+
+    def on_message_begin(self) -> None:
+        """Expect the rest of a request's head.
+
+        Raises:
+            RuntimeError: The request before it is not answered yet. The parser would go on, and make requests of all
+                that has come: thousands for each time that the server reads.
+        """
+        if self._in_work:
+            raise RuntimeError("a request has come before the answer to the one before it")
+        super().on_message_begin()
+        self._fields = 0
+        if self._part is not _Part.HEAD:
+            self._expect_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a field of a head. Drop a trailer: no request needs one.
+
+        Raises:
+            ValueError: There are too many fields.
+        """
+        self._fields += 1
+        if self._fields > FIELDS:
+            raise ValueError(f"over {FIELDS} fields")
+        if self._part is _Part.HEAD:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Let the application have the request."""
+        super().on_headers_complete()  # raises an error if the URL is malformed: then there is no request
+        self._reading.clear()
+        self._part = _Part.BODY
+
+    def on_body(self, body: bytes) -> None:
+        """Keep a part of the body, and read no other one until the application asks for it."""
+        self._body_came = self._progressed = True
+        super().on_body(body)
+        if self._in_work:
+            self.flow.pause_reading()
+
+    def on_message_complete(self) -> None:
+        """Expect no more of this request."""
+        self._reading.clear()
+        self._part = _Part.NONE
+        super().on_message_complete()
+        if not self._in_work:  # the answer came before the body: its bytes have ended uvicorn's time for idleness
+            self._reading.set(self.timeout_keep_alive, self.transport.close)
+
+    def send_400_response(self, msg: str) -> None:
+        """Stop reading, since what has come cannot or must not be parsed, and close the connection.
+
+        If the application works on an earlier request, close it after the answer to that request. If the body of the
+        request itself is refused, and its answer has not started, answer with status 400.
+        """
+        self._refused = True
+        self._reading.clear()
+        if self._in_work and self._part is not _Part.BODY:
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+        elif self._part is _Part.BODY and self.cycle.response_started:
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+
+    @property
+    def _in_work(self) -> bool:
+        """Whether a request is not answered yet."""
+        return not getattr(self.cycle, "response_complete", True)  # before the first request, `cycle` is None
+
+    # what must not take long
+
+    def _expect_head(self) -> None:
+        self._part, self._overhead_bytes = _Part.HEAD, 0
+        self._reading.set(HEAD_S, self.transport.abort)
+
+    def _expect_body(self) -> None:
+        self._progressed = False
+        self._reading.set(STALL_S, self._check_body)
+
+    def _check_body(self) -> None:
+        # If the application does not ask for more, reading is paused: then the client is not the one who is slow.
+        if self._progressed or self.flow.read_paused:
+            self._expect_body()
+        else:
+            self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """Let the application wait until the client has read what was sent."""
+        super().pause_writing()
+        self._expect_reader()
+
+    def resume_writing(self) -> None:
+        """Let the application send more: the client has read what was sent."""
+        self._writing.clear()
+        super().resume_writing()
+
+    def _expect_reader(self) -> None:
+        self._unsent_bytes = self.transport.get_write_buffer_size()
+        self._writing.set(STALL_S, self._check_reader)
+
+    def _check_reader(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unsent_bytes:
+            self._expect_reader()
+        else:
+            self.transport.abort()

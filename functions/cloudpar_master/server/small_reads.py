@@ -1,0 +1,41 @@
+import asyncio
+from typing import Final
+
+READ_BYTES: Final = 64 * 1024
+"""How many bytes the server reads of a connection at a time at most, and so keeps while a request waits for its turn.
+By itself, uvloop reads four times as many."""
+
+_memory: Final = memoryview(bytearray(READ_BYTES))
+"""All connections share it: what was read is passed on before the next read."""
+
+
+class SmallReads(asyncio.BufferedProtocol):
+    """Passes the events of a connection on to another protocol, with at most READ_BYTES of data at a time."""
+
+    def __init__(self, protocol: asyncio.Protocol) -> None:
+        self._protocol = protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Pass it on."""
+        self._protocol.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass it on."""
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Pass it on."""
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass it on."""
+        self._protocol.resume_writing()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the memory for the next read."""
+        del sizehint
+        return _memory
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Pass on what was read."""
+        self._protocol.data_received(bytes(_memory[:nbytes]))
