@@ -12,7 +12,7 @@ from cloudpar_protocol import codec, ranges, routes
 from cloudpar_protocol.client_messages import CancelTasksReply, PackageStatus
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.routes import Route
-from cloudpar_protocol.worker_messages import PublishResults, RetrieveTasksReply
+from cloudpar_protocol.worker_messages import GiveBack, PublishResults, RetrieveTasksReply
 
 if TYPE_CHECKING:
     from .clients import Client
@@ -82,6 +82,7 @@ class Books:
         heads: The head of each package that was saved last.
         committed: The durations of the tasks that have a result, by package.
         said: The longest duration that workers published for each task, by package.
+        given_back: The time that workers reported in each give-back, by package, and by lease and number.
         charged: What each package was charged.
         cut: Whether that was less than the package used, since the account had nothing left.
         ended: How each package ended.
@@ -94,6 +95,7 @@ class Books:
         self.heads: dict[str, Head] = {}
         self.committed: dict[str, dict[int, int]] = defaultdict(dict)
         self.said: dict[str, dict[int, int]] = defaultdict(dict)
+        self.given_back: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self.charged: dict[str, int] = {}
         self.cut: dict[str, bool] = {}
         self.ended: dict[str, str] = {}
@@ -197,7 +199,9 @@ class Books:
         committed_us = sum(self.committed[package_id].values())
         said = self.said[package_id].items()
         stopped_us = sum(us for index, us in said if index not in self.committed[package_id])
-        hold(charged_us <= used_us <= committed_us + stopped_us, "charged", used_us, "of", committed_us, stopped_us)
+        back_us = sum(self.given_back[package_id].values())
+        most_us = committed_us + stopped_us + back_us
+        hold(charged_us <= used_us <= most_us, "charged", used_us, "of", committed_us, stopped_us, back_us)
 
     # Answers to callers.
 
@@ -208,6 +212,9 @@ class Books:
                 said = self.said[pub.package_id]
                 for result in pub.results:
                     said[result.index] = max(result.duration_us, said.get(result.index, 0))
+        elif route is routes.GIVE_BACK:
+            for item in codec.decode(body, GiveBack).returns:
+                self.given_back[item.package_id][item.lease_id, item.seq] = item.used_us
 
     def answered(self, route: Route[Any, Any], body: bytes, answer: object, began_us: int) -> None:
         """Check an answer of a master, also one that does not arrive."""

@@ -181,8 +181,10 @@ class System:
             hold(reason in self._ends(), package_id, "ended:", reason)
             hold(cut or committed_us <= charged_us <= head.quota.used_us, "charged", charged_us, "of", committed_us)
             if reason in {"completed", "quota"} and not head.tasks.cancelled:  # nothing was stopped and charged
-                hold(head.quota.used_us == committed_us, "used", head.quota.used_us, "committed", committed_us)
-                hold(charged_us == committed_us or (cut and reason == "quota"), "charged", charged_us, committed_us)
+                used_us, back_us = head.quota.used_us, sum(books.given_back[package_id].values())
+                # A give-back is not charged if its worker was taken for lost before it arrived.
+                hold(committed_us <= used_us <= committed_us + back_us, "used", used_us, "of", committed_us, back_us)
+                hold(charged_us == used_us or (cut and reason == "quota"), "charged", charged_us, used_us)
 
     def _ends(self) -> set[str]:
         """Return how packages may end. One that starts when there are no workers any more expires."""
