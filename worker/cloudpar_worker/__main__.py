@@ -23,6 +23,7 @@ from cloudpar_worker.sandbox.confinement import (
 )
 from cloudpar_worker.sandbox.instance_metadata import answering, services
 from cloudpar_worker.sandbox.kernel import hide_memory, rest_capabilities
+from cloudpar_worker.sandbox.limits import keep_descriptors
 from cloudpar_worker.sandbox.unix_sockets import open_sockets
 from cloudpar_worker.shell.settings import parse
 from cloudpar_worker.shell.unreadable import unreadable
@@ -55,6 +56,7 @@ def main() -> int:
     hide_memory()
     confinement, found = settings.confinement, []
     if confinement:
+        keep_descriptors()
         # Executors without a network reach no metadata service, so the worker need not close its port.
         metadata = answering(services()) if confinement.network == "outbound" else []
         found = mechanisms(confinement.tmp, metadata, open_sockets())

@@ -4,7 +4,7 @@ import pytest
 
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
-from cloudpar_worker.core.supervision import IDLE_MEASURE_US, IDLE_US
+from cloudpar_worker.core.supervision import DESCRIPTORS, IDLE_MEASURE_US, IDLE_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
 
@@ -68,3 +68,12 @@ def test_an_executor_with_processes_gets_no_task_before_it_was_measured_while_id
     assert [each.executor_ids for each in worker.of(do.Measure)] == [[0]]
     worker.handle(on.Measured(0, 1, 0))
     assert len(worker.fed) == 1
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_task_whose_processes_have_very_many_descriptors_is_stopped_on_a_shared_worker(shared: bool) -> None:
+    worker = Worker(lease_of(CODE, 1), shared=shared)
+    worker.handle(on.Measured(0, 1, 0, 100, 0, DESCRIPTORS))
+    assert worker.of(do.Kill) == []
+    worker.handle(on.Measured(0, 1, 0, 100, 0, DESCRIPTORS + 1))
+    assert bool(worker.of(do.Kill)) is shared

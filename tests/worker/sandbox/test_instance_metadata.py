@@ -43,12 +43,12 @@ def test_a_late_service_is_awaited_while_its_port_is_open() -> None:
 def test_after_one_answer_the_others_on_its_port_are_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float | None] = []
 
-    class Watched(selectors.DefaultSelector):
+    class Watched(selectors.PollSelector):
         def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
             waits.append(timeout)
             return super().select(timeout)
 
-    monkeypatch.setattr("selectors.DefaultSelector", Watched)
+    monkeypatch.setattr("selectors.PollSelector", Watched)
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.2", 0), backlog=0) as full:
         port = full.getsockname()[1]
         with socket.create_server(("127.0.0.1", port)), socket.create_connection(("127.0.0.2", port)):

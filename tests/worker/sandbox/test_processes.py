@@ -69,6 +69,7 @@ def test_a_process_whose_first_thread_has_ended_still_has_its_memory() -> None:
             found = process_of(child)
         assert found is not None
         assert found.private_bytes >= 50 << 20
+        assert found.descriptors > 0
         assert found.parent == os.getpid()
     finally:
         os.kill(child, signal.SIGKILL)
@@ -84,3 +85,23 @@ def test_a_process_that_has_ended_has_no_memory() -> None:
     os.waitpid(child, 0)
     assert found is not None
     assert (found.private_bytes, found.thread) == (0, child)
+
+
+def test_a_process_has_room_for_the_descriptors_that_it_has_open() -> None:
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        for _ in range(300):
+            os.dup(writing)
+        os.write(writing, b"x")
+        signal.pause()
+    try:
+        os.read(reading, 1)
+        found = process_of(pid)
+        assert found is not None
+        assert found.descriptors >= 300
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(reading)
+        os.close(writing)

@@ -93,3 +93,16 @@ def test_a_file_that_cannot_be_removed_is_reported_and_keeps_no_other(
     assert list(tmp_path.iterdir()) == [files[1]]
     assert cleanup.remove_from([str(tmp_path)])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_cleanup_waits_until_the_machine_has_a_free_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one the zygote does not see whether a process of an ended executor still writes into its folder."""
+
+    def full(_: str) -> None:
+        raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", full)
+        assert cleanup.kill_orphans([])
+    monkeypatch.setattr(cleanup, "processes", list)
+    assert not cleanup.kill_orphans([])

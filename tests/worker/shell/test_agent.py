@@ -346,3 +346,25 @@ def test_the_environment_of_tasks_has_no_cloudpar_variables(master: ScriptedMast
     (result,) = master.wait_for_results(1).values()
     assert b"OTHER" in (result.data or b"")
     assert b"CLOUDPAR" not in (result.data or b"")
+
+
+NO_WATCHES = """
+import errno, os, selectors, sys
+if hasattr(selectors, "EpollSelector"):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    selectors.EpollSelector.register = full
+"""
+"""A sitecustomize: the kernel has no watch of epoll left for this user."""
+
+
+def test_a_worker_works_when_tasks_have_used_up_the_watches_of_its_user(
+    master: ScriptedMaster, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    """The kernel counts the watches of epoll for each user, and executors may share the agent's user."""
+    (tmp_path / "sitecustomize.py").write_text(NO_WATCHES)
+    agent = start_agent(environment={"PYTHONPATH": str(tmp_path)})
+    for zygote in agent.zygotes():
+        agent.kill_zygote(zygote)
+    master.hand_out(lease_of(lambda number: number, 10))
+    master.wait_for_results(10)

@@ -1,5 +1,6 @@
 """How the agent combines several answers to one instruction."""
 
+import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -49,3 +50,23 @@ def test_what_any_of_several_answers_mentions_is_reported(
     stimulus = heard.get(timeout=60)
     assert isinstance(stimulus, on.Extended | on.Published)
     assert (stimulus.hungry, stimulus.waiting, answers.asked) == (True, True, 2)
+
+
+@pytest.mark.parametrize(("ask", "reply"), [(beat, ExtendLeasesReply), (publish, PublishResultsReply)])
+def test_requests_are_sent_when_tasks_have_used_up_all_processes(
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[MasterIO], None],
+    reply: type[ExtendLeasesReply | PublishResultsReply],
+) -> None:
+    """The system then starts no thread, and an agent that needed one would end."""
+    heard: SimpleQueue[on.Stimulus] = SimpleQueue()
+    master = MasterIO("http://127.0.0.1:9", "token", 1, heard.put)
+    answers: Any = Answers(reply)
+    master._client = answers
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    ask(master)
+    assert isinstance(heard.get(timeout=60), on.Extended | on.Published)

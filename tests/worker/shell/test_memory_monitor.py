@@ -1,5 +1,6 @@
 """What a measurement says of the processes that a task started."""
 
+import errno
 import os
 import subprocess
 from contextlib import ExitStack
@@ -36,3 +37,24 @@ def test_a_measurement_by_the_zygote_is_no_process_of_a_task(others: int, monkey
         assert reports == []
         monitor.measure([executor], [executor])
         assert [report.processes for report in reports] == [others]
+
+
+def test_a_machine_without_free_descriptors_ends_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in /proc can be opened then. The next measurement follows soon."""
+    reports: list[on.Measured] = []
+    zygotes: Any = SimpleNamespace(send=lambda *_: pytest.fail("asked"))
+    monitor = MemoryMonitor(zygotes, 10**12, reports.append)
+    executor: Any = SimpleNamespace(
+        pid=os.getpid(), executor_id=7, python="3.11",
+        resident_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0,
+    )  # fmt: skip
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(monitor, "_process_tree", SimpleNamespace(descendants=full))
+        monitor.measure([executor], [executor])
+    assert reports == []
+    monitor.measure([executor], [executor])
+    assert len(reports) == 1

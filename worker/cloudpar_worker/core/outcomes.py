@@ -97,6 +97,15 @@ def spam(written: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
     return Stop("crashed", message, lease_id, index)
 
 
+def descriptors(there: int, limit: int, lease_id: str, index: int) -> Stop:
+    """The processes that the task started have too many descriptors."""
+    message = (
+        f"the processes that the task started have room for {there} open files, pipes and sockets, over the limit of "
+        f"{limit} for one executor, and were stopped: start fewer processes, or close in them what they do not need"
+    )
+    return Stop("crashed", message, lease_id, index)
+
+
 def garbage(what: str, lease_id: str, index: int) -> Stop:
     """The task wrote to the executor's own channel."""
     message = (

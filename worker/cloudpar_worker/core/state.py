@@ -25,7 +25,7 @@ from .lease_record import LeaseRecord
 from .master_policy import BEATS
 from .nesting import memory_limit
 from .peeking import PEEK_AGAIN_US, overtakes
-from .supervision import IDLE_CPU_US, MEASURE_US, OUTPUT_LIMIT_BYTES, OVERSIZED_PART
+from .supervision import DESCRIPTORS, IDLE_CPU_US, MEASURE_US, OUTPUT_LIMIT_BYTES, OVERSIZED_PART
 from .suspects import is_suspect
 
 _Handler = Callable[[Any, int], None]
@@ -223,6 +223,8 @@ class WorkerState:
             facts.kill(executor, outcomes.memory(rss, limit, *executor.position()))
         elif stimulus.output_bytes > OUTPUT_LIMIT_BYTES:
             facts.kill(executor, outcomes.spam(stimulus.output_bytes, OUTPUT_LIMIT_BYTES, *executor.position()))
+        elif facts.shared and stimulus.descriptors > DESCRIPTORS:
+            facts.kill(executor, outcomes.descriptors(stimulus.descriptors, DESCRIPTORS, *executor.position()))
 
     def _unpaid_us(self, executor: ExecutorRecord, measured: on.Measured, now_us: int) -> int:
         """How long an idle executor of a shared worker has computed, or had processes, since the last measurement.

@@ -82,6 +82,7 @@ class Measured(Stimulus, frozen=True):
         output_bytes: The size of the larger of its two output files, or the memory that it takes if that is more.
         processes: How many processes that it started run.
         cpu_us: The CPU time that its own process has used since its start, in microseconds.
+        descriptors: For how many open files and the like the processes that it started have room.
     """
 
     executor_id: int
@@ -89,6 +90,7 @@ class Measured(Stimulus, frozen=True):
     output_bytes: int
     processes: int = 0
     cpu_us: int = 0
+    descriptors: int = 0
 
 
 class Retrieved(Stimulus, frozen=True):

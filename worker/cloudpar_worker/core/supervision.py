@@ -17,6 +17,10 @@ RECALL_VISIBLE_US: Final = 2_000
 """The time from a recall to the check of it, in microseconds. It is much longer than another core needs to see a write
 to shared memory.
 """
+DESCRIPTORS: Final = 262_144
+"""A task of a shared worker is stopped if the processes that it started have room for more descriptors than this. Some
+machines have few more for all processes together.
+"""
 IDLE_CPU_US: Final = 100_000
 """An idle executor of a shared worker is replaced if it uses more CPU time than this, in microseconds, and a tenth of
 the time, from one measurement to the next. Its own code uses almost none.

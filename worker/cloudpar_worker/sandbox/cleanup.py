@@ -27,8 +27,11 @@ def kill_own_processes() -> None:
 
 
 def kill_orphans(mine: Collection[int]) -> bool:
-    """Kill the children of this process that are not in `mine`, and return whether there were any."""
-    orphans = [each.pid for each in processes() if each.parent == os.getpid() and each.pid not in mine]
+    """Kill the children of this process that are not in `mine`; return False if there are certainly none."""
+    try:
+        orphans = [each.pid for each in processes() if each.parent == os.getpid() and each.pid not in mine]
+    except OSError:  # tasks have used up all descriptors of the machine, but not for long
+        return True
     for pid in orphans:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -54,7 +54,7 @@ def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
 def answering(asked: Sequence[Service]) -> list[Service]:
     """The services that accept a connection. Nothing is sent over it."""
     found: set[Service] = set()
-    with ExitStack() as held, selectors.DefaultSelector() as waiting:
+    with ExitStack() as held, selectors.PollSelector() as waiting:
         for service in asked:
             with suppress(OSError):  # this machine has no IPv6, or no IPv4
                 family = socket.AF_INET6 if ":" in service.host else socket.AF_INET

@@ -15,6 +15,8 @@ class Process(NamedTuple):
     parent: int
     user: int
     threads: int
+    descriptors: int
+    """For how many descriptors it has room, which is at least as many as it has open."""
     private_bytes: int
     """Its memory without pages of files, but with the pages that it still shares with its parent after a fork. 0 if it
     has ended and is still listed."""
@@ -35,21 +37,22 @@ def process_of(pid: int) -> Process | None:
     status = _status(pid)
     if status is None:
         return None
-    threads, thread, private_bytes = int(status.get(b"Threads", 0)), pid, _private_bytes(status)
-    if threads > 1 and not private_bytes:
+    parent, user, threads = int(status[b"PPid"]), int(status[b"Uid"].split()[0]), int(status.get(b"Threads", 0))
+    thread = pid
+    if threads > 1 and not _private_bytes(status):
         # The first thread of the process has ended, and others run. The kernel shows the process as ended, without its
-        # memory. Task code could compute in such a process with neither a charge nor a limit.
-        thread, private_bytes = next(_running_threads(pid), (pid, 0))
-    return Process(pid, int(status[b"PPid"]), int(status[b"Uid"].split()[0]), threads, private_bytes, thread)
+        # memory and descriptors. Task code could compute in such a process with neither a charge nor a limit.
+        thread, status = next(_running_threads(pid), (pid, status))
+    return Process(pid, parent, user, threads, int(status.get(b"FDSize", 0)), _private_bytes(status), thread)
 
 
-def _running_threads(pid: int) -> Iterator[tuple[int, int]]:
-    """The threads of a process that have not ended, and the memory of the process as each of them shows it."""
+def _running_threads(pid: int) -> Iterator[tuple[int, dict[bytes, bytes]]]:
+    """The threads of a process that have not ended, and what each of them shows of the process."""
     with suppress(OSError):  # the process has ended
         for name in os.listdir(f"/proc/{pid}/task"):
-            private_bytes = _private_bytes(_status(int(name)) or {})
-            if private_bytes:
-                yield int(name), private_bytes
+            status = _status(int(name)) or {}
+            if _private_bytes(status):
+                yield int(name), status
 
 
 def _status(thread: int) -> dict[bytes, bytes] | None:

@@ -1,7 +1,6 @@
 """One sandbox for each executor of a shared worker; it is cleaned up before another executor gets its user id."""
 
 import os
-import resource
 import secrets
 import sys
 import tempfile
@@ -10,7 +9,7 @@ from collections.abc import Collection
 from glob import glob
 from typing import Final, NamedTuple
 
-from . import cleanup, kernel, syscall_filter, uid_pool
+from . import cleanup, kernel, limits, syscall_filter, uid_pool
 from .confinement import Confinement
 from .kernel import die_with_parent, hide_memory, show_memory
 from .landlock import FileRules, PortRules
@@ -18,8 +17,6 @@ from .namespaces import Namespaces
 from .processes import processes
 from .uid_pool import UidPool
 
-_FILES: Final = 8_192
-"""How many files one executor may have open."""
 _NAME: Final = "cloudpar"
 """The user name that executors see. Their user ids have none, and libraries name their caches by it (`getuser`)."""
 
@@ -63,9 +60,8 @@ class Sandboxes:
         self._uids = None if uid_pool.obstacle(settings.tmp) else UidPool(self._places)
         self._processes = settings.processes
         if self._uids is None:  # the kernel counts all processes of the user against the limit
-            self._processes = settings.processes * settings.executors + sum(
-                process.threads for process in processes() if process.user == os.getuid()
-            )
+            there = sum(process.threads for process in processes() if process.user == os.getuid())
+            self._processes = limits.shared_processes(settings.processes * settings.executors + there)
         self._namespaces = Namespaces(network=settings.network == "outbound")
         self._rules = _rules(settings, shared_memory=self.own_uids)
         self._ports = PortRules(settings.closed_ports)
@@ -118,10 +114,7 @@ class Sandboxes:
         os.chdir(sandbox.folder)
         os.environ |= {"TMPDIR": sandbox.folder, "HOME": sandbox.folder, "LOGNAME": _NAME, "USER": _NAME}
         tempfile.tempdir = None
-        _limit(resource.RLIMIT_CORE, 0)
-        _limit(resource.RLIMIT_NOFILE, _FILES)
-        _limit(resource.RLIMIT_FSIZE, self._settings.file_bytes)
-        _limit(resource.RLIMIT_NPROC, self._processes)
+        limits.limit_executor(processes=self._processes, file_bytes=self._settings.file_bytes)
         # The order below is fixed. Landlock and seccomp need a process that cannot gain privileges. The seccomp filter
         # refuses Landlock's own calls, so Landlock's rules come first.
         kernel.no_new_privileges()
@@ -213,9 +206,3 @@ def _rules(settings: Confinement, *, shared_memory: bool) -> FileRules:
         [*_SYSTEM, *uid_pool.interpreter_folders(), resolver, *settings.readable],
         [*devices, *common, *settings.writable],
     )
-
-
-def _limit(kind: int, most: int) -> None:
-    hard = resource.getrlimit(kind)[1]
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (most, most))

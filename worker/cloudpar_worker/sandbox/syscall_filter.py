@@ -35,8 +35,9 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # Large parts of the kernel that have had security holes, or that get around other filters.
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "modify_ldt": (154, None), "uselib": (134, None),
-    # The names of files that other processes open, in folders that only the rules of Landlock close.
-    "inotify_add_watch": (254, 27),
+    # The names of files that other processes open, in folders that only the rules of Landlock close. The kernel counts
+    # instances for each user.
+    "inotify_add_watch": (254, 27), "inotify_init": (253, None), "inotify_init1": (294, 26),
     # Memory that belongs to no process, so that no limit counts it.
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
     # Namespaces and file systems.

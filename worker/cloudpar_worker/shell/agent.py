@@ -65,7 +65,9 @@ class Agent:
             host=platform.node()[:HOST_CHARS],
             shared=settings.isolation == "shared",
         )
-        self._selector = selectors.DefaultSelector()
+        # Not epoll: the kernel counts its watches for each user. If executors share the agent's user, a task could use
+        # all of them up, and the agent would end when it starts the next executor.
+        self._selector = selectors.PollSelector()
         self._stimuli: deque[on.Stimulus] = deque()
         self._delivered: deque[on.Stimulus] = deque()  # filled by other threads and by signal handlers, at any moment
         self._woken, self._wake = socket.socketpair()
@@ -74,7 +76,7 @@ class Agent:
         self._selector.register(self._woken, selectors.EVENT_READ, self._on_wake)
         self._stdin = stdin
         self._selector.register(stdin, selectors.EVENT_READ, self._on_stdin)
-        self._others = selectors.DefaultSelector()  # all event sources except the executors' channels
+        self._others = selectors.PollSelector()  # all event sources except the executors' channels
         for other in (self._woken, stdin):
             self._others.register(other, selectors.EVENT_READ)
         self._executors = Executors(zygotes, self._selector, settings, self._stimuli.append)

@@ -5,7 +5,6 @@ import queue
 import threading
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -42,6 +41,8 @@ from .result_upload import upload_large
 from .verifying import SealBroken, verify
 
 Job = Callable[[], on.Stimulus]
+_THREADS = {"retrieve": 1, "peek": 1, "fetch": 1, "download": 2, "publish": 2, "extend": 1, "give_back": 1}
+"""How many threads each kind of request has."""
 _FRESH_LINK_S = LINK_S * 2 / 3
 """A link younger than this, in seconds, cannot have expired, so a refusal has another reason."""
 _PEEK_RETRY_US = 2_000_000
@@ -59,8 +60,8 @@ unexpected error.
 class MasterIO:
     """The agent's requests to the master, and its transfers of payloads.
 
-    Each kind of request has its own threads, which start when they are first needed. So a held request delays no other
-    kind. Only `leave` sends its request in the calling thread.
+    Each kind of request has its own threads, so that a held request delays no other kind. Only `leave` sends its
+    request in the calling thread.
 
     Args:
         endpoint: The master's URL.
@@ -91,16 +92,16 @@ class MasterIO:
         self._client = MasterClient(endpoint, token, reach, folder)
         self._peeks = MasterClient(endpoint, token, reach)
         self.payloads = PayloadStore(self._client)
-        self._queues: dict[str, queue.SimpleQueue[Job]] = {}
+        self._queues: dict[str, queue.SimpleQueue[Job]] = {kind: queue.SimpleQueue() for kind in _THREADS}
         self._arrived_at: dict[str, float] = {}
-        self._threads: Counter[str] = Counter()
+        # All threads start before the first task. Later, tasks may have used up all processes of the machine or of the
+        # container, and a thread that cannot start would end the agent.
+        for kind, number in _THREADS.items():
+            for _ in range(number):
+                threading.Thread(target=self._work, args=(self._queues[kind],), name=kind, daemon=True).start()
 
-    def _enqueue(self, kind: str, job: Job, threads: int = 1) -> None:
-        jobs = self._queues.setdefault(kind, queue.SimpleQueue())
-        if self._threads[kind] < threads:
-            self._threads[kind] += 1
-            threading.Thread(target=self._work, args=(jobs,), name=kind, daemon=True).start()
-        jobs.put(job)
+    def _enqueue(self, kind: str, job: Job) -> None:
+        self._queues[kind].put(job)
 
     def _work(self, jobs: "queue.SimpleQueue[Job]") -> None:
         while True:
@@ -184,7 +185,7 @@ class MasterIO:
                 return on.DownloadFailed(lease.lease_id, stale)
             return on.Downloaded(lease.lease_id, here, item_bytes, int((time.monotonic() - started_at) * 1e6))
 
-        self._enqueue("download", job, threads=2)
+        self._enqueue("download", job)
 
     def forget(self, lease_id: str, others: Iterable[Lease]) -> None:
         """Drop the data of a lease. If too much task code is kept, drop code that no lease in `others` needs."""
@@ -208,7 +209,7 @@ class MasterIO:
                 lease_ids, list(views.values()), hungry, int((time.monotonic() - started_at) * 1e6), waiting
             )
 
-        self._enqueue("publish", job, threads=2)
+        self._enqueue("publish", job)
 
     def _publish(self, part: list[Publication]) -> list[PublishResultsReply]:
         try:

@@ -6,6 +6,7 @@ memory, the agent computes an upper bound. It requests the exact figure from the
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Final
 
 import psutil
@@ -46,11 +47,19 @@ class MemoryMonitor:
         self._pending: dict[int, tuple[float, int, int]] = {}
         """For each executor that a zygote measures: the start time, the executor's own memory, and the upper bound."""
         self._next_at: dict[int, float] = {}
-        self._started: dict[int, int] = {}
-        """How many processes an executor had started that ran at its last measurement."""
+        self._started: dict[int, tuple[int, int]] = {}
+        """How many processes an executor had started that ran at its last measurement, and how many descriptors these
+        processes had room for.
+        """
 
     def measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
         """Measure the executors in `wanted`; `alive` are all executors."""
+        # Tasks may have used up the machine's descriptors, so that nothing in /proc can be opened. Without this the
+        # agent would end. The next measurement follows soon.
+        with suppress(OSError):
+            self._measure(wanted, alive)
+
+    def _measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
         descendants = self._process_tree.descendants({each.pid for each in alive if each.pid})
         for process in wanted:
             try:
@@ -62,7 +71,8 @@ class MemoryMonitor:
             started = living(descendants.get(process.pid, ()))
             # A measurement by the zygote is a process with the executor's user, which looks as if a task started it.
             measuring = process.executor_id in self._pending
-            self._started[process.executor_id] = max(len(started) - measuring, 0)
+            descriptors = sum(each.descriptors for each in started)
+            self._started[process.executor_id] = max(len(started) - measuring, 0), descriptors
             bound += self._process_tree.most_bytes(process.pid, started)
             if bound == own or bound < self._limit_bytes * _HARMLESS_PART:
                 self._report(process, bound)
@@ -91,7 +101,6 @@ class MemoryMonitor:
         self._started.pop(executor_id, None)
 
     def _report(self, process: ExecutorProcess, memory_bytes: int) -> None:
-        started = self._started.get(process.executor_id, 0)
-        self._on_stimulus(
-            on.Measured(process.executor_id, memory_bytes, process.output_bytes(), started, process.cpu_us())
-        )
+        started, descriptors = self._started.get(process.executor_id, (0, 0))
+        output_bytes, cpu_us = process.output_bytes(), process.cpu_us()
+        self._on_stimulus(on.Measured(process.executor_id, memory_bytes, output_bytes, started, cpu_us, descriptors))

@@ -74,7 +74,7 @@ class Zygote:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
-        selector = selectors.DefaultSelector()
+        selector = selectors.PollSelector()  # not epoll, of whose watches tasks of the same user may leave none
         selector.register(self._agent, selectors.EVENT_READ)
         selector.register(self._woken, selectors.EVENT_READ)
         alive = True

@@ -43,6 +43,11 @@ def watch_names(clues: Clues) -> Any:
     return call((254, 27), call((294, 26), 0), clues["home"].encode(), 0x100) > 0
 
 
+@probe("an instance of inotify, of which a user has few", open_otherwise=True)
+def watcher(clues: Clues) -> Any:
+    return call((294, 26), 0) > 0
+
+
 @probe("a socket in the home folder of the user who runs the worker", open_otherwise=True)
 def unix_socket(clues: Clues) -> Any:
     with socket.socket(socket.AF_UNIX) as connection:
