@@ -74,6 +74,7 @@ export class Grants extends Construct {
     this.policy('Client', services.client, [
       ...this.folding(),
       this.index('account'),
+      ...this.counting(),
       allow(['sqs:GetQueueAttributes'], [queue.tasks.queueArn, queue.express.queueArn]),
       this.blobs(['s3:PutObject'], ['code/*', 'data/*']),
       this.blobs(['s3:GetObject'], ['code/*', 'data/*', 'results/*']),
@@ -110,6 +111,8 @@ export class Grants extends Construct {
     this.policy('Account', services.account, [
       ...this.folding(),
       allow(['dynamodb:Query'], [storage.accounts.tableArn]),
+      this.index('account'),
+      ...this.counting(),
       allow(['dynamodb:Scan'], [`${storage.packages.tableArn}/index/account`]),
     ]);
   }
@@ -223,12 +226,24 @@ export class Grants extends Construct {
       allow(['sqs:SendMessage'], [queue.tasks.queueArn, queue.express.queueArn]),
       this.blobs(['s3:PutObject'], ['results/*']),
       this.blobs(['s3:DeleteObject'], ['data/*', 'results/*']),
-      new iam.PolicyStatement({
-        actions: ['s3:ListBucket'],
-        resources: [storage.blobs.bucketArn],
-        conditions: { StringLike: { 's3:prefix': ['results/*'] } },
-      }),
+      this.listing(['results/*']),
     ];
+  }
+
+  /** To count what an account stores: its uploads, also those in parts that are not complete. */
+  private counting(): iam.PolicyStatement[] {
+    return [
+      this.listing(['code/*', 'data/*']),
+      allow(['s3:ListBucketMultipartUploads'], [this.props.storage.blobs.bucketArn]),
+    ];
+  }
+
+  private listing(prefixes: string[]): iam.PolicyStatement {
+    return new iam.PolicyStatement({
+      actions: ['s3:ListBucket'],
+      resources: [this.props.storage.blobs.bucketArn],
+      conditions: { StringLike: { 's3:prefix': prefixes } },
+    });
   }
 
   private index(name: string): iam.PolicyStatement {

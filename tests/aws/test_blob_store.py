@@ -14,7 +14,7 @@ from cloudpar_master.adapters.aws.backoff import ATTEMPTS
 from cloudpar_master.adapters.aws.blob_store import FRESH_S, S3BlobStore
 from cloudpar_master.adapters.aws.clients import Clients
 from cloudpar_protocol.errors import Unavailable
-from cloudpar_protocol.limits import LINK_S, PART_BYTES
+from cloudpar_protocol.limits import BLOB_BYTES, LINK_S, PART_BYTES
 from cloudpar_protocol.payloads import Parts
 from master.stores import NOW, SetClock, Stores
 
@@ -89,6 +89,19 @@ def test_the_last_step_is_signed_with_the_size_of_the_whole_and_that_it_is_the_f
     query = parse_qs(urlsplit(complete.url).query)
     assert (query["uploadId"], "partNumber" in query) == (["u"], False)
     assert query["X-Amz-SignedHeaders"] == ["host;if-none-match;x-amz-mp-object-size"]
+
+
+def test_an_upload_in_parts_that_is_not_complete_counts_as_the_largest_blob(stub: Stubber) -> None:
+    listed = {"IsTruncated": False, "KeyCount": 1}
+    for prefix in ("code/a/", "data/a/"):
+        where = {"Bucket": "bucket", "Prefix": prefix}
+        stub.add_response("list_objects_v2", {**listed, "Contents": [{"Key": f"{prefix}1", "Size": 5}]}, where)
+        stub.add_response("list_multipart_uploads", {"Uploads": [{"Key": f"{prefix}2", "UploadId": "u"}]}, where)
+    sizes = {"1": 5, "2": BLOB_BYTES}
+    assert list(store().uploads("a")) == [
+        (f"{prefix}{name}", size) for prefix in ("code/a/", "data/a/") for name, size in sizes.items()
+    ]
+    assert store().free_bytes() is None  # type: ignore[func-returns-value]  # the bucket is never full
 
 
 def test_a_link_names_its_region(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Names that users choose are shown as they are in an operator's terminal, and have no effect on it."""
 
 import pytest
+from msgspec.structs import replace
 from rich.table import Table
 
 from cli.drawing import drawn
@@ -33,6 +34,16 @@ def test_control_characters_in_a_name_are_not_printed() -> None:
         assert SHOWN in text
         assert "\x1b" not in text
         assert text.count("\n") == drawn(table("name")).count("\n")
+
+
+def test_accounts_are_listed_with_what_they_store_if_the_master_says_it() -> None:
+    account = Account(account_id="a", name="ann", state="active", created_at=0.0, granted_us=1, spent_us=0)
+    assert "stored" not in drawn(account_table([account]))
+    limited = replace(account, stored_bytes=3 * 1024**3 // 2, stored_limit=50 * 1024**3)
+    text = drawn(account_table([limited, replace(account, stored_bytes=0)]))
+    assert "stored" in text
+    assert "1.5 of 50.0 GiB" in text
+    assert " 0.0 GiB" in text
 
 
 def listed(columns: int, names: dict[str, str] | None) -> list[str]:

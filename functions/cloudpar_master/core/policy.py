@@ -45,6 +45,9 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             package starts. Starts at the same moment do not count each other, so together they may exceed a limit.
         running_tasks: How many tasks the running packages may have in all, done or not.
         running_bytes: How many bytes of task data the running packages may have in all.
+        stored_bytes: How many bytes an account may store before its uploads and starts wait: uploads, and what its
+            packages keep until they are deleted. Results of running packages are always stored. The limit does not
+            apply to the default account, which belongs to the user who runs the master.
     """
 
     chunk_target_us: Count = 200_000
@@ -68,3 +71,4 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     running_packages: Count = 1_000
     running_tasks: Count = 20_000_000
     running_bytes: Count = 16 * 1024**3
+    stored_bytes: Count = 50 * 1024**3

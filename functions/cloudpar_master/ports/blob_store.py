@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from cloudpar_protocol.payloads import Link, Parts
@@ -40,4 +40,15 @@ class BlobStore(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove a blob or, if the key ends with '/', all blobs whose keys start with it. A missing one is ignored."""
+        ...
+
+    def uploads(self, account_id: str) -> Iterator[tuple[str, int]]:
+        """Yield the key and the size of each upload of task code and data by an account, until it is deleted.
+
+        An upload in parts that is not complete counts, too: it has its key and the largest size that it can have.
+        """
+        ...
+
+    def free_bytes(self) -> int | None:
+        """Return how many bytes the store may still take in, without its reserve; None if it is never full."""
         ...

@@ -147,12 +147,16 @@ class PackageStore(Protocol):
         """Count what an account has running. A hint: it may be a little old."""
         ...
 
+    def stored_bytes(self, account_id: str) -> int:
+        """Add up `Head.counted_bytes` of an account's packages. A hint: it may be a little old, or rounded up."""
+        ...
+
     def unsettled(self, account_id: str) -> list[Head]:
         """Return an account's packages that run, or are not settled yet. One that has just started may be missing."""
         ...
 
     def delete_pages(self, package_id: str) -> None:
-        """Remove the result pages, and the task data in the spec; the head and the rest of the spec stay."""
+        """Remove the result pages, and what `Spec.freed` removes; the head and the rest of the spec stay."""
         ...
 
     def forget(self, package_id: str) -> None:

@@ -92,8 +92,10 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         database.close()
         raise
     queue = SqliteTaskQueue(database, clock, ids, wakeups.chunks_sent)
+    base = link_base.current(connection.endpoint)
+    blobs_kept_s = policy.lifetime_s + policy.retention_s + policy.tombstone_s
     blobs = FileBlobStore(
-        folder.blobs, link_base.current(connection.endpoint), secret, clock, code_in_use=partial(code_in_use, database)
+        folder.blobs, base, secret, clock, code_in_use=partial(code_in_use, database), kept_s=blobs_kept_s
     )
     accounts = SqliteAccountStore(database, clock)
     backend = Backend(
@@ -111,18 +113,19 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         default_account=_default_account(accounts, connection.token, clock),
     )
     storage = StorageState(wakeups.wake_awaits)
-    long_polling, failures = LongPolling(Dispatcher(backend), wakeups, storage), FailureLog(storage)
+    dispatcher = Dispatcher(backend)
+    long_polling, failures = LongPolling(dispatcher, wakeups, storage), FailureLog(storage)
     proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes)
     turns = Turns()
     calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage, turns=turns)
     return Assembly(
-        app=make_app(calls, proving, BlobRoutes(blobs, backend.packages, turns), failures),
+        app=make_app(calls, proving, BlobRoutes(blobs, backend.packages, turns, dispatcher.stored), failures),
         long_polling=long_polling,
         wakeups=wakeups,
         timer=Timer(backend),
         queue=queue,
         blobs=blobs,
-        blobs_kept_s=policy.lifetime_s + policy.retention_s + policy.tombstone_s,
+        blobs_kept_s=blobs_kept_s,
         lease_s=policy.lease_s,
         database=database,
         failures=failures,

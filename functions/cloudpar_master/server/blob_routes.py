@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore, Turn
 from cloudpar_master.ports import PackageStore
+from cloudpar_master.services.stored_bytes import StoredBytes
 from cloudpar_protocol.errors import BadRequest
 
 from .connections import admitted, sent
@@ -30,17 +31,26 @@ class BlobRoutes:
 
     Each part of a transfer waits for the turn of the account whose payload it is: otherwise one account's many large
     transfers would delay all other requests.
+
+    Args:
+        store: Stores the blobs.
+        packages: Tells whose results are under a key.
+        turns: In which order parts of transfers are handled.
+        stored: Counts what accounts upload, and refuses what is too much; None: nothing is refused.
     """
 
-    def __init__(self, store: FileBlobStore, packages: PackageStore, turns: Turns) -> None:
+    def __init__(
+        self, store: FileBlobStore, packages: PackageStore, turns: Turns, stored: StoredBytes | None = None
+    ) -> None:
         self._store = store
         self._packages = packages
         self._turns = turns
+        self._stored = stored
 
     async def serve(self, request: Request) -> Response:
         """Serve GET or PUT /blobs/{key}. A HEAD is refused, since no link allows it.
 
-        Raises like `check`, `write` and `open` of the store, and like `parse_range`.
+        Raises like `check`, `write` and `open` of the store, like `StoredBytes.admit` and like `parse_range`.
         """
         key, query = request.path_params["key"], dict(request.query_params)
         self._store.check(request.method, key, query)
@@ -48,7 +58,7 @@ class BlobRoutes:
         admitted(request, account, by_link=True)
         turn = partial(self._turns.wait, TRANSFERS, account)
         if request.method == "PUT":
-            await self._store.write(key, query, request.stream(), turn)
+            await self._write(key, query, request, turn)
             return Response()
         file = self._store.open(key)
         try:
@@ -56,6 +66,14 @@ class BlobRoutes:
         except BaseException:
             file.close()
             raise
+
+    async def _write(self, key: str, query: dict[str, str], request: Request, turn: Turn) -> None:
+        # An upload is repeated if its answer was lost, and adds nothing then.
+        if self._stored is not None and not self._store.has(key):
+            self._stored.admit(key, int(query["size"]))
+        await self._store.write(key, query, request.stream(), turn)
+        if self._stored is not None:
+            self._stored.arrived(key)
 
 
 def _owner(packages: PackageStore, key: str) -> str:

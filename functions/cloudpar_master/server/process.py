@@ -123,5 +123,5 @@ async def _sweep(assembly: Assembly) -> None:
         try:
             for _ in assembly.blobs.sweep(assembly.blobs_kept_s):
                 await asyncio.sleep(0)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - also an error of SQLite: after it, no sweep would follow
             assembly.failures.note(error, "removing unused blobs failed; it is tried again in an hour")

@@ -3,6 +3,8 @@
 import hashlib
 from typing import Literal
 
+from msgspec.structs import replace
+
 from cloudpar_master.core.events import CancelAsked
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.account_messages import (
@@ -10,6 +12,7 @@ from cloudpar_protocol.account_messages import (
     AccountReply,
     CreateAccount,
     GrantQuota,
+    ListAccounts,
     ListAccountsReply,
     RevokeAccount,
 )
@@ -20,15 +23,17 @@ from cloudpar_protocol.version import __version__
 from .account_keys import AccountKeys
 from .backend import Backend
 from .folding import Folding
+from .stored_bytes import StoredBytes
 
 
 class AccountService:
     """The routes by which operators manage accounts, and `hello`, by which any caller learns its role."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, stored: StoredBytes | None = None) -> None:
         self._backend = backend
         self._folding = Folding(backend)
         self._keys = AccountKeys(backend)
+        self._stored = stored or StoredBytes(backend)
 
     def hello(self, role: Literal["user", "worker", "admin"], account: AccountRecord | None) -> HelloReply:
         """Tell a caller its role and, if it is a user, its account with quota and key.
@@ -74,9 +79,14 @@ class AccountService:
             raise IdempotencyConflict("this idempotency key was used before for another account: make a new key")
         return AccountReply(account=_public(stored))
 
-    def list_accounts(self) -> ListAccountsReply:
-        """List all accounts, oldest first."""
-        return ListAccountsReply(accounts=[_public(account) for account in self._backend.accounts.list()])
+    def list_accounts(self, request: ListAccounts) -> ListAccountsReply:
+        """List all accounts, oldest first, with what each one stores if the request wants that."""
+        shown = self._with_storage if request.storage else _public
+        return ListAccountsReply(accounts=[shown(account) for account in self._backend.accounts.list()])
+
+    def _with_storage(self, account: AccountRecord) -> Account:
+        stored_bytes = self._stored.total(account.account_id)
+        return replace(_public(account), stored_bytes=stored_bytes, stored_limit=self._stored.limit(account.account_id))
 
     def grant_quota(self, request: GrantQuota) -> AccountReply:
         """Add compute time to an account, once for each idempotency key. A negative amount takes some back.
@@ -115,4 +125,4 @@ class AccountService:
 
 def _public(account: AccountRecord) -> Account:
     """Return an account as operators see it: without the hash of its token."""
-    return Account(**{name: getattr(account, name) for name in Account.__struct_fields__})
+    return Account(**{name: getattr(account, name) for name in AccountRecord._fields if name != "token_hash"})

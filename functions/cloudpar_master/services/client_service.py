@@ -34,7 +34,7 @@ from cloudpar_protocol.errors import (
     IdempotencyConflict,
     NotFound,
     QuotaExhausted,
-    RateLimited,
+    RequestError,
     TooLarge,
 )
 from cloudpar_protocol.payloads import BlobData, Unfit
@@ -46,6 +46,7 @@ from .folding import Folding
 from .formatting import moment, span
 from .placement import Placement
 from .result_pages import Results, read_results
+from .stored_bytes import StoredBytes
 from .submission import check_owner, check_submission
 from .upload_links import UploadLinks
 
@@ -59,11 +60,12 @@ reports which workers can run it, and the state of the fleet."""
 class ClientService:
     """The routes of users."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, stored: StoredBytes | None = None) -> None:
         self._backend = backend
         self._folding = Folding(backend)
         self._closed = ClosedPackages(backend, self._folding)
         self._placement = Placement(backend)
+        self._stored = stored or StoredBytes(backend)
 
     def prepare_uploads(self, account: AccountRecord, request: PrepareUploads) -> PrepareUploadsReply:
         """Make links for payloads that are too large to travel inline.
@@ -71,6 +73,8 @@ class ClientService:
         Raises:
             BadRequest: Task code comes without its hash, or the checksums of parts do not fit the size.
             TooLarge: A payload exceeds a limit of the protocol or of the account.
+            RateLimited: The account stores too much.
+            Unavailable: The master's disk is almost full.
             Forbidden: The request names task data by a key that this method cannot have made for this account.
         """
         links = UploadLinks(self._backend.blobs)
@@ -90,7 +94,11 @@ class ClientService:
             key = f"code/{account.account_id}/{upload.hash}"
             if self._backend.blobs.exists(key):
                 return PreparedUpload(key=key)
+        self._stored.promise(account, key, upload.size)
         link, parts = links.make(key, upload)
+        if parts is not None and upload.upload_id is None:
+            # Each upload in parts that was started takes room of its own, although many may have the same key.
+            self._stored.promise(account, f"{key}#{parts.upload_id}", upload.size)
         return PreparedUpload(key=key, link=link, parts=parts)
 
     def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
@@ -103,7 +111,8 @@ class ClientService:
             NotFound: The package's task data was not uploaded.
             TooLarge: The package exceeds a limit of the protocol or of the account.
             QuotaExhausted: The account's whole quota is spent.
-            RateLimited: The account has too much running.
+            RateLimited: The account has too much running, or stores too much.
+            Unavailable: The master's disk is almost full.
             IdempotencyConflict: The idempotency key was used for another package.
         """
         on = self._backend
@@ -114,15 +123,6 @@ class ClientService:
         if self._used_up(account) and on.packages.spec(package_id) is None:
             used = f"account {account.name!r} has used its {span(account.granted_us)} of compute time"
             raise QuotaExhausted(f"{used}: ask the operator to grant more (cloudpar account grant)")
-        running = on.packages.running(account.account_id)
-        try:
-            check_room(account, request, data_bytes, running, on.policy)
-        except RateLimited:
-            if on.packages.spec(package_id) is None:
-                raise
-        missing = self._missing(request)
-        if missing is not None and on.packages.spec(package_id) is None:
-            raise NotFound(f"nothing was uploaded as {missing!r}: upload it by the link of prepare_uploads, then start")
         now = on.clock.now()
         spec = Spec(
             package_id=package_id,
@@ -131,15 +131,38 @@ class ClientService:
             start=request,
             started_at=now,
         )
+        running = on.packages.running(account.account_id)
+        self._check_room(account, spec, running)
         head = fold(Head.first(spec, self._first_window(running, request)), [], now, on.policy).head
         stored = on.packages.create(spec, head)
         if stored.request_hash != spec.request_hash:
             text = "this idempotency key was used before with another package: make a new key for each package"
             raise IdempotencyConflict(text)
         if stored is spec:
+            self._stored.started(account.account_id, head.counted_bytes)
             self._folding.start(head)
             on.fleet.wake()
         return StartTasksReply(package_id=package_id)
+
+    def _check_room(self, account: AccountRecord, spec: Spec, running: Running) -> None:
+        """Check that a package may start now, unless it has started already.
+
+        Raises:
+            NotFound, TooLarge, RateLimited, Unavailable: As `start_tasks`.
+        """
+        request, first = spec.start, Head.first(spec, 0)
+        # This call comes first: it also keeps the upload of a start that has to wait from being removed as unused.
+        missing = self._missing(request)
+        try:
+            check_room(account, request, first.data_bytes, running, self._backend.policy)
+            self._stored.check_start(account, first.counted_bytes)
+            if missing is not None:
+                text = f"nothing was uploaded as {missing!r}: upload it by the link of prepare_uploads, then start"
+                raise NotFound(text)
+        except RequestError:
+            # The client repeats a start whose answer was lost. By then the package itself may be what is too much.
+            if self._backend.packages.spec(spec.package_id) is None:
+                raise
 
     def _missing(self, request: StartTasks) -> str | None:
         """Return the key of task data that was not uploaded; None if there is none.

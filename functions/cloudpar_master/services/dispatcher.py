@@ -17,6 +17,7 @@ from .backend import Backend
 from .client_service import ClientService
 from .placement import fit_of
 from .request_rate import RequestRate
+from .stored_bytes import StoredBytes
 from .worker_list import WorkerList
 from .worker_service import WorkerService
 
@@ -46,7 +47,12 @@ class Dispatcher:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._rate = RequestRate(backend.clock, backend.policy)
-        client, worker, account = ClientService(backend), WorkerService(backend), AccountService(backend)
+        self.stored = stored = StoredBytes(backend)
+        client, worker, account = (
+            ClientService(backend, stored),
+            WorkerService(backend),
+            AccountService(backend, stored),
+        )
         workers = WorkerList(backend)
         self._handlers: dict[str, Handler] = {
             routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user),
@@ -62,7 +68,7 @@ class Dispatcher:
             routes.EXTEND_LEASES.name: lambda call: worker.extend_leases(call.request),
             routes.GIVE_BACK.name: lambda call: worker.give_back(call.request),
             routes.CREATE_ACCOUNT.name: lambda call: account.create_account(call.request),
-            routes.LIST_ACCOUNTS.name: lambda _: account.list_accounts(),
+            routes.LIST_ACCOUNTS.name: lambda call: account.list_accounts(call.request),
             routes.GRANT_QUOTA.name: lambda call: account.grant_quota(call.request),
             routes.REVOKE_ACCOUNT.name: lambda call: account.revoke_account(call.request),
             routes.LIST_WORKERS.name: lambda _: workers.list_workers(),

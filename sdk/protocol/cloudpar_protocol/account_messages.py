@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from .message import Message
-from .payloads import Hash, Id, Micros
+from .payloads import Hash, Id, Micros, Natural
 
 ACCOUNT_NAME_CHARS = 100
 
@@ -14,6 +14,8 @@ class Account(Struct, frozen=True, kw_only=True):
     """One user of a deployment.
 
     `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
+    `stored_bytes` is how many bytes it stores, and `stored_limit` how many it may store before its uploads and starts
+    wait. Only a reply to `ListAccounts` with `storage` has them. An account without limit has no `stored_limit`.
     """
 
     account_id: str
@@ -23,6 +25,8 @@ class Account(Struct, frozen=True, kw_only=True):
     spent_us: Micros
     reserved_us: Micros = 0
     created_at: float
+    stored_bytes: Natural | None = None
+    stored_limit: Natural | None = None
 
 
 class CreateAccount(Message, frozen=True, kw_only=True):
@@ -53,7 +57,12 @@ class AccountReply(Message, frozen=True, kw_only=True):
 
 
 class ListAccounts(Message, frozen=True, kw_only=True):
-    pass
+    """List all accounts, oldest first.
+
+    If `storage` is set, the reply also says what each account stores. On AWS this takes several calls an account.
+    """
+
+    storage: bool = False
 
 
 class ListAccountsReply(Message, frozen=True, kw_only=True):

@@ -86,5 +86,7 @@ class Recorder:
                     yield "s3:DeleteObject", f"{bucket}/{each['Key']}"
             case "ListObjectsV2":
                 yield "s3:ListBucket", bucket, params["Prefix"]
+            case "ListMultipartUploads":
+                yield "s3:ListBucketMultipartUploads", bucket
             case _:
                 yield OBJECTS[name], f"{bucket}/{params['Key']}"

@@ -187,7 +187,7 @@ def account(function: ModuleType, stack: Stores) -> None:
         assert answer["status"] in {200, 404}, answer  # 404: this package was due to be forgotten
 
     call("create_account", idempotency_key="k", name="eve", token_hash="e" * 64, quota_us=1000)
-    call("list_accounts")
+    call("list_accounts", storage=True)
     call("grant_quota", account_id="a", idempotency_key="g", quota_us=500)
     call("list_packages")
     stack.registry.note(WorkerRecord("w", time.time(), "host", 1, Fit((), ("p",))))

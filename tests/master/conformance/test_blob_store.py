@@ -159,3 +159,14 @@ def test_a_deleted_blob_may_be_uploaded_again(stores: Stores) -> None:
     stores.blobs.delete(KEY)
     assert put(stores, b"other").status == 200
     assert get(stores).body == b"other"
+
+
+def test_uploads_of_an_account_are_listed_with_their_sizes_until_they_are_deleted(
+    stores: Stores, others: Stores
+) -> None:
+    for key in ("code/a/1", "data/a/2", "data/ab/3", "results/a/l/0"):
+        assert put(stores, key=key).status == 200
+    assert sorted(others.blobs.uploads("a")) == [("code/a/1", len(BODY)), ("data/a/2", len(BODY))]
+    stores.blobs.delete("data/a/2")
+    assert list(others.blobs.uploads("a")) == [("code/a/1", len(BODY))]
+    assert list(others.blobs.uploads("none")) == []

@@ -59,6 +59,17 @@ def test_a_forgotten_package_is_in_no_registry(stores: Stores) -> None:
     assert stores.packages.of_account(None, 10) == []
     assert stores.packages.running("a") == Running(0, 0, 0)
     assert stores.packages.unsettled("a") == []
+    assert stores.packages.stored_bytes("a") == 0
+
+
+def test_what_an_accounts_packages_store_is_added_up_until_they_are_forgotten(stores: Stores, others: Stores) -> None:
+    (spec, first), (_, second) = create(stores, "p"), create(stores, "q")
+    create(stores, "other", account_id="b")
+    assert others.packages.stored_bytes("a") == first.counted_bytes + second.counted_bytes
+    saved(stores, spec, 1, NOW, stored_bytes=first.life.stored_bytes + 1_000)
+    assert others.packages.stored_bytes("a") == first.counted_bytes + 1_000 + second.counted_bytes
+    stores.packages.forget("q")
+    assert others.packages.stored_bytes("a") == first.counted_bytes + 1_000
 
 
 def test_packages_with_uncut_tasks_come_oldest_first(stores: Stores, others: Stores) -> None:

@@ -4,13 +4,12 @@ from threading import RLock
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.core.head import stored as heads
 from cloudpar_master.ports import InboxItem, Opened, ResultPage, Running
-from cloudpar_protocol.payloads import InlineData, TaskResult
+from cloudpar_protocol.payloads import TaskResult
 
 INBOX_BYTES = 1_000_000
 ALONE: Final = RLock()
@@ -144,6 +143,9 @@ class MemoryPackageStore:
         counted = [Running.of(head) for head in self.unsettled(account_id) if not head.life.ended]
         return Running(*(sum(getattr(each, name) for each in counted) for name in Running._fields))
 
+    def stored_bytes(self, account_id: str) -> int:
+        return sum(heads.decode(each.head).counted_bytes for each in self._newest(account_id, len(self._packages)))
+
     def unsettled(self, account_id: str) -> list[Head]:
         with ALONE:
             theirs = [each for each in self._packages.values() if each.account_id == account_id and each.unsettled]
@@ -160,7 +162,7 @@ class MemoryPackageStore:
             stored = self._packages.get(package_id)
             if stored is not None:
                 spec = _specs.decode(stored.spec)
-                stored.spec = _encode(replace(spec, start=replace(spec.start, data=InlineData([]))))
+                stored.spec = _encode(spec.freed())
                 stored.pages.clear()
 
     def forget(self, package_id: str) -> None:

@@ -1,8 +1,10 @@
 import pytest
 
+from cloudpar_master.core.head.package import PACKAGE_BYTES
 from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.account_service import AccountService
 from cloudpar_master.services.backend import hash_token
-from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuota, RevokeAccount
+from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuota, ListAccounts, RevokeAccount
 from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
 from master.services.world import HOUR_US, World, publication
 
@@ -22,7 +24,7 @@ def test_an_account_is_created_once_for_each_key(world: World) -> None:
     assert (first.name, first.state, first.granted_us, first.spent_us) == ("cy", "active", HOUR_US, 0)
     assert create(world) == first
     assert create(world, key="other", name="other", text="other").account_id != first.account_id
-    assert len(world.accounts.list_accounts().accounts) == 2
+    assert len(world.accounts.list_accounts(ListAccounts()).accounts) == 2
 
 
 def test_a_key_makes_one_account_only(world: World) -> None:
@@ -80,6 +82,15 @@ def test_accounts_are_listed_oldest_first_with_what_they_used(world: World, ann:
     world.account("bob")
     world.start(ann)
     world.work_all(duration_us=7)
-    first, second = world.accounts.list_accounts().accounts
+    first, second = world.accounts.list_accounts(ListAccounts()).accounts
     assert (first.name, first.spent_us, first.reserved_us) == ("ann", 70, 0)
     assert second.name == "bob"
+    assert (first.stored_bytes, first.stored_limit) == (None, None)
+
+
+def test_accounts_are_listed_with_what_they_store_if_the_request_wants_it(world: World, ann: AccountRecord) -> None:
+    world.start(ann)
+    owner = AccountService(world.backend._replace(default_account=world.account("owner").account_id))
+    first, second = owner.list_accounts(ListAccounts(storage=True)).accounts
+    assert (first.stored_bytes, first.stored_limit) == (PACKAGE_BYTES + len(b"code"), world.backend.policy.stored_bytes)
+    assert (second.stored_bytes, second.stored_limit) == (0, None)

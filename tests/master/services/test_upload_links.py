@@ -1,6 +1,6 @@
 """Links for uploads, whole and in parts, on a store that takes parts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -35,6 +35,13 @@ class PartedBlobs(BlobStore):
 
     def get_link(self, key: str) -> Link:
         return Link("GET", key)
+
+    def uploads(self, account_id: str) -> Iterator[tuple[str, int]]:
+        del account_id
+        yield from ()
+
+    def free_bytes(self) -> None:
+        return None
 
     def abandon(self, prefix: str) -> None:
         raise AssertionError(prefix)

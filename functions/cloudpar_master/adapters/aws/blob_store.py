@@ -1,11 +1,11 @@
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from cloudpar_master.ports import BlobStore, Clock
-from cloudpar_protocol.limits import LINK_S
+from cloudpar_protocol.limits import BLOB_BYTES, LINK_S
 from cloudpar_protocol.parts import bounds
 from cloudpar_protocol.payloads import Link, Parts
 
@@ -102,6 +102,19 @@ class S3BlobStore(BlobStore):
 
     def abandon(self, prefix: str) -> None:
         """See the port. The bucket's lifecycle rules remove the blobs."""
+
+    def uploads(self, account_id: str) -> Iterator[tuple[str, int]]:
+        """See the port. S3 does not list the sizes of uploads in parts, so each counts as the largest possible blob."""
+        for prefix in (f"code/{account_id}/", f"data/{account_id}/"):
+            whole = self._client().get_paginator("list_objects_v2")
+            for page in whole.paginate(Bucket=self._bucket, Prefix=prefix):
+                yield from ((entry["Key"], entry["Size"]) for entry in page.get("Contents", []))
+            in_parts = self._client().get_paginator("list_multipart_uploads")
+            for started in in_parts.paginate(Bucket=self._bucket, Prefix=prefix):
+                yield from ((entry["Key"], BLOB_BYTES) for entry in started.get("Uploads", []))
+
+    def free_bytes(self) -> None:
+        """See the port. S3 has no limit."""
 
     def delete(self, key: str) -> None:
         if not key:

@@ -3,14 +3,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from msgspec.structs import replace
-
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import Clock, Ids, Opened, PackageStore, ResultPage, Running
 from cloudpar_protocol.errors import TooLarge
-from cloudpar_protocol.payloads import InlineData, TaskResult
+from cloudpar_protocol.payloads import TaskResult
 
 from . import errors
 from . import result_pages as pages
@@ -50,6 +48,9 @@ transaction takes."""
 
 ROW_BYTES = 395_000
 """An event that has more bytes, when compressed, is refused: DynamoDB takes rows of at most 400 KB."""
+
+COUNTED = 1_000
+"""How many packages of an account count towards what it stores: the newest ones."""
 
 DAY_S = 86_400
 
@@ -257,6 +258,10 @@ class DynamoPackageStore(PackageStore):
         """See the port. The index also has packages that have ended and are not settled yet; these do not count."""
         return read_running(self._unsettled(account_id))
 
+    def stored_bytes(self, account_id: str) -> int:
+        """See the port. Reads the heads of the newest COUNTED packages. An index would cost a write for each page."""
+        return sum(head.counted_bytes for head in self.of_account(account_id, COUNTED))
+
     def unsettled(self, account_id: str) -> list[Head]:
         return [head for head in self._heads(self._unsettled(account_id)) if not head.life.settled]
 
@@ -272,8 +277,7 @@ class DynamoPackageStore(PackageStore):
         spec = self.spec(package_id)
         self._cache.pop(package_id, None)
         if spec is not None:
-            freed = replace(spec, start=replace(spec.start, data=InlineData([])))
-            self._table.write(put(self._dated(spec_row(freed)), THERE))
+            self._table.write(put(self._dated(spec_row(spec.freed())), THERE))
 
     def forget(self, package_id: str) -> None:
         """See the port. The head is deleted last: if a crash comes before, the timer finds it and deletes the rest."""

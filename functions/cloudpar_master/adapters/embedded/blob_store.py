@@ -1,11 +1,13 @@
 import asyncio
+import errno
 import hashlib
 import hmac
 import os
+import shutil
 import tempfile
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 from urllib.parse import quote, urlencode
@@ -22,8 +24,17 @@ from .file_remover import FileRemover
 READ_BYTES = 1024 * 1024
 FILE = "file:"
 """The first characters of a link to a file."""
-CODE = "code/"
-"""The first characters of the key of task code."""
+CODE, DATA = "code/", "data/"
+"""The first characters of the keys of task code and of task data."""
+
+RESERVE_BYTES = 256 * 1024**2
+RESERVE_SHARE = 0.05
+"""The store leaves this much of its disk free: RESERVE_BYTES, or RESERVE_SHARE of a smaller disk. The master needs it
+for its database: without room there, it could not even note results and deletions."""
+
+UNSTARTED_S = 86_400.0
+"""Task data that no start of a package has named is removed after about this many seconds, because its client is
+probably gone, and it counts among the bytes that the account stores."""
 
 UPLOAD = ".upload-"
 BLOB = ".blob"
@@ -31,6 +42,9 @@ BLOB = ".blob"
 
 WASTE = ".waste"
 """The folder for files that wait for their removal. No key is stored under this name, since dots in keys are quoted."""
+
+FAILURES = 10
+"""How many of the failures of one sweep are reported."""
 
 LARGEST_NAME_BYTES = 255 - len(BLOB)
 
@@ -58,6 +72,7 @@ class FileBlobStore(BlobStore):
         clock: Tells when links expire and when blobs are used.
         code_in_use: Returns the keys of the task code that packages need.
         code_bytes: How many bytes of task code are kept, as KEPT_BYTES of code_blobs.py says.
+        kept_s: After how many seconds without use the caller's sweeps remove a blob.
 
     Raises:
         OSError: The folder cannot be made.
@@ -72,11 +87,14 @@ class FileBlobStore(BlobStore):
         *,
         code_in_use: Callable[[], Iterable[str]],
         code_bytes: int = KEPT_BYTES,
+        kept_s: float = 0.0,
     ) -> None:
         self._folder = folder
         self._base = base
         self._secret = secret
         self._clock = clock
+        self._kept_s = kept_s
+        self._arriving: dict[object, tuple[str, int]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._remover = FileRemover(folder / WASTE)
         for left_by_a_crash in folder.glob(f"{UPLOAD}*"):
@@ -119,7 +137,25 @@ class FileBlobStore(BlobStore):
     def delete(self, key: str) -> None:
         self._remover.remove(self._path(key).with_suffix("") if key.endswith("/") else self._path(key))
 
+    def uploads(self, account_id: str) -> Iterator[tuple[str, int]]:
+        for prefix in (f"{CODE}{account_id}/", f"{DATA}{account_id}/"):
+            with suppress(FileNotFoundError), os.scandir(self._path(prefix).with_suffix("")) as files:
+                for file in files:
+                    with suppress(FileNotFoundError):  # it has just been removed
+                        yield prefix + file.name.removesuffix(BLOB), file.stat().st_size
+            yield from [each for each in self._arriving.values() if each[0].startswith(prefix)]
+
+    def free_bytes(self) -> int:
+        """See the port. What is arriving counts as stored, although a part of it may be on the disk already."""
+        disk = shutil.disk_usage(self._folder)
+        reserve = min(RESERVE_BYTES, int(RESERVE_SHARE * disk.total))
+        return max(0, disk.free - reserve - sum(size for _, size in self._arriving.values()))
+
     # for the server, which answers the links
+
+    def has(self, key: str) -> bool:
+        """Whether a blob exists. Unlike `exists`, this does not count as a use."""
+        return self._path(key).exists()
 
     def check(self, method: str, key: str, query: dict[str, str]) -> None:
         """Check that this store has signed a request.
@@ -143,12 +179,12 @@ class FileBlobStore(BlobStore):
             TooLarge: The upload has more bytes than the link was made for.
             BadRequest: The upload has fewer bytes, or another CRC-32, than the link was made for.
             IdempotencyConflict: Another blob is stored under the key.
-            OSError: The blob cannot be written, for example because the disk is full.
+            OSError: The blob cannot be written, for example because the disk is full, or only its reserve is left.
             Exception: What `body` raised, for example because the client has hung up.
         """
         path, size, crc32 = self._path(key), 0, 0
         expected = int(query["size"])
-        with tempfile.NamedTemporaryFile(dir=self._folder, prefix=UPLOAD) as file:
+        with self._announced(key, expected), tempfile.NamedTemporaryFile(dir=self._folder, prefix=UPLOAD) as file:
             async for part in body:
                 await turn()
                 size += len(part)
@@ -166,11 +202,31 @@ class FileBlobStore(BlobStore):
                 if path.stat().st_size != size or await _crc32(path, turn) != crc32:
                     raise IdempotencyConflict("another blob is there already: it is never overwritten") from None
                 size = 0  # nothing was added
+        now = self._clock.now()
         if key.startswith(CODE):
-            now = self._clock.now()
             os.utime(path, (now, now))
             self._code.promise(path)
             self._code.added(size)
+        elif key.startswith(DATA) and size:
+            # As if it had not been used for long: a sweep removes it after UNSTARTED_S, unless `exists` sets the time
+            # when a package starts with it.
+            os.utime(path, (now, now - max(0.0, self._kept_s - UNSTARTED_S)))
+
+    @contextmanager
+    def _announced(self, key: str, size: int) -> Iterator[None]:
+        """Count an upload as stored while it arrives: many that arrive slowly could fill the disk together.
+
+        Raises:
+            OSError: Not enough of the disk is free.
+        """
+        if size > self.free_bytes():
+            raise OSError(errno.ENOSPC, "what is left of its disk is kept for its own records")
+        upload = object()
+        self._arriving[upload] = key, size
+        try:
+            yield
+        finally:
+            del self._arriving[upload]
 
     def open(self, key: str) -> IO[bytes]:
         """Open a blob for reading.
@@ -188,17 +244,27 @@ class FileBlobStore(BlobStore):
 
         Before that, remove task code as `CodeBlobs.trim` does. Yields after each file. The check of a file and its
         removal are in one step, so that no call of `exists` comes between them.
+
+        Raises:
+            ExceptionGroup: Some files could not be removed; all others were.
         """
         self._code.trim()
         before = self._clock.now() - unused_s
+        failures: list[OSError] = []
         for folder, folders, names in os.walk(self._folder):
             folders[:] = [name for name in folders if name != WASTE]
             for name in names:
                 path = Path(folder, name)
-                with suppress(FileNotFoundError):
+                try:
                     if path.stat().st_mtime < before:
                         path.unlink()
+                except FileNotFoundError:
+                    pass
+                except OSError as error:  # one file must not keep all others
+                    failures.append(error)
                 yield
+        if failures:
+            raise ExceptionGroup("some blobs could not be removed", failures[:FAILURES])
 
     def _link(self, method: Literal["GET", "PUT"], key: str, query: dict[str, str]) -> Link:
         base = self._base()

@@ -10,13 +10,15 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS packages (
     package_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, started_at REAL NOT NULL, version INTEGER NOT NULL,
     due_at REAL NOT NULL, uncut INTEGER NOT NULL, unsettled INTEGER NOT NULL, running INTEGER NOT NULL,
-    tasks INTEGER NOT NULL, data_bytes INTEGER NOT NULL, head BLOB NOT NULL
+    tasks INTEGER NOT NULL, data_bytes INTEGER NOT NULL, head BLOB NOT NULL,
+    stored_bytes INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS packages_due ON packages (due_at);
 CREATE INDEX IF NOT EXISTS packages_uncut ON packages (started_at) WHERE uncut;
 CREATE INDEX IF NOT EXISTS packages_account ON packages (account_id, started_at);
 CREATE INDEX IF NOT EXISTS packages_unsettled ON packages (account_id, running, tasks, data_bytes)
     WHERE unsettled;
+CREATE INDEX IF NOT EXISTS packages_stored ON packages (account_id, stored_bytes) WHERE stored_bytes > 0;
 CREATE INDEX IF NOT EXISTS packages_started ON packages (started_at);
 CREATE TABLE IF NOT EXISTS specs (package_id TEXT PRIMARY KEY, spec BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS inbox (

@@ -17,6 +17,9 @@ SCHEMA = 1
 """The version of the format of heads. A release increments it if older masters could misread the heads of this release.
 A master that loads a head with a higher version than its own only appends events to the inbox."""
 
+PACKAGE_BYTES = 4 * 1024
+"""How many bytes a package counts in addition to its payloads, for its records. They stay until it is forgotten."""
+
 HEAD_BYTES = 16 * 1024
 """Every stored head is smaller than this many bytes, because every list in a head is bounded."""
 
@@ -24,7 +27,7 @@ HEAD_BYTES = 16 * 1024
 class Spec(Struct, frozen=True, kw_only=True):
     """The part of a package that never changes. It is written with the first head, and readers may cache it.
 
-    Only the effect Delete changes it: it replaces the task data by an empty list.
+    Only the effect Delete changes it, as `freed` says.
 
     Attributes:
         request_hash: SHA-256 of the StartTasks body without its session. It tells a retry from another request with the
@@ -37,6 +40,12 @@ class Spec(Struct, frozen=True, kw_only=True):
     start: StartTasks
     started_at: float
 
+    def freed(self) -> "Spec":
+        """Return the spec of a deleted package: without task data and inline task code."""
+        code = self.start.code
+        left = code if code.inline is None else replace(code, inline=b"")
+        return replace(self, start=replace(self.start, code=left, data=InlineData([])))
+
 
 class Identity(Struct, kw_only=True):
     """The fields of a head that are in none of its groups.
@@ -47,6 +56,9 @@ class Identity(Struct, kw_only=True):
         python: The version of Python that the tasks need; "": any.
         page: Version of the last head that committed results; 0: none did.
         data_bytes: How many bytes of task data the package has.
+        code_bytes: How many bytes of inline task code the package has.
+        uploaded_bytes: How many of the `stored_bytes` (Life) are uploaded task data, which counts among the uploads of
+            its account.
         now: The latest time of all folds. It never goes back, even if the clocks of the masters differ.
     """
 
@@ -59,6 +71,8 @@ class Identity(Struct, kw_only=True):
     version: int = 0
     page: int = 0
     data_bytes: int = 0
+    code_bytes: int = 0
+    uploaded_bytes: int = 0
     started_at: float
     now: float
 
@@ -87,6 +101,7 @@ class Head(Identity, kw_only=True):
             window: How many chunks it may have open; 0: it starts closed.
         """
         start, data_bytes = spec.start, size_of(spec.start.data)
+        uploaded_bytes = data_bytes + BLOB_BYTES if isinstance(start.data, BlobData) else 0
         return cls(
             package_id=spec.package_id,
             account_id=spec.account_id,
@@ -94,12 +109,14 @@ class Head(Identity, kw_only=True):
             codec=start.codec,
             python=start.python if start.codec == "pickle" else "",
             data_bytes=data_bytes,
+            code_bytes=len(start.code.inline or b""),
+            uploaded_bytes=uploaded_bytes,
             started_at=spec.started_at,
             now=spec.started_at,
             tasks=Tasks(count=start.n, chunksize=start.chunksize),
             quota=Quota(),
             pace=Pace(window=window),
-            life=Life(stored_bytes=data_bytes + (BLOB_BYTES if isinstance(start.data, BlobData) else 0)),
+            life=Life(stored_bytes=uploaded_bytes or data_bytes),
         )
 
     def draft(self) -> "Head":
@@ -121,6 +138,13 @@ class Head(Identity, kw_only=True):
         one would not be charged.
         """
         return f"{self.package_id}@{round(self.started_at * 1000)}"
+
+    @property
+    def counted_bytes(self) -> int:
+        """How many bytes the package counts among those that its account stores. Uploads are counted elsewhere."""
+        if self.life.deleted_at is not None:
+            return PACKAGE_BYTES
+        return PACKAGE_BYTES + self.code_bytes + max(0, self.life.stored_bytes - self.uploaded_bytes)
 
     @property
     def uncut(self) -> int:

@@ -135,8 +135,8 @@ def _create_with_secret(
 @as_operator
 @json_option
 def list_accounts(*, as_json: bool, **operator: Unpack[Operator]) -> None:
-    """List all accounts with their quotas."""
-    accounts = of_operator(operator).call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+    """List all accounts with their quotas, and how many bytes each one stores."""
+    accounts = of_operator(operator).call(routes.LIST_ACCOUNTS, ListAccounts(storage=True)).accounts
     if as_json:
         print_json({"accounts": accounts})
     else:

@@ -52,13 +52,22 @@ def frameless(title: str | None) -> Table:
 
 
 def account_table(accounts: list[Account]) -> Table:
-    """Make the table of accounts with their quotas."""
+    """Make the table of accounts with their quotas, and with what they store if the master has said that."""
     table = Table("account", "name", "state", title="Accounts" if accounts else None, title_justify="left")
     for heading in ("granted", "spent", "reserved", "left"):
         table.add_column(heading, justify="right")
+    counted = any(each.stored_bytes is not None for each in accounts)
+    if counted:
+        table.add_column("stored", justify="right")
     for each in accounts:
-        table.add_row(each.account_id, *account_cells(each))
+        table.add_row(each.account_id, *account_cells(each), *([_stored(each)] if counted else []))
     return table
+
+
+def _stored(account: Account) -> str:
+    """What an account stores, and how much it may store if that is limited: "1.2 of 50.0 GiB"."""
+    figures = [f"{size / 1024**3:.1f}" for size in (account.stored_bytes, account.stored_limit) if size is not None]
+    return f"{' of '.join(figures)} GiB"
 
 
 def account_cells(account: Account) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import type { Struct } from '../codec/shapes.ts';
 
 export const STRUCTS: Readonly<Record<string, Struct>> = {
-  Account: {"array":false,"fields":[{"name":"account_id","shape":"str"},{"name":"name","shape":"str"},{"name":"state","shape":"str"},{"name":"granted_us","shape":"int"},{"name":"spent_us","shape":"int"},{"name":"reserved_us","shape":"int","default":0},{"name":"created_at","shape":"float"}]},
+  Account: {"array":false,"fields":[{"name":"account_id","shape":"str"},{"name":"name","shape":"str"},{"name":"state","shape":"str"},{"name":"granted_us","shape":"int"},{"name":"spent_us","shape":"int"},{"name":"reserved_us","shape":"int","default":0},{"name":"created_at","shape":"float"},{"name":"stored_bytes","shape":{"nullable":"int"},"default":null},{"name":"stored_limit","shape":{"nullable":"int"},"default":null}]},
   AccountReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"account","shape":{"struct":"Account"}}]},
   Acknowledge: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"package_ids","shape":{"list":"str"}}]},
   AcknowledgeReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1}]},
@@ -30,7 +30,7 @@ export const STRUCTS: Readonly<Record<string, Struct>> = {
   LeaseRef: {"array":false,"fields":[{"name":"package_id","shape":"str"},{"name":"lease_id","shape":"str"},{"name":"receipt","shape":"str"},{"name":"start","shape":"int"},{"name":"end","shape":"int"},{"name":"generation","shape":"int"}]},
   LeaseView: {"array":false,"fields":[{"name":"lease_id","shape":"str"},{"name":"state","shape":"str"},{"name":"ranges","shape":{"list":{"tuple":["int","int"]}},"default":[]},{"name":"lease_s","shape":"float","default":0},{"name":"budget_us","shape":"int","default":0}]},
   Link: {"array":false,"fields":[{"name":"method","shape":"str"},{"name":"url","shape":"str"},{"name":"headers","shape":{"map":"str"},"default":{}}]},
-  ListAccounts: {"array":false,"fields":[{"name":"v","shape":"int","default":1}]},
+  ListAccounts: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"storage","shape":"bool","default":false}]},
   ListAccountsReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"accounts","shape":{"list":{"struct":"Account"}}}]},
   ListPackages: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"limit","shape":"int","default":100}]},
   ListPackagesReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"packages","shape":{"list":{"struct":"PackageSummary"}}},{"name":"executors","shape":{"nullable":"int"},"default":null}]},

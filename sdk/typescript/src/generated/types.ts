@@ -7,6 +7,8 @@ export interface components {
          * @description One user of a deployment.
          *
          *     `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
+         *     `stored_bytes` is how many bytes it stores, and `stored_limit` how many it may store before its uploads and starts
+         *     wait. Only a reply to `ListAccounts` with `storage` has them. An account without limit has no `stored_limit`.
          */
         Account: {
             account_id: string;
@@ -18,6 +20,10 @@ export interface components {
             /** @default 0 */
             reserved_us?: number;
             created_at: number;
+            /** @default null */
+            stored_bytes?: number | null;
+            /** @default null */
+            stored_limit?: number | null;
         };
         /** AccountReply */
         AccountReply: {
@@ -486,10 +492,17 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** ListAccounts */
+        /**
+         * ListAccounts
+         * @description List all accounts, oldest first.
+         *
+         *     If `storage` is set, the reply also says what each account stores. On AWS this takes several calls an account.
+         */
         ListAccounts: {
             /** @default 1 */
             v?: number;
+            /** @default false */
+            storage?: boolean;
         };
         /** ListAccountsReply */
         ListAccountsReply: {

@@ -25,6 +25,7 @@ from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import Sending
+from master.packages import make_head, make_spec
 from master.stores import SetClock
 from system.mixture import LAST_OF, ROOT
 
@@ -271,3 +272,19 @@ def test_a_column_and_an_index_that_came_later_are_added_to_an_earlier_database(
     assert tables(path) == today
     assert query(path, index) == wanted
     assert query(path, "SELECT body, cost_us FROM messages") == [("p1#0#3#1", 1)]
+
+
+def test_a_package_that_an_earlier_release_stored_counts_from_its_next_save_on(tmp_path: Path) -> None:
+    path, spec = tmp_path / "master.sqlite", make_spec("p")
+    with closing(Database(path)) as database:
+        SqlitePackageStore(database).create(spec, make_head(spec))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP INDEX packages_stored")
+        connection.execute("ALTER TABLE packages DROP COLUMN stored_bytes")
+        connection.commit()
+    with closing(Database(path)) as database:
+        packages = SqlitePackageStore(database)
+        assert packages.stored_bytes(spec.account_id) == 0
+        head = make_head(spec, 1)
+        assert packages.save(head, 0.0)
+        assert packages.stored_bytes(spec.account_id) == head.counted_bytes > 0

@@ -37,6 +37,7 @@ CALLS: dict[str, Call] = {
     "uncut": lambda packages, accounts, queue: packages.uncut(10),
     "running": lambda packages, accounts, queue: packages.running("a"),
     "unsettled": lambda packages, accounts, queue: packages.unsettled("a"),
+    "stored_bytes": lambda packages, accounts, queue: packages.stored_bytes("a"),
     "code_in_use": lambda packages, accounts, queue: code_in_use(packages._db),
     "of_account": lambda packages, accounts, queue: packages.of_account("a", 10),
     "of_all": lambda packages, accounts, queue: packages.of_account(None, 10),

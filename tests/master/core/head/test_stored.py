@@ -19,6 +19,9 @@ FLAT = {
 LATER = {"python": "3.12", "set_aside": [{"host": "host", "lacks": "lacks"}], "stranded_at": 10.5, "anyhow": True}
 """The fields that 0.3.0 added."""
 
+LATEST = {"code_bytes": 21, "uploaded_bytes": 22}
+"""The fields that 0.4.0 added."""
+
 
 def test_a_head_of_release_0_2_0_is_read() -> None:
     head = stored.decode(msgspec.msgpack.encode(FLAT))
@@ -31,7 +34,7 @@ def test_a_head_of_release_0_2_0_is_read() -> None:
 
 
 def test_a_head_is_written_under_the_stored_names_of_earlier_releases() -> None:
-    everything = FLAT | LATER
+    everything = FLAT | LATER | LATEST
     head = stored.decode(msgspec.msgpack.encode(everything))
     assert head.life.set_aside == [Unfit("host", "lacks")]
     assert msgspec.msgpack.decode(stored.encode(head), strict=False) == everything

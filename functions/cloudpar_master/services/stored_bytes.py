@@ -1,0 +1,174 @@
+"""Bounds how much each account stores, so that no account can fill the master's disk."""
+
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol.errors import RateLimited, RequestError, TooLarge, Unavailable
+from cloudpar_protocol.limits import LINK_S
+
+from .account_limits import OPERATOR
+from .backend import Backend
+
+READ_S = 60.0
+"""How old, in seconds, the count of an account may be while there is room. What this process lets in counts at once."""
+
+REREAD_S = 10.0
+"""How old, in seconds, the count may be when it refuses a request: something may have been deleted meanwhile."""
+
+WAIT_S = 5.0
+"""The delay, in seconds, that a refusal names. After each further refusal the client waits longer."""
+
+UPLOAD_BYTES = 1024**2
+"""An upload counts as at least this many bytes, so that the uploads of an account at its limit can soon be listed."""
+
+KNOWN = 1_000
+"""How many accounts are remembered: those that stored something last."""
+
+
+class _Count:
+    """What an account stores.
+
+    Attributes:
+        read_at: When `stored` was read.
+        stored: How many bytes there were then.
+        added: How many bytes were stored since then, in new packages and by uploads that have arrived.
+        promised: For each link to an upload that was not there then: its key, its size, and when the link expires.
+    """
+
+    def __init__(self) -> None:
+        self.read_at = float("-inf")
+        self.stored = 0
+        self.added = 0
+        self.promised: dict[str, tuple[int, float]] = {}
+
+    @property
+    def total(self) -> int:
+        return self.stored + self.added + sum(size for size, _ in self.promised.values())
+
+
+class StoredBytes:
+    """Counts what accounts store, and refuses what is too much.
+
+    The count is read from the stores, so that neither a crash nor a lifecycle rule of a bucket makes it wrong. Between
+    two readings, this process adds what it lets in. Other processes of the same deployment do not see these additions,
+    so together they may exceed the limit by what they let in between two readings.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._counts = Recent[str, _Count](KNOWN)
+
+    def check_start(self, account: AccountRecord, size: int) -> None:
+        """Check that a package may start that stores this many bytes itself, without uploads and results.
+
+        A store that is never full needs no such check, and each reading of the count would cost requests there: only
+        uploads are refused.
+
+        Raises:
+            TooLarge: The bytes alone exceed the limit, so waiting would not help.
+            RateLimited: The account stores too much, so it has to wait until something is deleted.
+            Unavailable: The store is almost full.
+        """
+        free_bytes = self._backend.blobs.free_bytes()
+        if free_bytes is not None:
+            self._check(account, size, free_bytes)
+
+    def promise(self, account: AccountRecord, key: str, size: int) -> None:
+        """Check that an account may upload a payload, and count it from now on.
+
+        The links of one request may together need more than there is. So each one must count before it is used.
+
+        Raises:
+            TooLarge, RateLimited, Unavailable: As `check_start`.
+        """
+        if self.limit(account.account_id) is None:
+            self._check(account, size, self._backend.blobs.free_bytes())
+            return
+        size, count = max(size, UPLOAD_BYTES), self._read(account.account_id, READ_S)
+        # If the client repeats the request, for example to continue an upload, the payload must not count twice.
+        known, _ = count.promised.get(key, (0, 0.0))
+        if size > known:
+            self._check(account, size - known, self._backend.blobs.free_bytes())
+        count.promised[key] = size, self._backend.clock.now() + LINK_S
+
+    def admit(self, key: str, size: int) -> None:
+        """Check an upload that is about to arrive by a link, and count it. Results are always admitted.
+
+        A link may be used again after its blob was deleted, and then nothing has counted this upload yet.
+
+        Raises:
+            TooLarge, RateLimited, Unavailable: As `check_start`.
+        """
+        account = self._backend.accounts.get(_owner(key))
+        if account is not None:
+            self.promise(account, key, size)
+
+    def arrived(self, key: str) -> None:
+        """Note that an upload is stored. Its link needs no room any more, even if the blob is soon deleted."""
+        count = self._counts.get(_owner(key))
+        if count is not None and key in count.promised:
+            count.added += count.promised.pop(key)[0]
+
+    def started(self, account_id: str, size: int) -> None:
+        """Count what a new package stores, until the next reading includes it."""
+        if account_id in self._counts:
+            self._counts[account_id].added += size
+
+    def limit(self, account_id: str) -> int | None:
+        """Return how many bytes an account may store; None: the default account, whose user owns the disk."""
+        return None if account_id == self._backend.default_account else self._backend.policy.stored_bytes
+
+    def total(self, account_id: str) -> int:
+        """Return how many bytes an account stores. The figure may be some seconds old."""
+        return self._read(account_id, REREAD_S).total
+
+    def _check(self, account: AccountRecord, size: int, free_bytes: int | None) -> None:
+        if free_bytes is not None and size > free_bytes:
+            text = f"the master's disk has no room for {size:,} bytes more; what is left is kept for its own records"
+            raise Unavailable(f"{text}: free space on it; until then, uploads and starts wait", WAIT_S)
+        if self.limit(account.account_id) is None:
+            return
+        policy = self._backend.policy
+        if _refusal(account, self._read(account.account_id, READ_S).total, size, free_bytes, policy) is not None:
+            held = self._read(account.account_id, REREAD_S).total
+            refusal = _refusal(account, held, size, free_bytes, policy)
+            if refusal is not None:
+                raise refusal
+
+    def _read(self, account_id: str, age_s: float) -> _Count:
+        now = self._backend.clock.now()
+        count = self._counts.get(account_id) or _Count()
+        self._counts[account_id] = count
+        if 0 <= now - count.read_at < age_s:
+            return count
+        count.stored = self._backend.packages.stored_bytes(account_id)
+        for key, size in self._backend.blobs.uploads(account_id):
+            count.stored += max(size, UPLOAD_BYTES)
+            count.promised.pop(key, None)
+        count.promised = {key: each for key, each in count.promised.items() if each[1] > now}
+        count.read_at, count.added = now, 0
+        return count
+
+
+def _refusal(
+    account: AccountRecord, held: int, size: int, free_bytes: int | None, policy: Policy
+) -> RequestError | None:
+    """Return the error with which an account's request to store `size` bytes more is refused; None: it is not."""
+    most = policy.stored_bytes
+    if size > most:
+        text = f"{size:,} bytes are over the {most:,} that account {account.name!r} may store"
+        return TooLarge(f"{text}: split the work, let tasks read their data from storage, or {OPERATOR}")
+    wait = f"this request waits until results were read, or ended packages were deleted; or {OPERATOR}"
+    if held + size > most:
+        return RateLimited(f"account {account.name!r} stores {held:,} bytes, of {most:,} that it may: {wait}", WAIT_S)
+    # However small the disk is, an account leaves as much of it as it takes, so that others can work, too.
+    if free_bytes is not None and held + size > free_bytes:
+        text = f"account {account.name!r} stores {held:,} bytes, and {free_bytes:,} are free on the master's disk"
+        return RateLimited(f"{text}, which is its largest share: {wait}", WAIT_S)
+    return None
+
+
+def _owner(key: str) -> str:
+    """Return the id of the account that uploads under this key; "" if a worker does, since it is a result."""
+    kind, _, rest = key.partition("/")
+    return rest.partition("/")[0] if kind in {"code", "data"} else ""

@@ -1,0 +1,111 @@
+"""Guarantee 17, the master's disk: what links store is bounded, too, and a full disk stops uploads but no state."""
+
+import asyncio
+import errno
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cloudpar_master.core.policy import Policy
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.server import process
+from cloudpar_master.services.backend import hash_token
+from cloudpar_master.services.stored_bytes import READ_S, UPLOAD_BYTES
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
+from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults
+from master.asgi import Answer
+
+from .served import CONNECTION, Served, error, publication, retrieval, start_tasks
+
+BODY = b"payload"
+POLICY = Policy(stored_bytes=2 * UPLOAD_BYTES)
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Iterator[Served]:
+    """Serve a master with an account "ann" beside the default one; both may store two uploads."""
+    served = Served(tmp_path / "data", POLICY)
+    ann = AccountRecord("ann", "ann", hash_token("ann"), "active", 10**9, 0, 0, 0.0)
+    served.assembly.database.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ann)
+    yield served
+    served.close()
+
+
+def prepare(served: Served) -> PreparedUpload:
+    request = PrepareUploads(uploads=[Upload(kind="data", size=len(BODY), crc32=zlib.crc32(BODY))])
+    return served.call("ann", routes.PREPARE_UPLOADS, request).uploads[0]
+
+
+def put(served: Served, url: str) -> Answer:
+    return served.send("PUT", url.removeprefix(CONNECTION.endpoint), BODY)
+
+
+def url_of(prepared: PreparedUpload) -> str:
+    assert prepared.link is not None
+    return prepared.link.url
+
+
+def test_g17_a_link_that_is_used_again_after_its_blob_was_deleted_counts_again(
+    limited: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs, now = limited.assembly.blobs, 0.0
+    links: list[str] = []
+    clock = blobs._clock
+    real = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: real + now, raising=False)
+    for _ in range(3):
+        prepared = prepare(limited)
+        links.append(url_of(prepared))
+        assert put(limited, links[-1]).status == 200
+        blobs.delete(prepared.key)
+        now += READ_S
+    statuses = [put(limited, link).status for link in links]
+    assert statuses == [200, 200, 429]
+    assert put(limited, links[0]).status == 200  # it is there: a repeated upload adds nothing
+
+
+def test_an_upload_to_an_almost_full_disk_gets_503_with_retry_after_and_state_is_still_written(
+    limited: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = prepare(limited)
+    package_id = limited.call("ann", routes.START_TASKS, start_tasks("key", tasks=1)).package_id
+    (lease,) = limited.call("worker", routes.RETRIEVE_TASKS, retrieval()).leases
+    upload = PrepareResult(
+        package_id=package_id, lease_id=lease.lease_id, seq=0, size=len(BODY), crc32=zlib.crc32(BODY)
+    )
+    result = limited.call("worker", routes.PREPARE_RESULTS, PrepareResults(results=[upload])).results[0]
+    monkeypatch.setattr(limited.assembly.blobs, "free_bytes", lambda: 0)
+    for url in (url_of(prepared), result.link.url):
+        answer = put(limited, url)
+        assert (answer.status, error(answer).code, error(answer).retryable) == (503, "unavailable", True)
+        assert int(answer.headers["retry-after"]) > 0
+        assert "free space" in error(answer).message
+    limited.call("worker", routes.PUBLISH_RESULTS, publication(lease))
+    monkeypatch.undo()
+    assert [put(limited, url).status for url in (url_of(prepared), result.link.url)] == [200, 200]
+
+
+def test_a_sweep_that_fails_is_followed_by_others(limited: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the database ended the sweeps for good."""
+    locked = sqlite3.OperationalError("database is locked")
+    locked.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    failures = [locked, OSError(errno.EIO, "input/output error")]
+    sweeps = 0
+
+    def sweep(_unused_s: float) -> Iterator[None]:
+        nonlocal sweeps
+        sweeps += 1
+        if failures:
+            raise failures.pop()
+        raise asyncio.CancelledError
+        yield
+
+    monkeypatch.setattr(process, "SWEEP_S", 0.0)
+    monkeypatch.setattr(limited.assembly.blobs, "sweep", sweep)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(process._sweep(limited.assembly))
+    assert sweeps == 3
