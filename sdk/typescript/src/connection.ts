@@ -23,8 +23,8 @@ const SLOWEST_BYTES_PER_S = 50_000;
 /** S3's status for a second upload of a key. It counts as success, since no key is ever used for two payloads. */
 const THERE_ALREADY = 412;
 
-/** The status with which a master refuses a token. */
-const REFUSED = 401;
+/** The statuses of the client's error that are no refusal for good: time is up, there already, too many requests. */
+const NO_REFUSALS = new Set([408, THERE_ALREADY, 429]);
 
 /** S3's reason, with status 409, while an earlier attempt is still in progress. */
 const STILL_WRITTEN = 'ConditionalRequestConflict';
@@ -77,13 +77,7 @@ export class Connection {
     const { request, reply } = ROUTES[route];
     const body = encode(request, message);
     return this.#retrier.untilAnswered(ANSWER_S + (options.holdS ?? 0), options, async (signal) => {
-      const post = () => this.#post(route, body, signal);
-      let response = await post();
-      if (response.status === REFUSED && this.#identity.isProved) {
-        // The master may have restarted since it proved itself: fetch does not show that it uses another connection.
-        this.#identity.forget();
-        response = await post();
-      }
+      const response = await this.#believed(() => this.#post(route, body, signal));
       const answer = new Uint8Array(await response.arrayBuffer());
       if (response.status !== 200) {
         throw refusal(answer, response.status);
@@ -100,6 +94,20 @@ export class Connection {
       'Cloudpar-Links': 'relative',
     };
     return this.#send(`${this.endpoint}/v1/${route}`, { method: 'POST', headers, body, signal, redirect: 'error' });
+  }
+
+  /**
+   * Sends a request, and once more if it is refused after an earlier proof. The master may have restarted since, and
+   * refuse a credential of the earlier process; or another process has its port, whose refusal would end the work. fetch
+   * does not show that it uses another connection.
+   */
+  async #believed(send: () => Promise<FetchAnswer>): Promise<FetchAnswer> {
+    const response = await send();
+    if (!isRefusal(response.status) || !this.#identity.isProved) {
+      return response;
+    }
+    this.#identity.forget();
+    return send();
   }
 
   /** Sends a request to the master's own address. */
@@ -177,14 +185,20 @@ export class Connection {
       return this.#fetch(link.url, all);
     }
     // The link is good after a restart of the master, too, so no other process should see it.
-    await this.#identity.authorization(init.signal);
-    return this.#send(this.endpoint + link.url, all);
+    return this.#believed(async () => {
+      await this.#identity.authorization(init.signal);
+      return this.#send(this.endpoint + link.url, all);
+    });
   }
 
   /** Ends all running requests. */
   close(): void {
     this.#retrier.close();
   }
+}
+
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && !NO_REFUSALS.has(status);
 }
 
 function isGood(status: number): boolean {

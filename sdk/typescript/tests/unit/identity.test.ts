@@ -21,6 +21,8 @@ class Master {
   readonly sent: [string, string | undefined][] = [];
   nonce = '0'.repeat(32);
   isThere = true;
+  /** How many requests that are no challenge another process at its address answers with 404. */
+  strangerAnswers = 0;
   challenged: ((asked: { nonce: string }) => Response) | undefined;
   readonly platform = new ScriptedPlatform();
 
@@ -54,6 +56,10 @@ class Master {
     if (path.endsWith('/v1/prove')) {
       const asked = JSON.parse(new TextDecoder().decode(init.body)) as { nonce: string };
       return (this.challenged ?? this.#prove)(asked);
+    }
+    if (this.strangerAnswers > 0) {
+      this.strangerAnswers -= 1;
+      return new Response(null, { status: 404 });
     }
     if (path.startsWith('/blobs/')) {
       return new Response(null);
@@ -157,6 +163,18 @@ describe('over plain HTTP', () => {
     await master.platform.sleep(2, new AbortController().signal);
     await connection.call('hello', {});
     expect(master.sent.map(([path]) => path)).toEqual(['/v1/prove', '/v1/hello', '/v1/prove', '/v1/hello']);
+  });
+
+  test('a refusal by a process that has taken the place of the master since its proof ends nothing', async () => {
+    const master = new Master();
+    const connection = master.connection();
+    await connection.call('hello', {});
+    master.strangerAnswers = 1;
+    await connection.call('hello', {});
+    master.strangerAnswers = 1;
+    await connection.put(LINK, new Uint8Array([1]));
+    const [first, prove, hello, link] = ['/v1/prove', '/v1/prove', '/v1/hello', '/blobs/k'];
+    expect(master.sent.map(([path]) => path)).toEqual([first, hello, hello, prove, hello, link, prove, link]);
   });
 
   test('a restarted master that refuses the credential of the earlier process proves itself again', async () => {
