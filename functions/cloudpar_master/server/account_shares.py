@@ -3,9 +3,11 @@
 import resource
 from collections import Counter, defaultdict
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from cloudpar_protocol.errors import RateLimited
+
+T = TypeVar("T")
 
 CONNECTIONS: Final = 1_024
 """How many connections an account may have, if the process may open enough files; see `most_connections`."""
@@ -21,18 +23,13 @@ RETRY_S: Final = 1.0
 class Connection(Protocol):
     """What the shares know of a connection."""
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether it may be closed without the loss of a request or an answer."""
-        ...
-
     def close(self) -> None:
-        """Close it."""
+        """Close it: it is idle."""
         ...
 
 
 class Shares:
-    """The connections of each account, in the order of their last requests, and the bytes that they hold.
+    """The connections of each account, and the bytes that they hold.
 
     Workers and operators have no account, so they have no limit: the operator owns their tokens.
 
@@ -44,37 +41,51 @@ class Shares:
     def __init__(self, connections: int = CONNECTIONS, bodies_bytes: int = BODIES_BYTES) -> None:
         self._most, self._most_bytes = connections, bodies_bytes
         self._accounts: dict[Connection, str] = {}
-        self._connections = defaultdict[str, dict[Connection, None]](dict)
+        self._numbers = Counter[str]()
+        self._idle = defaultdict[str, dict[Connection, None]](dict)  # by account; a dictionary keeps its order
         self._held = Counter[Connection]()
         self._held_by_account = Counter[str]()
 
     def enter(self, connection: Connection, account: str) -> None:
-        """Count a connection for an account, as the one that was used last. Without an account, count it for none.
+        """Count a connection for an account. Without an account, count it for none.
 
         If the account has too many, close the one that has been idle for longest.
 
         Raises:
             RateLimited: None of them is idle.
         """
-        if self._accounts.get(connection, account) != account:
-            self.leave(connection)
-        if not account:
+        before = self._accounts.get(connection, "")
+        if account == before:
             return
-        own = self._connections[account]
-        if connection not in own and len(own) >= self._most:
-            self._close_idle(own)
-        self._accounts[connection] = account
-        own.pop(connection, None)
-        own[connection] = None
+        if account and self._numbers[account] >= self._most:
+            self._close_idle(account)
+        self.leave(connection)
+        if account:
+            self._accounts[connection] = account
+            self._numbers[account] += 1
 
     def leave(self, connection: Connection) -> None:
         """Count a connection for no account, and nothing that it holds."""
+        self.start(connection)
         self.hold(connection, 0)
         account = self._accounts.pop(connection, "")
-        own = self._connections[account]
-        own.pop(connection, None)
-        if not own:
-            del self._connections[account]
+        if account:
+            self._numbers[account] -= 1
+            _forget_zero(self._numbers, account)
+
+    def rest(self, connection: Connection) -> None:
+        """Note that a connection is idle, so that it may be closed."""
+        account = self._accounts.get(connection, "")
+        if account:
+            self._idle[account][connection] = None
+
+    def start(self, connection: Connection) -> None:
+        """Note that a connection is not idle."""
+        account = self._accounts.get(connection, "")
+        idle = self._idle.get(account, {})
+        idle.pop(connection, None)
+        if not idle:
+            self._idle.pop(account, None)
 
     def hold(self, connection: Connection, size: int) -> None:
         """Count this many bytes for a connection's call, instead of those before.
@@ -93,10 +104,11 @@ class Shares:
                 RETRY_S,
             )
         self._held[connection], self._held_by_account[account] = size, held
-        self._forget_zeros(connection, account)
+        _forget_zero(self._held, connection)
+        _forget_zero(self._held_by_account, account)
 
-    def _close_idle(self, own: dict[Connection, None]) -> None:
-        idle = next((each for each in own if each.is_idle), None)
+    def _close_idle(self, account: str) -> None:
+        idle = next(iter(self._idle.get(account, ())), None)
         if idle is None:
             raise RateLimited(
                 f"this account has {self._most:,} connections, and a request is under way on each: wait as long as the "
@@ -106,12 +118,11 @@ class Shares:
         self.leave(idle)
         idle.close()
 
-    def _forget_zeros(self, connection: Connection, account: str) -> None:
-        # Without this, the counters would remember every connection and every account there ever was.
-        if not self._held[connection]:
-            del self._held[connection]
-        if not self._held_by_account[account]:
-            del self._held_by_account[account]
+
+def _forget_zero(counter: Counter[T], name: T) -> None:
+    # Without this, the counters would remember every connection and every account there ever was.
+    if not counter[name]:
+        del counter[name]
 
 
 def most_connections() -> int:

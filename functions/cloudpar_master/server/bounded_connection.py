@@ -50,11 +50,6 @@ class BoundedConnection(HttpToolsProtocol):
         self._reading = Deadline(self.loop)
         self._writing = Deadline(self.loop)
 
-    @property
-    def is_quiet(self) -> bool:
-        """Whether no request has started since the last one was answered, and its whole answer is sent."""
-        return self._part is _Part.NONE and not self._in_work and not self.flow.write_paused
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first head."""
         super().connection_made(transport)

@@ -53,13 +53,8 @@ class GuardedConnection(BoundedConnection):
         self._tasks = 0
         self._lost = False
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether it may be closed without the loss of a request or an answer."""
-        return self.is_quiet and not self._tasks
-
     def close(self) -> None:
-        """Close an idle connection."""
+        """Close it: it is idle. A head that is just coming is lost, as if it came a moment later."""
         self.transport.close()
 
     def admit(self, account: str) -> None:
@@ -97,6 +92,7 @@ class GuardedConnection(BoundedConnection):
             return message
 
         self._tasks += 1
+        self.shares.start(self)
         try:
             await self._application(scope, receive_one, send)
         finally:
@@ -113,6 +109,7 @@ class GuardedConnection(BoundedConnection):
             self.shares.leave(self)
         elif not self._tasks and not self.flow.write_paused:
             self.shares.hold(self, 0)
+            self.shares.rest(self)
 
 
 def admitted(request: Request, account: str = "", *, by_link: bool = False) -> None:

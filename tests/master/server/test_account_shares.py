@@ -27,8 +27,7 @@ HELLO = codec.encode(Hello())
 class Peer:
     """A connection of which only this is known."""
 
-    def __init__(self, *, is_idle: bool = False) -> None:
-        self.is_idle = is_idle
+    def __init__(self) -> None:
         self.closed = False
 
     def close(self) -> None:
@@ -37,9 +36,14 @@ class Peer:
 
 
 def test_an_account_at_its_limit_loses_the_connection_that_was_idle_longest() -> None:
-    shares, (busy, first, second, third, new) = Shares(4), (Peer(), *(Peer(is_idle=True) for _ in range(4)))
-    for peer in (busy, first, second, third, first):
+    shares, peers = Shares(4), [Peer() for _ in range(5)]
+    busy, first, second, third, new = peers
+    for peer in peers[:4]:
         shares.enter(peer, "ann")
+    for peer in (first, second, third):
+        shares.rest(peer)
+    shares.start(first)
+    shares.rest(first)
     shares.enter(new, "ann")
     assert [peer.closed for peer in (busy, first, second, third, new)] == [False, False, True, False, False]
 
@@ -94,9 +98,10 @@ def test_what_has_ended_is_forgotten() -> None:
         peer = Peer()
         shares.enter(peer, f"account {number}")
         shares.hold(peer, 5)
+        shares.rest(peer)
         shares.leave(peer)
         shares.leave(peer)
-    assert not any([shares._accounts, shares._connections, shares._held, shares._held_by_account])
+    assert not any([shares._accounts, shares._numbers, shares._idle, shares._held, shares._held_by_account])
 
 
 @pytest.mark.parametrize(

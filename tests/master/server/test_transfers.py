@@ -116,7 +116,7 @@ async def test_a_link_counts_to_the_account_of_its_payload_unless_a_token_has_co
         await first.talk(request, b"\r\n\r\n\0")
         assert shares._accounts == {first.server: "ann"}
         await second.talk(hello, b"\r\n\r\n")
-        await until(lambda: second.server.is_idle)
+        await until(lambda: not second.server._tasks)
         await second.reader.read(10_000)
         await second.talk(request, b"\r\n\r\n\0")
         assert shares._accounts == {first.server: "ann"}
