@@ -191,6 +191,14 @@ class ExecutorProcess:
             return 0
         return round((times.user + times.system) * 1e6)
 
+    def threads(self) -> int:
+        """How many threads its own process has; 0 if it has ended, or if the kernel hides it."""
+        try:
+            self._process = self._process or psutil.Process(self.pid)
+            return int(self._process.num_threads())
+        except (psutil.Error, OSError):  # OSError: tasks have used up the machine's descriptors
+            return 0
+
     def output_bytes(self) -> int:
         """The size of the larger of the two output files, or the memory that this file takes if that is more."""
         return max(held_bytes(self._stdout), held_bytes(self._stderr))

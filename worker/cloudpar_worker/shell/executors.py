@@ -3,12 +3,13 @@
 import os
 from collections.abc import Callable, Sequence
 from selectors import EVENT_READ, EVENT_WRITE, BaseSelector
+from typing import Final
 
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.executor.frames import Garbage
-from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, KILL, MEASURED
+from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, KILL, MEASURED, WEIGH
 
 from .crash_report import without_own_frames
 from .executor_process import ExecutorProcess
@@ -16,6 +17,9 @@ from .memory_monitor import MemoryMonitor
 from .reach import warn
 from .settings import WorkerSettings
 from .zygotes import Zygotes
+
+THREADS: Final = 2
+"""An executor with more threads than this is weighed: one thread beside the main one weighs no more than one thread."""
 
 EventHandler = Callable[[int], None]
 """The data of a selector key: a function to call with the events."""
@@ -30,6 +34,7 @@ class Executors:
         self._zygotes = zygotes
         self._selector = selector
         self._tmp, self._memory_bytes = settings.tmp, settings.memory_bytes
+        self._shared = settings.isolation == "shared"
         self._memory = MemoryMonitor(zygotes, self._memory_bytes, on_stimulus)
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
@@ -95,9 +100,12 @@ class Executors:
             self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].recall_page.started))
 
     def measure(self, executor_ids: list[int]) -> None:
-        """Measure the memory and the output of these executors."""
+        """Measure the memory and the output of these executors, and weigh their threads if they are shared."""
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())
+        for process in wanted if self._shared else []:
+            if self._memory.started(process.executor_id) or process.threads() > THREADS:
+                self._zygotes.send(process.python, WEIGH, process.executor_id)
 
     def _channel_handler(self, executor_id: int) -> EventHandler:
         def handle(events: int) -> None:

@@ -94,6 +94,10 @@ class MemoryMonitor:
         self._next_at[process.executor_id] = now + _REST * (now - started_at)
         self._report(process, bound if figure == UNKNOWN else max(own, figure))
 
+    def started(self, executor_id: int) -> int:
+        """How many processes an executor had started that ran at its last measurement."""
+        return self._started.get(executor_id, (0, 0))[0]
+
     def forget(self, executor_id: int) -> None:
         """Drop an executor that has ended."""
         self._pending.pop(executor_id, None)

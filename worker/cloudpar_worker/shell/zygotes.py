@@ -72,7 +72,7 @@ class Zygotes:
         self._running[python].send(SPAWN, executor_id, descriptors)
 
     def send(self, python: str, operation: bytes, executor_id: int) -> None:
-        """Request to KILL an executor with its process group, or to MEASURE it with all processes that it started."""
+        """Request to KILL an executor with its process group, or to MEASURE or WEIGH it with all that it started."""
         # If the zygote is gone, its executors are gone too, and `on_exit` reports that.
         if python in self._running:
             with contextlib.suppress(OSError):

@@ -2,9 +2,9 @@
 
 The zygote has one thread, has imported what executors need, and runs no task code. A fork therefore takes a few
 milliseconds and is safe. The agent starts it as a new program, so the worker token was never in its memory. Over the
-socket FD the agent requests executors, kills and measurements, and the zygote reports how each executor ended. When the
-agent ends, even by a crash, the socket closes, and the zygote kills all executors. On Linux, the executors of a shared
-worker are confined to sandboxes, by the settings in CONFINEMENT.
+socket FD the agent requests executors, kills, measurements and weights, and the zygote reports how each executor ended.
+When the agent ends, even by a crash, the socket closes, and the zygote kills all executors. On Linux, the executors of
+a shared worker are confined to sandboxes, by the settings in CONFINEMENT.
 """
 
 import contextlib
@@ -32,8 +32,9 @@ from cloudpar_worker.sandbox.confinement import Confinement, decode
 from cloudpar_worker.sandbox.kernel import LINUX, die_with_parent, hide_memory, offer_to_the_oom_killer
 from cloudpar_worker.sandbox.sandboxes import Sandbox, Sandboxes
 
+from .cpu_share import CpuShare
 from .memory_meter import MemoryMeter
-from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN
+from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN, WEIGH
 
 _ENDING_S: Final = 0.1
 """A zygote that ends checks at least once in this many seconds whether its executors and cleanups have ended."""
@@ -62,6 +63,7 @@ class Zygote:
                 network=confinement.network == "outbound",
             )
         self._memory_meter = MemoryMeter()
+        self._cpu_share = CpuShare()
         self._obstacle = ""
         """Why an executor could not start, as last said."""
         self._woken, self._wake = socket.socketpair()
@@ -123,6 +125,10 @@ class Zygote:
             for pid, (known, sandbox) in self._executors.items():
                 if known == executor_id and operation == KILL:
                     _kill_group(pid)
+                elif known == executor_id and operation == WEIGH:
+                    if sandbox is not None:
+                        with contextlib.suppress(OSError):  # no process is free; the agent soon requests it again
+                            self._cpu_share.start(pid, sandbox)
                 elif known == executor_id:
                     self._measure(executor_id, pid, sandbox)
         return True
@@ -208,6 +214,7 @@ class Zygote:
                     os.killpg(pid, signal.SIGKILL)  # kill the processes that task code started and left running
                 self._send(DIED, executor_id, status)
                 self._projects.remove(pid)
+            self._cpu_share.ended(pid)
             measured = self._memory_meter.ended(pid)
             if measured is not None:
                 self._send(MEASURED, *measured)

@@ -1,0 +1,111 @@
+"""Guarantee 18: a task gets no larger part of the processors by more processes or threads, at its neighbours' cost."""
+
+import hashlib
+import os
+import resource
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from cloudpar_worker.zygote.cpu_share import niceness
+from system.work import until
+from worker.isolation.probes.probing import Clues
+from worker.isolation.shared import Shared
+from worker.leases import inline, lease_of
+from worker.tasks import value_of
+
+BUSY = 40
+ENOUGH = niceness(BUSY // 2)
+"""Not all busy threads are found busy at one moment."""
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+
+
+@pytest.fixture(scope="module")
+def shared(start: Callable[..., Shared], mode: str) -> Shared:
+    return start(mode, executors=1, memory_mb=4_000)
+
+
+def hog(clues: Clues) -> None:
+    """Start busy processes, each in a session of its own; report their ids, and wait for the end of the test."""
+    started = []
+    for _ in range(BUSY):
+        pid = os.fork()
+        if not pid:
+            os.setsid()
+            while True:
+                pass
+        started.append(pid)
+    with socket.create_connection(clues["reports"]) as line:
+        line.sendall(" ".join(map(str, [os.getpid(), *started])).encode() + b"\n")
+        line.recv(1)
+    raise SystemExit
+
+
+def crowd(clues: Clues) -> None:
+    """Compute in many threads at a time, without Python's lock."""
+
+    def compute() -> None:
+        while True:
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 100_000)
+
+    for _ in range(BUSY):
+        threading.Thread(target=compute, daemon=True).start()
+    with socket.create_connection(clues["reports"]) as line:
+        line.sendall(f"{os.getpid()}\n".encode())
+        line.recv(1)
+    os._exit(1)
+
+
+def reported(server: socket.socket) -> tuple[socket.socket, list[int]]:
+    line, _ = server.accept()
+    with line.makefile() as text:
+        return line, list(map(int, text.readline().split()))
+
+
+def session_niceness(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/autogroup").read_text().split()[-1])
+
+
+def thread_niceness(pid: int) -> dict[int, int]:
+    """The niceness of each thread but the main one."""
+    found = {}
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        if thread.name != str(pid):
+            found[int(thread.name)] = int((thread / "stat").read_text().rpartition(")")[2].split()[16])
+    return found
+
+
+def test_g18_busy_processes_of_a_task_together_weigh_like_one(shared: Shared, mode: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        shared.master.hand_out(lease_of(hog, 1, data=inline([{"reports": server.getsockname()}])))
+        line, (executor, *started) = reported(server)
+    with line:
+        processes = [psutil.Process(pid) for pid in started]
+        until(lambda: all(each.nice() >= ENOUGH for each in processes))
+        # With autogroup, niceness only counts inside of a session. Without root, sessions of hidden processes stay.
+        if mode == "own-users" and AUTOGROUP.exists() and AUTOGROUP.read_text() == "1\n":
+            until(lambda: all(session_niceness(pid) >= ENOUGH for pid in started))
+            assert session_niceness(executor) == 0
+        assert psutil.Process(executor).nice() == 0
+
+
+def test_g18_busy_threads_of_a_task_together_weigh_like_one(shared: Shared) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        shared.master.hand_out(lease_of(crowd, 1, account="crowd", data=inline([{"reports": server.getsockname()}])))
+        line, (executor,) = reported(server)
+    with line:
+        until(lambda: sum(each >= ENOUGH for each in thread_niceness(executor).values()) >= BUSY)
+        assert psutil.Process(executor).nice() == 0
+
+
+def limits(_: Clues) -> list[Any]:
+    return [resource.getrlimit(kind) for kind in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO)]
+
+
+def test_g18_a_task_cannot_raise_its_priority(shared: Shared) -> None:
+    assert value_of(shared.run(limits)) == [(0, 0), (0, 0)]

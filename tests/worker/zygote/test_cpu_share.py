@@ -1,0 +1,44 @@
+"""The zygote weighs an executor in one child at a time, and a child cannot hang."""
+
+import os
+import signal
+
+import pytest
+
+from cloudpar_worker.sandbox.sandboxes import Sandbox
+from cloudpar_worker.zygote import cpu_share
+from cloudpar_worker.zygote.cpu_share import CpuShare, niceness
+
+SANDBOX = Sandbox("/nowhere", None)
+
+
+def hang(_executor: int, _user: int | None) -> None:
+    signal.pause()
+
+
+def test_a_child_that_takes_too_long_is_killed_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task with the same user id may have stopped it."""
+    monkeypatch.setattr(cpu_share, "weigh", hang)
+    monkeypatch.setattr(cpu_share, "_PATIENCE_S", 0.0)
+    share = CpuShare()
+    for _ in range(2):
+        share.start(os.getpid(), SANDBOX)
+        share.start(os.getpid(), SANDBOX)
+        child, status = os.wait()
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+        share.ended(child)
+
+
+def test_a_second_child_starts_only_after_the_first_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_share, "weigh", lambda *_: None)
+    share = CpuShare()
+    share.start(os.getpid(), SANDBOX)
+    share.start(os.getpid(), SANDBOX)
+    share.ended(os.wait()[0])
+    with pytest.raises(ChildProcessError):
+        os.wait()
+
+
+@pytest.mark.parametrize(("threads", "least"), [(0, 0), (1, 0), (2, 4), (40, 17), (69, 19), (500, 19)])
+def test_so_many_threads_weigh_no_more_than_one(threads: int, least: int) -> None:
+    assert niceness(threads) == least

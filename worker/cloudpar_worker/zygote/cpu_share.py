@@ -1,0 +1,149 @@
+"""Keeps a task from getting more processor time by more threads: what it starts weighs about as much as one thread.
+
+The kernel shares the processors among the threads that want them. Without these weights, a task with 40 busy processes
+would leave its neighbour one part in 41, and the neighbour's account would pay for the time that its task waits. The
+weights only matter while threads compete: on an idle processor, each thread runs at full speed.
+"""
+
+import math
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from cloudpar_worker.sandbox import kernel, uid_pool
+from cloudpar_worker.sandbox.processes import processes
+from cloudpar_worker.sandbox.sandboxes import Sandbox
+
+_PATIENCE_S: Final = 5.0
+"""A child that takes longer than this, in seconds, is killed: a task with the same user id may have stopped it."""
+_STEP: Final = 1.25
+"""The kernel divides a thread's weight by this number for each step of niceness."""
+_LAST: Final = 19
+"""The greatest niceness. 70 or more threads with it weigh more than one thread without."""
+_SYS_ADMIN: Final = 1 << 21
+
+
+class CpuShare:
+    """Starts a child process each time that an executor's threads are weighed."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[int, tuple[int, float]] = {}
+        """For each executor, by its process id: the child, and the time by which it must end."""
+
+    def start(self, executor: int, sandbox: Sandbox) -> None:
+        """Start to weigh what an executor has started, unless this is under way.
+
+        Raises:
+            OSError: The system gives no further process.
+        """
+        child, until = self._under_way.get(executor, (0, 0.0))
+        if child:
+            if time.monotonic() >= until:
+                os.kill(child, signal.SIGKILL)
+            return
+        child = os.fork()
+        if child:
+            self._under_way[executor] = child, time.monotonic() + _PATIENCE_S
+            return
+        with suppress(BaseException):
+            weigh(executor, sandbox.uid)
+        os._exit(0)
+
+    def ended(self, child: int) -> None:
+        """Handle the end of a child of the zygote."""
+        self._under_way = {executor: known for executor, known in self._under_way.items() if known[0] != child}
+
+
+class Thread(NamedTuple):
+    """A thread that runs, or waits for a processor."""
+
+    number: int
+    process: int
+    session: int
+    niceness: int
+
+
+def weigh(executor: int, user: int | None) -> None:
+    """Make all threads of an executor that want a processor nicer, except its main thread, which runs its tasks.
+
+    The niceness only grows: the kernel lets no ordinary process lower it again.
+
+    Args:
+        executor: The executor's process id.
+        user: The executor's user id, which this process takes for good; None if it has none of its own.
+    """
+    # Only with this capability the kernel accepts many changes of sessions in a row, and for processes that hide.
+    privileged = kernel.capabilities() & _SYS_ADMIN
+    if user is not None and not privileged:
+        kernel.act_as(user, uid_pool.guard_uid(user))
+    threads = [each for pid in _family(executor, user) for each in _runnable(pid) if each.number != executor]
+    # The kernel may share the processors among sessions first (autogroup), and then niceness only counts inside of one.
+    # The executor is a session; without this, each further session that a task makes would weigh as much.
+    sessions = {each.session: each.process for each in threads if each.session != executor}
+    for process in sessions.values():
+        # It has ended, this kernel has no such groups, or (with one user for all executors) the process hides.
+        with suppress(OSError, ValueError):
+            _weigh_session(process, user, niceness(len(sessions)))
+    if user is not None and privileged:
+        # As this user, so that the kernel refuses a thread of another user that has got the number of an ended one.
+        kernel.act_as(user, uid_pool.guard_uid(user))
+    wanted = niceness(len(threads))
+    for thread in threads:
+        if thread.niceness < wanted:
+            with suppress(OSError):  # it has ended
+                os.setpriority(os.PRIO_PROCESS, thread.number, wanted)
+
+
+def niceness(threads: int) -> int:
+    """The least niceness with which so many threads together weigh no more than one thread without niceness."""
+    return min(math.ceil(math.log(threads, _STEP)), _LAST) if threads > 1 else 0
+
+
+def _family(executor: int, user: int | None) -> Iterable[int]:
+    """An executor and all processes that it has started."""
+    there = {each.pid: each for each in processes()}
+    if user is not None:
+        return [pid for pid, each in there.items() if each.user == user]
+    family = {executor}
+    for pid in there:
+        line: list[int] = []
+        above = there.get(pid)
+        while above is not None and above.pid not in family and above.pid not in line:
+            line.append(above.pid)
+            above = there.get(above.parent)
+        if above is not None and above.pid in family:
+            family.update(line)
+    return family
+
+
+def _runnable(pid: int) -> Iterator[Thread]:
+    """The threads of a process that run, or wait for a processor."""
+    with suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{name}/stat", "rb") as file:
+                # The name of a thread, in parentheses, may contain anything.
+                fields = file.read().rpartition(b")")[2].split()
+                if fields[0] == b"R":
+                    yield Thread(int(name), pid, int(fields[3]), int(fields[16]))
+
+
+def _weigh_session(process: int, user: int | None, wanted: int) -> None:
+    """Make the session of a process nicer, as a whole."""
+    # All files are opened in this folder, which stays that of the same process: another user's process that gets its
+    # number later cannot be meant.
+    folder = os.open(f"/proc/{process}", os.O_PATH | os.O_DIRECTORY)
+    try:
+        with open("status", "rb", opener=lambda name, flags: os.open(name, flags, dir_fd=folder)) as status:
+            (owner,) = [int(line.split()[1]) for line in status if line.startswith(b"Uid:")]
+        if user is None or owner == user:
+            group = os.open("autogroup", os.O_RDWR, dir_fd=folder)
+            try:
+                if int(os.read(group, 100).split()[-1]) < wanted:
+                    os.write(group, b"%d" % wanted)
+            finally:
+                os.close(group)
+    finally:
+        os.close(folder)
