@@ -12,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from cloudpar_protocol.link_urls import OWN_MASTER
+
 from .server.data_folder import Connection, DataFolder, DataFolderError
 from .server.startup_config import StartupConfig, parse
 
@@ -96,7 +98,8 @@ def _serve(options: argparse.Namespace, config: StartupConfig, listening: socket
     from .server.assembly import assemble  # noqa: PLC0415 - errors in the arguments come before the slow imports
     from .server.process import run  # noqa: PLC0415 - errors in the arguments come before the slow imports
 
-    assembly = assemble(folder, connection, config.settings, new_secret=options.new_secret)
+    of_pool = OWN_MASTER in os.environ
+    assembly = assemble(folder, connection, config.settings, new_secret=options.new_secret, of_pool=of_pool)
     gc.freeze()  # imported modules stay, so the garbage collector need not check them each time
     run(assembly, listening, lambda: _announce(connection.endpoint), 0 if options.stdin else None)
 

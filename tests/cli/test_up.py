@@ -15,8 +15,15 @@ import pytest
 
 from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe
 from cloudpar import Pool
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar._local.restart_policy import MOST
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import PrepareUploads, Upload
+from cloudpar_protocol.transport.payload_folder import PayloadFolder
 from system.work import until
+
+DATA = Upload(kind="data", size=1, crc32=0)
 
 DRAINING = "cloudpar: draining; Ctrl-C again stops at once"
 
@@ -28,6 +35,15 @@ def test_ready_means_that_tasks_run(folder: Path) -> None:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         with up.pool() as pool:
             assert list(pool.map(abs, range(-3, 0))) == [3, 2, 1]
+
+
+def test_no_client_gets_links_to_files_of_its_master(folder: Path) -> None:
+    with Up(folder, workers=0) as up:
+        asking = Connection(up.endpoint, up.connection["token"], RetryPolicy(END_S), PayloadFolder(str(folder)))
+        (prepared,) = asking.call(routes.PREPARE_UPLOADS, PrepareUploads(uploads=[DATA])).uploads
+        asking.close()
+        assert prepared.link is not None
+        assert prepared.link.url.startswith("/blobs/")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

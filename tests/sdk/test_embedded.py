@@ -17,6 +17,8 @@ import psutil
 import pytest
 
 from cloudpar import Pool
+from cloudpar._client.connection import Connection
+from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar._local.child import Child, Report
 from cloudpar.errors import (
     ExecutorCrashed,
@@ -25,7 +27,10 @@ from cloudpar.errors import (
     TaskLost,
 )
 from cloudpar_master.adapters.embedded.code_blobs import KEPT_BYTES
-from cloudpar_protocol.transport.payload_folder import UPLOAD
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import PrepareUploads, Upload
+from cloudpar_protocol.parts import NOT_CHECKED
+from cloudpar_protocol.transport.payload_folder import UPLOAD, PayloadFolder
 from cloudpar_worker.executor.code_cache import CACHED_BYTES
 from worker.agent_killer import end_agent
 
@@ -379,6 +384,18 @@ def test_memory_mb_is_the_limit_of_each_executor() -> None:
         pool.submit(grow, 0).result()
 
 
+def test_a_pool_gets_links_to_files_from_its_own_master() -> None:
+    with Pool(workers=1) as pool:
+        cluster = pool._lifetime.cluster
+        assert cluster is not None
+        asking = Connection(cluster.endpoint, cluster.token, RetryPolicy(60.0), PayloadFolder(cluster.data))
+        uploads = [Upload(kind="data", size=1, crc32=NOT_CHECKED)]
+        (prepared,) = asking.call(routes.PREPARE_UPLOADS, PrepareUploads(uploads=uploads)).uploads
+        asking.close()
+        assert prepared.link is not None
+        assert prepared.link.url.startswith(f"file://{cluster.data}/")
+
+
 def test_code_with_large_captured_values_is_bounded_on_disk_and_in_executors() -> None:
     size, runs = 48 * MEGABYTE, 8
     with Pool(workers=1) as pool:
@@ -389,6 +406,8 @@ def test_code_with_large_captured_values_is_bounded_on_disk_and_in_executors() -
             assert list(pool.map(lambda i: captured[i], range(2))) == [number, number]  # noqa: B023 - mapped at once
         executors = psutil.Process(pids(pool)[1]).children(recursive=True)
         held = max(executor.memory_info().rss for executor in executors)
-        stored = sum(path.stat().st_size for path in cluster.folder.rglob("*.blob"))
-    assert stored <= KEPT_BYTES + size
+        deadline = time.monotonic() + 60
+        while sum(path.stat().st_size for path in cluster.folder.glob("data/blobs/code/*/*.blob")) > KEPT_BYTES:
+            assert time.monotonic() < deadline, "the master has not removed old code"
+            threading.Event().wait(0.01)
     assert held < CACHED_BYTES + 3 * size  # the pickle and copies of the last function, and the executor itself

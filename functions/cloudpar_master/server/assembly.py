@@ -74,8 +74,17 @@ class Assembly(NamedTuple):
         return self.timer.tick()
 
 
-def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_secret: bool = False) -> Assembly:
+def assemble(
+    folder: DataFolder, connection: Connection, policy: Policy, *, new_secret: bool = False, of_pool: bool = False
+) -> Assembly:
     """Make the master of a data folder.
+
+    Args:
+        folder: The data folder.
+        connection: The master's endpoint and tokens.
+        policy: The figures that the operator may set.
+        new_secret: Whether a new secret may replace a lost one.
+        of_pool: Whether a pool has started this master for itself, so that its callers may get links to files.
 
     Raises:
         DataFolderError: The database depends on a secret that the folder does not have, and `new_secret` is False; or
@@ -92,7 +101,7 @@ def assemble(folder: DataFolder, connection: Connection, policy: Policy, *, new_
         database.close()
         raise
     queue = SqliteTaskQueue(database, clock, ids, wakeups.chunks_sent)
-    base = link_base.current(connection.endpoint)
+    base = link_base.current(connection.endpoint, files=of_pool)
     blobs_kept_s = policy.lifetime_s + policy.retention_s + policy.tombstone_s
     blobs = FileBlobStore(
         folder.blobs, base, secret, clock, code_in_use=partial(code_in_use, database), kept_s=blobs_kept_s

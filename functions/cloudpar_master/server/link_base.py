@@ -18,8 +18,9 @@ def note(request: Request) -> None:
     """Remember how the links in this request's answer start.
 
     A caller that resolves relative links gets such links, so that they lead through any proxy. A caller that can open
-    the master's files gets links to these files. An older caller gets links to the `Host` that it named, which lead
-    through a forwarded port. If that `Host` is malformed, the caller gets links to the master's own endpoint.
+    the master's files gets links to these files, if a pool has started the master. An older caller gets links to the
+    `Host` that it named, which lead through a forwarded port. If that `Host` is malformed, the caller gets links to the
+    master's own endpoint.
     """
     host = request.headers.get("host", "")
     wanted = request.headers.get(HEADER)
@@ -31,6 +32,17 @@ def note(request: Request) -> None:
         _base.set(f"http://{host}")
 
 
-def current(endpoint: str) -> Callable[[], str]:
-    """Return a function that returns how links start: as `note` has set it for the current request, else `endpoint`."""
-    return lambda: _base.get(endpoint)
+def current(endpoint: str, *, files: bool) -> Callable[[], str]:
+    """Return a function that returns how links start: as `note` has set it for the current request, else `endpoint`.
+
+    Args:
+        endpoint: The master's own address.
+        files: Whether callers may get links to files. A caller that wants them gets relative ones otherwise: it may be
+            of another user, who would learn where the files are, and a link to a file has no checks of size and time.
+    """
+
+    def base() -> str:
+        start = _base.get(endpoint)
+        return "" if start == FILES and not files else start
+
+    return base

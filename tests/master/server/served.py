@@ -56,10 +56,14 @@ def error(answer: Answer, media: str = codec.MSGPACK) -> ErrorReply:
 class Served:
     """A master on a data folder."""
 
-    def __init__(self, folder: Path, policy: Policy | None = None, *, new_secret: bool = False) -> None:
+    def __init__(
+        self, folder: Path, policy: Policy | None = None, *, new_secret: bool = False, of_pool: bool = False
+    ) -> None:
         self.folder = DataFolder(folder)
         try:
-            self.assembly = assemble(self.folder, CONNECTION, policy or Policy(), new_secret=new_secret)
+            self.assembly = assemble(
+                self.folder, CONNECTION, policy or Policy(), new_secret=new_secret, of_pool=of_pool
+            )
         except BaseException:
             self.folder.close()
             raise

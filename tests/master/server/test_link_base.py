@@ -1,6 +1,7 @@
 """Links lead to the address by which their caller reached the master."""
 
 import zlib
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -42,10 +43,23 @@ def test_with_a_malformed_host_links_lead_to_the_master_itself(served: Served, h
     assert link_for(served, {"host": host}).startswith(f"{CONNECTION.endpoint}/blobs/")
 
 
-def test_a_caller_that_has_the_same_files_gets_links_to_them(served: Served) -> None:
-    code = replace(DATA, kind="code", hash="0" * 64)
-    for upload, place in ((DATA, "/blobs/data/"), (code, "/blobs/code/")):
+CODE = replace(DATA, kind="code", hash="0" * 64)
+
+
+def test_a_caller_that_wants_links_to_files_gets_relative_ones_from_a_master_that_no_pool_has_started(
+    served: Served,
+) -> None:
+    for upload in (DATA, CODE):
+        url = link_for(served, {HEADER.lower(): FILES, "host": "lab.example"}, upload)
+        assert url.startswith("/blobs/")
+        assert served.send("PUT", url, BODY).status == 200
+
+
+def test_a_caller_that_has_the_same_files_gets_links_to_them_from_the_master_of_its_pool(tmp_path: Path) -> None:
+    served = Served(tmp_path / "data", of_pool=True)
+    for upload, place in ((DATA, "/blobs/data/"), (CODE, "/blobs/code/")):
         url = link_for(served, {HEADER.lower(): FILES, "host": "lab.example"}, upload)
         assert url.startswith("file:///")
         assert place in url
         assert url.endswith(".blob")
+    served.close()

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from cloudpar._serialization.installed import project_path
 from cloudpar.errors import LocalClusterFailed
+from cloudpar_protocol.link_urls import OWN_MASTER
 from cloudpar_protocol.tokens import new_token
 
 from .child import Event
@@ -58,8 +59,9 @@ class LocalCluster:
             "pool_token": self.token, "payload_folder": self.data,
         }  # fmt: skip
         self._master = master(
-            data, self._listening, tokens, self._report, RestartPolicy(), log_path=self._logs["master"].path
-        )
+            data, self._listening, tokens, self._report, RestartPolicy(), environment={**os.environ, OWN_MASTER: "1"},
+            log_path=self._logs["master"].path,
+        )  # fmt: skip
         self._agent = agent(
             settings, self._report, RestartPolicy(runs_tasks=True),
             environment={**os.environ, "PYTHONPATH": _python_path()}, log_path=self._logs["worker"].path,

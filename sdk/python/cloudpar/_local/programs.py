@@ -35,7 +35,7 @@ def listen(port: int = 0) -> socket.socket:
 
 def master(
     data: Path, listening: socket.socket, config: Mapping[str, Any], report: Report, policy: RestartPolicy, *,
-    new_secret: bool = False, log_path: Path | None = None,
+    new_secret: bool = False, environment: Mapping[str, str] | None = None, log_path: Path | None = None,
 ) -> Child:  # fmt: skip
     """Return a master, which is not started yet.
 
@@ -46,13 +46,17 @@ def master(
         report: Receives its events.
         policy: Decides about restarts.
         new_secret: Whether the master starts even if its database depends on a secret that the folder no longer has.
+        environment: Its environment variables; None: those of this process.
         log_path: The file that receives its standard error; None: it goes to the standard error of this process.
     """
     descriptor = listening.fileno()
     command = ["cloudpar_master", "--data", str(data), "--listen-fd", str(descriptor), "--stdin"]
     # This does no harm when a master that has ended is started again: by then the database has the new secret.
     command += ["--new-secret"] if new_secret else []
-    return Child("master", command, config, report, policy=policy, pass_fds=(descriptor,), log_path=log_path)
+    return Child(
+        "master", command, config, report, policy=policy, pass_fds=(descriptor,), environment=environment,
+        log_path=log_path,
+    )  # fmt: skip
 
 
 def agent(
