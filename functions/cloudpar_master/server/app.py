@@ -27,7 +27,6 @@ from .failure_log import RETRY_S, FailureLog, unwritable
 from .long_polling import LongPolling, unless_gone
 from .proving import Proving
 from .storage_state import StorageState
-from .turns import Turns
 
 
 class Calls:
@@ -40,8 +39,6 @@ class Calls:
         audit: AuditFile,
         failures: FailureLog,
         storage: StorageState,
-        *,
-        turns: Turns,
     ) -> None:
         self._long_polling = long_polling
         self._proving = proving
@@ -49,7 +46,6 @@ class Calls:
         self._storage = storage
         self._audit = audit
         self._dispatcher = long_polling.dispatcher
-        self._turns = turns
 
     async def serve(self, request: Request) -> Response:
         """Carry out the call of a request.
@@ -64,7 +60,7 @@ class Calls:
         admitted(request, account)
         body = await read_body(request)
         link_base.note(request)
-        await self._turns.wait(caller.role, account)
+        await self._long_polling.turn(caller)
         call = self._dispatcher.enter(name, caller, body, sent_media(request.headers))
         if call.route is routes.EXTEND_LEASES and call.request.unwritable is not None:
             self._storage.note(call.request.unwritable)

@@ -122,11 +122,10 @@ def assemble(
         default_account=_default_account(accounts, connection.token, clock),
     )
     storage = StorageState(wakeups.wake_awaits)
-    dispatcher = Dispatcher(backend)
-    long_polling, failures = LongPolling(dispatcher, wakeups, storage), FailureLog(storage)
+    turns, dispatcher, failures = Turns(), Dispatcher(backend), FailureLog(storage)
+    long_polling = LongPolling(dispatcher, wakeups, storage, turns)
     proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes)
-    turns = Turns()
-    calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage, turns=turns)
+    calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage)
     return Assembly(
         app=make_app(calls, proving, BlobRoutes(blobs, backend.packages, turns, dispatcher.stored), failures),
         long_polling=long_polling,

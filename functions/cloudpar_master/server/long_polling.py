@@ -8,6 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import Needs
+from cloudpar_master.services.access import Caller
 from cloudpar_master.services.dispatcher import Call, Dispatcher
 from cloudpar_protocol.client_messages import AwaitTasks, AwaitTasksReply
 from cloudpar_protocol.limits import HOLD_S
@@ -15,6 +17,7 @@ from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 
 from . import storage_state
 from .storage_state import StorageState
+from .turns import Turns
 from .wakeups import Wakeups
 
 SESSIONS = 10_000
@@ -27,12 +30,17 @@ Receive = Callable[[], Awaitable[Any]]
 class LongPolling:
     """Performs retrieve_tasks and await_tasks again after each wakeup, until they bring news or their time is over."""
 
-    def __init__(self, dispatcher: Dispatcher, wakeups: Wakeups, storage: StorageState) -> None:
+    def __init__(self, dispatcher: Dispatcher, wakeups: Wakeups, storage: StorageState, turns: Turns) -> None:
         self.dispatcher = dispatcher
+        self._turns = turns
         self._storage = storage
         self._wakeups = wakeups
         self._unseen = Recent[str, set[str]](SESSIONS)
         self._ending = False
+
+    async def turn(self, caller: Caller) -> None:
+        """Wait until the next request of this caller may be performed: a new one, or a held one that was woken."""
+        await self._turns.wait(caller.role, caller.account.account_id if caller.account else "")
 
     def end(self) -> None:
         """Answer all held requests now, and hold no others, since the server ends."""
@@ -61,11 +69,23 @@ class LongPolling:
                 await self._wakeups.wait_for_others(left_s, fit, request.besides)
             elif reply.retry_after_s:
                 woken_for = await self._wakeups.wait_for_chunks(left_s, fit)
-            else:  # only stale chunks came, and others may be behind them: let other requests run in between
-                await asyncio.sleep(0)
+            # One tick may wake many retrievals. Without turns, they would all be performed before any other request. If
+            # the retrieval was not held, only stale chunks came, and others may be behind them.
+            try:
+                await self.turn(call.caller)
+            except asyncio.CancelledError:
+                self._pass_on(woken_for)
+                raise
+        self._pass_on(woken_for)
+        return RetrieveTasksReply()
+
+    def _pass_on(self, woken_for: Needs | None) -> None:
+        """Wake another held retrieval for the chunk for which this one was woken.
+
+        Otherwise the chunk would wait for the next tick.
+        """
         if woken_for is not None:
             self._wakeups.chunks_sent([woken_for])
-        return RetrieveTasksReply()
 
     def started(self, call: Call, package_id: str) -> None:
         """Note a new package.
@@ -98,6 +118,9 @@ class LongPolling:
             if gone() or self._ending:
                 return reply
             await self._wakeups.wait_for_news(names, session, left_s)
+            # One publication may wake a thousand awaits of an account. Without turns, they would all be performed
+            # before the next request of another account.
+            await self.turn(call.caller)
 
     def _unnamed(self, session: str, names: list[str]) -> bool:
         """Whether the session has started packages that this await does not name.

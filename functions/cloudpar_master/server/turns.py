@@ -1,4 +1,4 @@
-"""Whose request the master's one thread serves next."""
+"""Whose request the master's one thread serves next: a new one, or a held one that was woken."""
 
 import asyncio
 from collections import OrderedDict, deque

@@ -10,10 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cloudpar_master.core.policy import Policy
+from cloudpar_master.server.wakeups import ANYTHING
+from cloudpar_master.services.access import Caller
 from cloudpar_master.services.dispatcher import Call
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.account_messages import CreateAccount
-from cloudpar_protocol.client_messages import AwaitTasksReply
+from cloudpar_protocol.client_messages import AwaitTasksReply, Hello
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.payloads import Unwritable
 from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef, RetrieveTasksReply
@@ -23,6 +25,8 @@ from .served import Served, awaiting, decoded, publication, retrieval, start_tas
 
 pytestmark = pytest.mark.anyio
 
+MANY = 100
+
 TURNS = 20
 """Turns of the event loop: more than any request needs until it waits, or from its wakeup to its answer."""
 
@@ -30,12 +34,12 @@ TURNS = 20
 async def held(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
     """Start a request, and let it come to where it waits."""
     task = asyncio.ensure_future(work)
-    await turn()
+    await turn_loop()
     assert not task.done()
     return task
 
 
-async def turn() -> None:
+async def turn_loop() -> None:
     for _ in range(TURNS):
         await asyncio.sleep(0)
 
@@ -83,7 +87,7 @@ async def test_a_session_of_the_same_name_in_another_account_wakes_no_await(serv
     await hearing(served, package_id, session="mine")
     hears = await held(hearing(served, package_id, session="mine"))
     await served.ask("other", routes.START_TASKS, start_tasks(session="mine"))
-    await turn()
+    await turn_loop()
     assert not hears.done()
     await start(served, "mine", session="mine")
     assert (await hears).packages[0].state == "running"
@@ -131,7 +135,7 @@ async def test_a_client_that_hangs_up_leaves_no_held_request(served: Served) -> 
     gone = await held(way.run(served.app))
     way.hang_up()
     answer: Answer = await gone
-    await turn()
+    await turn_loop()
     assert asyncio.all_tasks() == before
     assert answer.status == 499
 
@@ -159,7 +163,7 @@ async def test_a_lost_chunk_wakes_a_retrieval_that_can_take_it_behind_others_tha
     await served.ask("other", routes.START_TASKS, start_tasks())
     (lost,) = (await first).leases
     served.assembly.tick()
-    await turn()
+    await turn_loop()
     assert second.done()
     assert [lease.package_id for lease in (await second).leases] == [lost.package_id]
     assert not any(each.done() for each in own)
@@ -185,7 +189,7 @@ async def test_a_tick_repeats_one_retrieval_while_no_worker_can_take_the_waiting
     monkeypatch.setattr(dispatcher, "perform", counting)
     for _ in range(5):
         served.assembly.tick()
-        await turn()
+        await turn_loop()
     # each tick another one, so that each worker can take what becomes free for it
     assert repeated == [f"own {number}" for number in range(5)]
     for each in own:
@@ -201,7 +205,7 @@ async def test_the_wakeup_of_a_worker_that_hung_up_goes_to_one_that_can_take_the
     own, other = await held(retrieving(served, "own", own=True)), await held(retrieving(served, "other"))
     hung_up.set()
     await served.ask("other", routes.START_TASKS, start_tasks())
-    await turn()
+    await turn_loop()
     assert other.done()
     assert len((await other).leases) == 1
     assert not own.done()
@@ -218,6 +222,73 @@ async def test_a_held_await_wakes_on_a_result(served: Served) -> None:
     (status,) = (await news).packages
     assert len(status.results) == 1
     assert status.cursor > cursor
+
+
+def performed_by(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list to which each request adds its account's name, or its role, when the master performs it."""
+    dispatcher = served.assembly.long_polling.dispatcher
+    perform, callers = dispatcher.perform, list[str]()
+
+    def recording(call: Call) -> Struct:
+        callers.append(call.user.name if call.user else call.caller.role)
+        return perform(call)
+
+    monkeypatch.setattr(dispatcher, "perform", recording)
+    return callers
+
+
+async def test_held_awaits_of_one_account_that_wake_together_delay_another_account_by_few_requests(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_account(served)
+    package_id = await start(served)
+    (lease,) = (await retrieving(served)).leases
+    cursor = (await served.ask("user", routes.AWAIT_TASKS, awaiting(package_id))).packages[0].cursor
+    many = [await held(hearing(served, package_id, cursor=cursor)) for _ in range(MANY)]
+    callers = performed_by(served, monkeypatch)
+    await served.ask("worker", routes.PUBLISH_RESULTS, publication(lease))
+    await served.ask("other", routes.HELLO, Hello())
+    assert callers.index("other") < MANY // 2
+    assert all(reply.packages[0].results for reply in await asyncio.gather(*many))
+
+
+async def test_held_retrievals_that_wake_together_delay_an_account_by_few_requests(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [await held(retrieving(served, f"w{number}")) for number in range(MANY)]
+    callers = performed_by(served, monkeypatch)
+    served.assembly.wakeups.chunks_sent([ANYTHING] * MANY)
+    await served.ask("user", routes.HELLO, Hello())
+    assert callers.index("default") < MANY // 2
+    for each in many:
+        each.cancel()
+
+
+async def test_a_worker_that_hangs_up_before_its_turn_passes_its_wakeup_on(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_polling, turns_come = served.assembly.long_polling, asyncio.Event()
+    dispatcher = long_polling.dispatcher
+
+    def retrieve(name: str) -> Coroutine[Any, Any, Struct]:
+        body = codec.encode(retrieval(name, hold_s=HOLD_S))
+        call = dispatcher.admit(routes.RETRIEVE_TASKS.name, "worker", body, codec.MSGPACK)
+        return long_polling.retrieve(call, lambda: False)
+
+    async def turn(_caller: Caller) -> None:
+        await turns_come.wait()
+
+    gone, other = await held(retrieve("gone")), await held(retrieve("other"))
+    monkeypatch.setattr(long_polling, "turn", turn)
+    body = codec.encode(start_tasks())
+    dispatcher.perform(dispatcher.admit(routes.START_TASKS.name, "user", body, codec.MSGPACK))
+    await turn_loop()
+    gone.cancel()
+    await turn_loop()
+    turns_come.set()
+    reply = await other
+    assert isinstance(reply, RetrieveTasksReply)
+    assert len(reply.leases) == 1
 
 
 async def test_an_await_of_an_unknown_package_is_answered_at_once(served: Served) -> None:
