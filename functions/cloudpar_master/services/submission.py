@@ -21,7 +21,7 @@ def check_submission(account: AccountRecord, request: StartTasks) -> None:
     if isinstance(data, InlineData):
         if len(data.items) != request.n:
             raise BadRequest(f"n is {request.n}, but there are {len(data.items)} items of task data")
-        if sum(map(len, data.items)) + len(data.seals) > limits.INLINE_DATA_BYTES:
+        if data.size > limits.INLINE_DATA_BYTES:
             raise TooLarge(f"inline task data is over {limits.INLINE_DATA_BYTES:,} bytes: upload it (prepare_uploads)")
         if len(data.seals) != (request.n * SEAL_BYTES if request.seal is not None else 0):
             raise BadRequest("inline task data of a sealed package needs one seal a task, and any other has none")

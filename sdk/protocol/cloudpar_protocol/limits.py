@@ -7,8 +7,13 @@ INLINE_CODE_BYTES = 32 * 1024
 """The largest task code that travels inside messages; larger code goes through the blob store."""
 
 INLINE_DATA_BYTES = 256 * 1024
-"""The most task data of a package that travels inside StartTasks, including its seals; more data goes through the blob
-store. The master stores StartTasks as one item, and an item of DynamoDB holds 400 KB."""
+"""The most task data of a package that travels inside StartTasks, including its seals and INLINE_ITEM_BYTES for each
+task; more data goes through the blob store. The master stores StartTasks as one item, and an item of DynamoDB holds
+400 KB."""
+
+INLINE_ITEM_BYTES = 5
+"""How many bytes each task's inline data counts in addition to its own, because MessagePack stores its length, too, in
+up to 5 bytes. Otherwise millions of empty items would count nothing."""
 
 INLINE_RESULT_BYTES = 32 * 1024
 """The largest result of a task that travels inside a publication; larger results go through the blob store."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from .errors import Outcome
-from .limits import BLOB_BYTES, INPUT_CHARS, NESTING, PACKAGE_TASKS, PART_BYTES, THREADS
+from .limits import BLOB_BYTES, INLINE_ITEM_BYTES, INPUT_CHARS, NESTING, PACKAGE_TASKS, PART_BYTES, THREADS
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -88,6 +88,15 @@ class RangeData(Struct, frozen=True, tag="range"):
     step: Int64
 
 
+def inline_size(items: int, content_bytes: int) -> int:
+    """Return how many bytes inline data counts, in every limit that bounds it.
+
+    >>> inline_size(2, content_bytes=10)
+    20
+    """
+    return content_bytes + INLINE_ITEM_BYTES * items
+
+
 class InlineData(Struct, frozen=True, tag="inline"):
     """Task i's data is items[i], serialized by the client.
 
@@ -97,6 +106,11 @@ class InlineData(Struct, frozen=True, tag="inline"):
 
     items: list[bytes]
     seals: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """How many bytes this data counts; see `inline_size`."""
+        return inline_size(len(self.items), sum(map(len, self.items)) + len(self.seals))
 
 
 class BlobData(Struct, frozen=True, tag="blob"):

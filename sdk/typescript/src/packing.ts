@@ -3,13 +3,12 @@ import { writeValue } from './codec/values.ts';
 import { Writer } from './codec/writer.ts';
 import { TooLarge } from './errors.ts';
 import { Breaks } from './event-loop.ts';
-import { BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS } from './limits.ts';
+import { BLOB_BYTES, INLINE_DATA_BYTES, INLINE_ITEM_BYTES, PACKAGE_TASKS } from './limits.ts';
 import type { Draft } from './messages.ts';
 import { Range } from './range.ts';
 import { SEAL_BYTES, type Seals } from './seals.ts';
 import type { Source } from './source.ts';
 
-const ITEM_OVERHEAD_BYTES = 5;
 const OFFSET_BYTES = 8;
 
 /** The signal of calls to which the caller gives none; it is never aborted. */
@@ -120,7 +119,7 @@ class Packer {
     const writer = this.#writer;
     const n = this.#offsets.length - 1;
     const seals = this.#made.slice(0, this.#sealed);
-    if (writer.length + seals.length + ITEM_OVERHEAD_BYTES * n <= INLINE_DATA_BYTES) {
+    if (writer.length + seals.length + INLINE_ITEM_BYTES * n <= INLINE_DATA_BYTES) {
       const items = this.#offsets.slice(1).map((end, index) => writer.view(this.#offsets[index], end));
       return { n, data: { type: 'inline', items, seals } };
     }

@@ -4,11 +4,13 @@ import pytest
 
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.errors import BadRequest, RequestError, TooLarge
-from cloudpar_protocol.limits import INLINE_CODE_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
+from cloudpar_protocol.limits import INLINE_CODE_BYTES, INLINE_DATA_BYTES, INLINE_ITEM_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, TaskCode
 from master.services.world import World
 
 HASH = "0" * 64
+EMPTY = INLINE_DATA_BYTES // INLINE_ITEM_BYTES + 1
+"""One empty item more than a request may bring."""
 
 WRONG: list[tuple[dict[str, Any], type[RequestError], str]] = [
     ({"tasks": PACKAGE_TASKS + 1}, TooLarge, "pass `buffersize=` to map, or give each task more to do"),
@@ -19,6 +21,7 @@ WRONG: list[tuple[dict[str, Any], type[RequestError], str]] = [
     ({"codec": "msgpack"}, BadRequest, "give both or neither"),
     ({"data": InlineData([b""] * 9)}, BadRequest, "n is 10, but there are 9 items of task data"),
     ({"data": InlineData([b"x" * INLINE_DATA_BYTES] * 10)}, TooLarge, r"upload it \(prepare_uploads\)"),
+    ({"tasks": EMPTY, "data": InlineData([b""] * EMPTY)}, TooLarge, r"upload it \(prepare_uploads\)"),
     ({"data": "blob of 87 bytes"}, BadRequest, "a data blob of 87 bytes cannot hold the table of 10 tasks"),
 ]
 
@@ -39,7 +42,8 @@ RIGHT: list[dict[str, Any]] = [
     {"tasks": PACKAGE_TASKS},
     {"code": TaskCode(HASH, inline=b"x" * INLINE_CODE_BYTES)},
     {"code": TaskCode(HASH, reference="package.module:function"), "codec": "msgpack"},
-    {"data": InlineData([b""] * 9 + [b"x" * INLINE_DATA_BYTES])},
+    {"data": InlineData([b""] * 9 + [b"x" * (INLINE_DATA_BYTES - 10 * INLINE_ITEM_BYTES)])},
+    {"tasks": EMPTY - 1, "data": InlineData([b""] * (EMPTY - 1))},
 ]
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from cloudpar._serialization import packing
 from cloudpar._serialization.packing import Blob, Packed, Packer, pack
 from cloudpar.errors import SerializationError, TooLarge
+from cloudpar_protocol.limits import INLINE_DATA_BYTES, INLINE_ITEM_BYTES
 from cloudpar_protocol.payloads import InlineData, RangeData
 from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.transport.payload_folder import Draft, PayloadFolder
@@ -50,6 +51,17 @@ def test_inline_data_is_read_back_unchanged(values: list[Any]) -> None:
     assert packed is not None
     assert isinstance(packed.data, InlineData)
     assert read(packed) == values
+
+
+def test_data_travels_inline_as_long_as_the_master_takes_it() -> None:
+    most = INLINE_DATA_BYTES // (1 + INLINE_ITEM_BYTES)  # None is one byte of MessagePack
+    inline, blob = (pack([None] * n, codec="msgpack") for n in (most, most + 1))
+    assert inline is not None
+    assert isinstance(inline.data, InlineData)
+    assert inline.data.size <= INLINE_DATA_BYTES < inline.data.size + 1 + INLINE_ITEM_BYTES
+    assert blob is not None
+    assert isinstance(blob.data, Blob)
+    blob.close()
 
 
 @given(st.lists(VALUES, min_size=1, max_size=20), st.integers(0, 200))

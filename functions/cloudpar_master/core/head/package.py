@@ -81,7 +81,7 @@ def size_of(data: TaskData) -> int:
     """Return how many bytes of task data a package has; a range has none."""
     if isinstance(data, BlobData):
         return data.blob.size
-    return sum(map(len, data.items)) if isinstance(data, InlineData) else 0
+    return data.size if isinstance(data, InlineData) else 0
 
 
 class Head(Identity, kw_only=True):

@@ -15,7 +15,7 @@ from typing import IO, Any
 from cloudpar.errors import TooLarge
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.parts import checksums
-from cloudpar_protocol.payloads import CallStyle, Codec, InlineData, RangeData
+from cloudpar_protocol.payloads import CallStyle, Codec, InlineData, RangeData, inline_size
 from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.transport.payload_folder import NO_ROOM, PayloadFolder
 
@@ -33,7 +33,6 @@ DRAFT_BYTES = 1 << 20
 
 NOTICE_S = 10.0
 INT64 = range(-(2**63), 2**63)
-ITEM_OVERHEAD_BYTES = 5
 OFFSET_BYTES = 8
 
 log = logging.getLogger("cloudpar")
@@ -218,8 +217,8 @@ class Packer:
         """
         self.check()
         n = len(self._starts)
-        inline_bytes = self._position + len(self._made) + ITEM_OVERHEAD_BYTES * n
-        if inline_bytes <= INLINE_DATA_BYTES and isinstance(self._file, io.BytesIO):
+        fits = inline_size(n, self._position + len(self._made)) <= INLINE_DATA_BYTES
+        if fits and isinstance(self._file, io.BytesIO):
             whole, ends = self._file.getvalue(), itertools.chain(self._starts[1:], (self._position,))
             items = [whole[start:end] for start, end in zip(self._starts, ends, strict=True)]
             return InlineData(items=items, seals=bytes(self._made))

@@ -10,6 +10,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services import bodies
 from cloudpar_protocol.client_messages import PrepareUploads, Upload
 from cloudpar_protocol.errors import RateLimited, TooLarge
+from cloudpar_protocol.limits import INLINE_ITEM_BYTES
 from cloudpar_protocol.payloads import InlineData
 from master.services.world import World, master, start_tasks
 
@@ -28,7 +29,8 @@ def says_when_to_try_again(refusal: RateLimited) -> bool:
 
 
 def data(*sizes: int) -> InlineData:
-    return InlineData([bytes(size) for size in sizes])
+    """Make items that count these numbers of bytes."""
+    return InlineData([bytes(size - INLINE_ITEM_BYTES) for size in sizes])
 
 
 def test_g17_a_package_over_the_limit_of_packages_waits(
@@ -67,6 +69,16 @@ def test_g17_a_package_over_the_limit_of_task_data_waits(
     assert says_when_to_try_again(refused.value)
     world.start(ann, 1, data=data(400))
     reached(f"bytes over the {POLICY.running_bytes:,} that may run: 429 with Retry-After")
+
+
+def test_g17_empty_items_count_for_the_limit_of_task_data(
+    world: World, ann: AccountRecord, reached: Callable[[str], None]
+) -> None:
+    world.start(ann, 1, data=data(600))
+    with pytest.raises(RateLimited, match=r"'ann' has 600 bytes of task data running, of 1,000"):
+        world.start(ann, 90, data=InlineData([b""] * 90))
+    world.start(ann, 80, data=InlineData([b""] * 80))
+    reached(f"an empty item counts {INLINE_ITEM_BYTES} bytes")
 
 
 def test_a_start_over_a_limit_that_it_can_never_meet_is_too_large(world: World, ann: AccountRecord) -> None:

@@ -15,7 +15,7 @@ from cloudpar_master.services.client_service import ClientService
 from cloudpar_master.services.stored_bytes import READ_S, REREAD_S, UPLOAD_BYTES, WAIT_S, StoredBytes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
 from cloudpar_protocol.errors import RateLimited, TooLarge, Unavailable
-from cloudpar_protocol.limits import LINK_S
+from cloudpar_protocol.limits import INLINE_ITEM_BYTES, LINK_S
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, TaskCode, TaskResult
 from cloudpar_protocol.worker_messages import Publication
 from master.services.world import World, master, start_tasks
@@ -146,7 +146,7 @@ def test_a_package_counts_its_records_its_code_and_its_data_and_after_its_deleti
     world: World, ann: AccountRecord
 ) -> None:
     package_id = world.start(ann, 1, code=TaskCode("0" * 64, bytes(1_000)), data=InlineData([bytes(500)]))
-    assert stored(world, ann) == PACKAGE_BYTES + 1_500
+    assert stored(world, ann) == PACKAGE_BYTES + 1_500 + INLINE_ITEM_BYTES
     world.work_all()
     assert stored(world, ann) > PACKAGE_BYTES + 1_500
     world.acknowledge(ann, package_id)

@@ -11,7 +11,13 @@ from cloudpar_master.ports import AccountRecord, Message, StaleAttempt
 from cloudpar_master.services.chunk_text import ChunkText, sending
 from cloudpar_master.services.receiver import STALE_ROUNDS
 from cloudpar_protocol import codec
-from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, RETRIEVED_CHUNKS
+from cloudpar_protocol.limits import (
+    BODY_BYTES,
+    INLINE_CODE_BYTES,
+    INLINE_DATA_BYTES,
+    INLINE_ITEM_BYTES,
+    RETRIEVED_CHUNKS,
+)
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef, RetrieveTasks, RetrieveTasksReply
 from master.packages import make_head, make_spec
@@ -177,8 +183,9 @@ def test_a_cancelled_package_settles_once_its_queue_is_empty(world: World, ann: 
 def test_the_largest_chunks_of_one_answer_fit_into_a_body(world: World) -> None:
     """A function cannot answer more than a body: such chunks would be lost each time."""
     code = TaskCode("0" * 64, inline=b"c" * INLINE_CODE_BYTES)
+    data = InlineData([b"d" * (INLINE_DATA_BYTES - INLINE_ITEM_BYTES)])
     for number in range(20):
-        world.start(world.account(f"user {number}"), 1, code=code, data=InlineData([b"d" * INLINE_DATA_BYTES]))
+        world.start(world.account(f"user {number}"), 1, code=code, data=data)
     answers = []
     while leases := world.retrieve():
         answers.append(RetrieveTasksReply(leases=leases, retry_after_s=0.0))
