@@ -1,15 +1,23 @@
 """Names that users choose are shown as they are in an operator's terminal, and have no effect on it."""
 
+import json
+
 import pytest
 from msgspec.structs import replace
 from rich.table import Table
 
 from cli.drawing import drawn
+from cloudpar.cli import application, doctor, set_aside
+from cloudpar.cli.finding import Finding
+from cloudpar.cli.foreground import log_line
 from cloudpar.cli.package_tables import id_chars
 from cloudpar.cli.package_tables import packages as package_table
-from cloudpar.cli.presentation import account_table, console
+from cloudpar.cli.presentation import account_table, console, print_json
+from cloudpar.cli.workers import worker_table
 from cloudpar_protocol.account_messages import Account
 from cloudpar_protocol.client_messages import PackageSummary, Progress
+from cloudpar_protocol.errors import NotFound
+from cloudpar_protocol.fleet_messages import ConnectedWorker, SetAside
 
 HOSTILE = "[/red]\x1b[31mRED\x1b]0;title\x1b\\\u202e\nrow"
 SHOWN = "[/red]?[31mRED?]0;title?\\??row"
@@ -44,6 +52,48 @@ def test_accounts_are_listed_with_what_they_store_if_the_master_says_it() -> Non
     assert "stored" in text
     assert "1.5 of 50.0 GiB" in text
     assert " 0.0 GiB" in text
+
+
+def test_json_consists_of_printable_ascii_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "\x1b[31m\x7f\x9b2J\u202e\u2028\ud800\U0001f600"
+    print_json({"name": name, "names": [name], name: 1})
+    line = capsys.readouterr().out.removesuffix("\n")
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line) == {"name": name, "names": [name], name: 1}
+
+
+def test_an_error_that_quotes_a_hostile_name_does_not_change_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise NotFound("no package of \x9b2J\u202ename")
+
+    monkeypatch.setattr(application.application, "main", refuse)
+    assert application.run(["packages"]) == 5
+    assert capsys.readouterr().err == "cloudpar: error: no package of ?2J?name\n"
+
+
+def test_a_line_of_doctor_about_a_hostile_name_does_not_change_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "look_here", lambda: [Finding("sockets", "missing", f"tasks reach {HOSTILE}")])
+    monkeypatch.setattr(doctor, "_look_there", lambda _user: [])
+    assert application.run(["doctor"]) == 0
+    assert capsys.readouterr().out == f"missing  sockets: tasks reach {SHOWN}\n"
+
+
+def test_a_line_of_a_log_with_a_hostile_name_does_not_change_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    log_line(f"waiting for {HOSTILE}")
+    assert capsys.readouterr().err.endswith(f"cloudpar: waiting for {SHOWN}\n")
+
+
+def test_the_id_of_a_hostile_worker_does_not_change_the_terminal() -> None:
+    aside = [SetAside(package_id="p", lacks=HOSTILE)]
+    worker = ConnectedWorker(worker_id="\x9b2J\u202eid", host=HOSTILE, pythons=[HOSTILE], set_aside=aside, seen_at=0.0)
+    for text in (drawn(worker_table([worker], now=0.0)), *set_aside.of_workers([worker])):
+        assert "?2J?id" in text
+        assert text.replace("\n", "").isprintable()
 
 
 def listed(columns: int, names: dict[str, str] | None) -> list[str]:

@@ -14,6 +14,7 @@ from .destroy import destroy
 from .doctor import doctor
 from .exit_codes import DONE, FAILURE, INTERRUPTED, USAGE, exit_code
 from .packages import packages
+from .presentation import printable
 from .status import status
 from .top import top
 from .up import up
@@ -49,5 +50,6 @@ def _report(error: click.ClickException | CloudparError | OSError) -> int:
         message, code = f"{error.format_message()} (see `{path} --help`)", USAGE
     elif isinstance(error, CloudparError):
         code = exit_code(error)
-    sys.stderr.write(f"cloudpar: error: {' '.join(message.split())}\n")
+    # The message may quote names that other users have chosen.
+    sys.stderr.write(f"cloudpar: error: {printable(' '.join(message.split()))}\n")
     return code

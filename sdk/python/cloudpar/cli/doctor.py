@@ -10,7 +10,6 @@ from typing import Unpack
 
 import click
 import msgspec
-from rich.markup import escape
 
 from cloudpar._client.configuration import configure
 from cloudpar_protocol import routes
@@ -24,7 +23,7 @@ from .exit_codes import DONE, FAILURE
 from .finding import Finding
 from .master import User, as_user
 from .payload_check import check_payloads
-from .presentation import console, print_json
+from .presentation import console, print_json, words
 from .stack_check import check_stack
 
 _STYLES = {
@@ -67,7 +66,7 @@ def doctor(*, as_json: bool, **user: Unpack[User]) -> int:
     else:
         out = console()
         for each in findings:
-            out.print(f"{_STYLES[each.verdict]}  {each.what}: {escape(each.detail)}", soft_wrap=True)
+            out.print(f"{_STYLES[each.verdict]}  {words(each.what)}: {words(each.detail)}", soft_wrap=True)
     return FAILURE if any(each.verdict == "bad" for each in findings) else DONE
 
 
@@ -87,7 +86,7 @@ def _confinement() -> Iterator[Finding]:
     try:
         found = msgspec.json.decode(asked.stdout, type=list[_Mechanism])
     except msgspec.DecodeError:
-        yield Finding("worker", "bad", f"it does not start: {asked.stderr.strip()}")
+        yield Finding("worker", "bad", f"it does not start: {' '.join(asked.stderr.split())}")
         return
     for each in found:
         if each.there:

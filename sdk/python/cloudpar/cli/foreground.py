@@ -12,12 +12,14 @@ from cloudpar._local.child import Child, Event
 from cloudpar._local.restart_policy import fate
 from cloudpar_protocol.errors import CloudparError
 
+from .presentation import printable
+
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def log_line(text: str) -> None:
     """Write a line with date and time to standard error, which may be a log that is read days later."""
-    click.echo(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar: {text}", err=True)
+    click.echo(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar: {printable(text)}", err=True)
 
 
 class Interrupted(Exception):

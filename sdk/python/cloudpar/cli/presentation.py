@@ -1,5 +1,6 @@
 """Output of commands: JSON for scripts, tables for people."""
 
+import json
 import os
 import sys
 from typing import Any
@@ -31,7 +32,16 @@ def words(text: str) -> str:
     >>> words("[red]\x1b[31m name")
     '\\[red]?[31m name'
     """
-    return escape("".join(character if character.isprintable() else "?" for character in text))
+    return escape(printable(text))
+
+
+def printable(text: str) -> str:
+    r"""Replace control characters, and others that change what a terminal shows, such as those for right-to-left text.
+
+    >>> printable("a\x9b2J\u202eb")
+    'a?2J?b'
+    """
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def console() -> Console:
@@ -41,8 +51,13 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object on one line."""
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    """Print one JSON object on one line, in printable ASCII characters.
+
+    Names that other users choose may contain characters that would change the state of a terminal. JSON permits an
+    escape sequence in place of each character of a text.
+    """
+    text = json.dumps(msgspec.to_builtins(value, str_keys=True), separators=(",", ":"))
+    sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")  # json.dumps does not escape DEL
     sys.stdout.flush()
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import click
 import psutil
 
+from .presentation import printable
+
 _ARGUMENTS = slice(45, 47)
 """The fields of /proc/PID/stat, after the process name, with the addresses of its arguments in memory."""
 
@@ -37,5 +39,5 @@ def overheard(secret: str) -> str | None:
     for process in psutil.Process().parents():
         with suppress(psutil.Error):
             if any(secret in argument for argument in process.cmdline()):
-                return f"{process.name()} (pid {process.pid})"
+                return f"{printable(process.name())} (pid {process.pid})"
     return None

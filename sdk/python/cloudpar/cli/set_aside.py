@@ -36,7 +36,7 @@ def of_workers(workers: Iterable[ConnectedWorker]) -> Iterator[str]:
         for each in reversed(worker.set_aside):
             found[each.lacks].append(each.package_id)
         for lacks, package_ids in found.items():
-            where = f"{worker.worker_id[:ID_CHARS]} on {words(worker.host) or 'a worker'}"
+            where = f"{words(worker.worker_id[:ID_CHARS])} on {words(worker.host) or 'a worker'}"
             yield f"{where}: {words(lacks) or UNKNOWN} ({named(package_ids)})"
 
 

@@ -67,7 +67,7 @@ def worker_table(listed: list[ConnectedWorker], now: float) -> Table:
     table.add_column("seen", justify="right", no_wrap=True)
     for each in listed:
         table.add_row(
-            each.worker_id[: set_aside.ID_CHARS], words(each.host) or "-", str(each.executors or "?"),
+            words(each.worker_id[: set_aside.ID_CHARS]), words(each.host) or "-", str(each.executors or "?"),
             words(", ".join(each.pythons)) or "-", f"{age(each.seen_at, now)} ago",
         )  # fmt: skip
     return table
