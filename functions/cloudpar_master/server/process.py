@@ -96,7 +96,9 @@ async def _serve(assembly: Assembly, listening: socket.socket, ready: Callable[[
         os.set_blocking(stdin, False)
         asyncio.get_running_loop().add_reader(stdin, server.follow, stdin)
     parent = os.getppid() if stdin is not None else None
-    clockwork = [asyncio.ensure_future(_tick(assembly, server, parent)), asyncio.ensure_future(_sweep(assembly))]
+    clockwork = [
+        asyncio.ensure_future(work) for work in (_tick(assembly, server, parent), _trim(assembly), _sweep(assembly))
+    ]
     try:
         await server.serve(sockets=[listening])
     finally:
@@ -117,11 +119,23 @@ async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) ->
         await asyncio.sleep(0 if done >= BUSY else min(TICK_S, assembly.lease_s / TICKS))
 
 
+async def _trim(assembly: Assembly) -> None:
+    while True:
+        await asyncio.sleep(TICK_S)
+        await _step_by_step(assembly, assembly.blobs.trim(), "removing task code failed; it is tried again")
+
+
 async def _sweep(assembly: Assembly) -> None:
     while True:
         await asyncio.sleep(SWEEP_S)
-        try:
-            for _ in assembly.blobs.sweep(assembly.blobs_kept_s):
-                await asyncio.sleep(0)
-        except Exception as error:  # noqa: BLE001 - also an error of SQLite: after it, no sweep would follow
-            assembly.failures.note(error, "removing unused blobs failed; it is tried again in an hour")
+        sweep = assembly.blobs.sweep(assembly.blobs_kept_s)
+        await _step_by_step(assembly, sweep, "removing unused blobs failed; it is tried again in an hour")
+
+
+async def _step_by_step(assembly: Assembly, work: Iterator[None], failure: str) -> None:
+    """Do work in steps, with requests in between. Its errors must not end the loop that repeats it."""
+    try:
+        for _ in work:
+            await asyncio.sleep(0)
+    except Exception as error:  # noqa: BLE001 - such as an ExceptionGroup of a sweep, or an error of SQLite
+        assembly.failures.note(error, failure)

@@ -70,7 +70,8 @@ class FileBlobStore(BlobStore):
             relative link; or it returns `FILES` for a link to the file itself.
         secret: Signs links.
         clock: Tells when links expire and when blobs are used.
-        code_in_use: Returns the keys of the task code that packages need.
+        code_in_use: Returns, for each package that may still hand out tasks, the key of its task code; None if its code
+            is no blob.
         code_bytes: How many bytes of task code are kept, as KEPT_BYTES of code_blobs.py says.
         kept_s: After how many seconds without use the caller's sweeps remove a blob.
 
@@ -85,7 +86,7 @@ class FileBlobStore(BlobStore):
         secret: bytes,
         clock: Clock,
         *,
-        code_in_use: Callable[[], Iterable[str]],
+        code_in_use: Callable[[], Iterable[str | None]],
         code_bytes: int = KEPT_BYTES,
         kept_s: float = 0.0,
     ) -> None:
@@ -99,9 +100,11 @@ class FileBlobStore(BlobStore):
         self._remover = FileRemover(folder / WASTE)
         for left_by_a_crash in folder.glob(f"{UPLOAD}*"):
             left_by_a_crash.unlink()
-        self._code = CodeBlobs(
-            self._path(CODE).with_suffix(""), clock, lambda: {self._path(key) for key in code_in_use()}, code_bytes
-        )
+
+        def needed() -> Iterator[Path | None]:
+            return (None if key is None else self._path(key) for key in code_in_use())
+
+        self._code = CodeBlobs(self._path(CODE).with_suffix(""), clock, needed, code_bytes)
 
     def started(self, code_key: str) -> None:
         """Note that a package with this task code is stored."""
@@ -239,16 +242,19 @@ class FileBlobStore(BlobStore):
         except FileNotFoundError:
             raise NotFound("this blob was deleted, or never uploaded") from None
 
+    def trim(self) -> Iterator[None]:
+        """Remove task code, if there is too much, in short steps, as `CodeBlobs.trim` does."""
+        return self._code.trim()
+
     def sweep(self, unused_s: float) -> Iterator[None]:
         """Remove blobs that were not used for `unused_s`, such as uploads whose package never started.
 
-        Before that, remove task code as `CodeBlobs.trim` does. Yields after each file. The check of a file and its
-        removal are in one step, so that no call of `exists` comes between them.
+        Yields after each file. The check of a file and its removal are in one step, so that no call of `exists` comes
+        between them.
 
         Raises:
             ExceptionGroup: Some files could not be removed; all others were.
         """
-        self._code.trim()
         before = self._clock.now() - unused_s
         failures: list[OSError] = []
         for folder, folders, names in os.walk(self._folder):

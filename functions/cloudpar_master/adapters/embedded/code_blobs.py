@@ -7,8 +7,9 @@ promise expires after PROMISED_S. Other code is kept as well, for the next call 
 together has at most KEPT_BYTES.
 """
 
+import os
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,11 @@ from cloudpar_master.ports import Clock
 KEPT_BYTES: Final = 256 * 1024 * 1024
 """How many bytes of code one data folder keeps. Above this size the master removes blobs that no package and no promise
 needs; it starts with those that were unused for longest."""
+TRIM_S: Final = 60.0
+"""While there is too much code, the master looks for blobs to remove once in this many seconds."""
+GROWTH: Final = 8
+"""The master also looks for them as soon as uploads since it last looked have more than a fraction 1 / GROWTH of
+KEPT_BYTES. So uploads cannot fill the disk within TRIM_S."""
 PROMISED_S: Final = 3600.0
 """How many seconds a promise holds if its client does not start a package with the blob."""
 PROMISES: Final = 1_000
@@ -30,21 +36,24 @@ class CodeBlobs:
     Args:
         folder: Where they are. A file's modification time is the time of its last use.
         clock: Tells when promises expire.
-        needed: Returns the blobs of packages that may still hand out tasks.
+        needed: Returns, for each package that may still hand out tasks, the blob of its code; None if it has no such
+            blob.
         kept_bytes: How many bytes of code are kept, as KEPT_BYTES says.
     """
 
     def __init__(
-        self, folder: Path, clock: Clock, needed: Callable[[], Collection[Path]], kept_bytes: int = KEPT_BYTES
+        self, folder: Path, clock: Clock, needed: Callable[[], Iterable[Path | None]], kept_bytes: int = KEPT_BYTES
     ) -> None:
         self._folder = folder
         self._clock = clock
         self._needed = needed
         self._kept_bytes = kept_bytes
-        self._bytes = 0
+        self._bytes = self._added = 0
+        self._trimmed_at = 0.0
+        self._used: set[Path] | None = None  # blobs that were used since `trim` began; None if it is not under way
         self._uncounted: set[Path] = set()
         self._promises: defaultdict[Path, deque[float]] = defaultdict(lambda: deque(maxlen=PROMISES))
-        for path, used_at, size in self._files():
+        for path, used_at, size in _files(folder):
             self._bytes += size
             # Promises are not stored, but each one updates the file's time. So assume one that was made at this time.
             self._promises[path].append(used_at + PROMISED_S)
@@ -54,6 +63,7 @@ class CodeBlobs:
         # Each client gets its own promise: of two clients with the same code, the first one's package may end before
         # the second one starts its own.
         self._promises[path].append(self._clock.now() + PROMISED_S)
+        self._note_use(path)
 
     def announce(self, path: Path) -> None:
         """Note that a client has got a link to this file, to write it and then to start a package with this code."""
@@ -69,6 +79,7 @@ class CodeBlobs:
             self._uncounted.remove(path)
             with suppress(FileNotFoundError):
                 self.added(path.stat().st_size)
+        self._note_use(path)
         promises = self._promises[path]
         if promises:
             promises.popleft()
@@ -76,23 +87,48 @@ class CodeBlobs:
             del self._promises[path]
 
     def added(self, size: int) -> None:
-        """Add the size of an uploaded blob to the total, and remove code that is now too much."""
+        """Add the size of an uploaded blob to the total."""
+        # Reading the folder here would make each upload as slow as there are blobs.
         self._bytes += size
-        self.trim()
+        self._added += size
 
-    def trim(self) -> None:
-        """While there is too much code, remove blobs that no package and no promise needs, the longest unused first."""
-        if self._bytes <= self._kept_bytes:
+    def trim(self) -> Iterator[None]:
+        """While there is too much code, remove blobs that no package and no promise needs, the longest unused first.
+
+        Yields after each blob or package that it reads, so that requests can be answered in between. Does nothing if it
+        is not due, as TRIM_S and GROWTH say.
+        """
+        if not self._is_due():
             return
-        files = sorted(self._files(), key=lambda file: file[1])
-        self._bytes = sum(size for _, _, size in files)
-        needed = {*self._needed(), *self._promised()}
-        for path, _, size in files:
-            if self._bytes <= self._kept_bytes:
-                break
-            if path not in needed:
-                path.unlink(missing_ok=True)
-                self._bytes -= size
+        self._added, self._trimmed_at, self._used = 0, self._clock.now(), set()
+        try:
+            files, needed = list[tuple[Path, float, int]](), set[Path | None](self._promised())
+            for file in _files(self._folder):
+                files.append(file)
+                yield
+            for path in self._needed():
+                needed.add(path)
+                yield
+            # An upload that came meanwhile may be counted twice. The next trim corrects that.
+            self._bytes = sum(size for _, _, size in files) + self._added
+            for path, _, size in sorted(files, key=lambda file: file[1]):
+                if self._bytes <= self._kept_bytes:
+                    break
+                # A client may have been promised this blob, or have started a package with it, since `needed` was read.
+                if path not in needed and path not in self._used:
+                    path.unlink(missing_ok=True)
+                    self._bytes -= size
+                    yield
+        finally:
+            self._used = None
+
+    def _is_due(self) -> bool:
+        grown = self._added > self._kept_bytes / GROWTH
+        return self._bytes > self._kept_bytes and (grown or self._clock.now() - self._trimmed_at >= TRIM_S)
+
+    def _note_use(self, path: Path) -> None:
+        if self._used is not None:
+            self._used.add(path)
 
     def _promised(self) -> list[Path]:
         now = self._clock.now()
@@ -103,12 +139,14 @@ class CodeBlobs:
                 del self._promises[path]
         return list(self._promises)
 
-    def _files(self) -> list[tuple[Path, float, int]]:
-        """Return each file with the time of its last use and its size."""
-        files = []
-        for path in self._folder.rglob("*"):
+
+def _files(folder: Path) -> Iterator[tuple[Path, float, int]]:
+    """Yield each file in a folder and its folders, with the time of its last use and its size."""
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(Path(entry.path))
+                continue
             with suppress(FileNotFoundError):
-                found = path.stat()
-                if path.is_file():
-                    files.append((path, found.st_mtime, found.st_size))
-        return files
+                found = entry.stat(follow_symlinks=False)
+                yield Path(entry.path), found.st_mtime, found.st_size

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -201,8 +201,14 @@ class SqlitePackageStore(PackageStore):
                 self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (package_id,))
 
 
-def code_in_use(database: Database) -> set[str]:
-    """Return the blob keys of the task code of running packages. An ended package hands out no tasks."""
-    select = "SELECT spec FROM packages JOIN specs USING (package_id) WHERE unsettled AND running"
-    codes = [_specs.decode(spec).start.code for (spec,) in database.execute(select)]
-    return {code.blob.key for code in codes if code.blob is not None}
+def code_in_use(database: Database) -> Iterator[str | None]:
+    """Yield the blob key of the task code of each running package; None for a package whose code is no blob.
+
+    An ended package hands out no tasks. Specs may be large, so each one is read when the caller requests the next key.
+    Packages that start or end meanwhile may be missing.
+    """
+    running = database.execute("SELECT package_id FROM packages WHERE unsettled AND running").fetchall()
+    for (package_id,) in running:
+        row = database.execute("SELECT spec FROM specs WHERE package_id = ?", (package_id,)).fetchone()
+        blob = None if row is None else _specs.decode(row[0]).start.code.blob
+        yield None if blob is None else blob.key

@@ -3,17 +3,19 @@
 import asyncio
 import os
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from msgspec.structs import replace
 
+from cloudpar_master.adapters.embedded import code_blobs
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
-from cloudpar_master.adapters.embedded.code_blobs import PROMISED_S
+from cloudpar_master.adapters.embedded.code_blobs import PROMISED_S, TRIM_S
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
+from cloudpar_master.core.head import Head, Spec
 from cloudpar_protocol.link_urls import FILES
 from cloudpar_protocol.parts import NOT_CHECKED
 from cloudpar_protocol.payloads import BlobRef, TaskCode
@@ -43,16 +45,17 @@ class Folder:
         self.folder = path / "blobs" / "code"
         self.clock = clock
 
-    def upload(self, name: str) -> None:
+    def upload(self, name: str, size: int = SIZE) -> None:
         """Upload code, as a client does before it starts a package whose code is missing."""
 
         async def body() -> AsyncIterator[bytes]:
-            yield bytes(SIZE)
+            yield bytes(size)
 
         self.base = ""
         self.clock.move(1.0)
-        link = self.blobs.put_link(f"code/a/{name}", SIZE, zlib.crc32(bytes(SIZE)))
+        link = self.blobs.put_link(f"code/a/{name}", size, zlib.crc32(bytes(size)))
         asyncio.run(self.blobs.write(f"code/a/{name}", dict(parse_qsl(urlsplit(link.url).query)), body()))
+        self.trim()
 
     def write(self, name: str) -> None:
         """Write code to the file that the master names, as the client of the same pool does."""
@@ -63,10 +66,20 @@ class Folder:
         path = next(self.folder.rglob(f"{name}.blob"))
         os.utime(path, (self.clock.now(), self.clock.now()))  # on this test's clock
 
-    def start(self, name: str, package_id: str | None = None) -> None:
+    def package(self, name: str, package_id: str | None = None) -> tuple[Spec, Head]:
+        """Make a package with this code."""
         spec = make_spec(package_id or f"package of {name}")
         code = TaskCode("0" * 64, blob=BlobRef(f"code/a/{name}", SIZE))
-        self.packages.create(replace(spec, start=replace(spec.start, code=code)), make_head(spec))
+        return replace(spec, start=replace(spec.start, code=code)), make_head(spec)
+
+    def start(self, name: str, package_id: str | None = None) -> None:
+        self.packages.create(*self.package(name, package_id))
+        self.trim()
+
+    def trim(self) -> None:
+        """Remove code that is too much, as the master's process does each second."""
+        for _ in self.blobs.trim():
+            pass
 
     def end(self, name: str, package_id: str | None = None) -> None:
         head = self.packages.load(package_id or f"package of {name}")
@@ -136,7 +149,7 @@ def test_a_promised_code_blob_is_removed_if_no_package_starts(folder: Folder) ->
         folder.upload(name)
     assert folder.names == "abcd"
     folder.clock.move(PROMISED_S)
-    list(folder.blobs.sweep(10 * PROMISED_S))
+    folder.trim()
     assert folder.names == "bcd"
 
 
@@ -184,3 +197,54 @@ def test_a_second_upload_of_the_same_code_is_counted_once(folder: Folder) -> Non
     for name in "aaaabc":
         folder.run(name) if name != "a" else folder.upload(name)
     assert folder.names == "abc"
+
+
+def test_uploads_do_not_read_the_folder_each_time_although_there_is_too_much_code(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abcd":
+        folder.upload(name)
+        folder.start(name)
+    reads, files = list[Path](), code_blobs._files
+
+    def counting(path: Path) -> Iterator[tuple[Path, float, int]]:
+        reads.append(path)
+        return files(path)
+
+    monkeypatch.setattr(code_blobs, "_files", counting)
+    for number in range(50):
+        folder.upload(f"small{number}", size=1)
+    assert reads == []
+    folder.clock.move(TRIM_S)
+    folder.trim()
+    folder.trim()
+    assert reads.count(folder.folder) == 1
+
+
+def test_code_that_grows_fast_is_trimmed_before_the_minute_is_over(folder: Folder) -> None:
+    for name in "abcdefgh":
+        folder.run(name)
+        assert len(folder.names) <= ROOM
+
+
+def test_a_trim_leaves_code_that_is_promised_or_started_while_it_is_under_way(folder: Folder) -> None:
+    for name in "abcde":
+        folder.upload(name)
+    folder.clock.move(PROMISED_S)
+    trim = folder.blobs.trim()
+    next(trim)
+    assert folder.blobs.exists("code/a/a")
+    folder.packages.create(*folder.package("b"))
+    assert folder.blobs.exists("code/a/c")
+    folder.packages.create(*folder.package("c"))
+    folder.end("c")
+    list(trim)
+    assert folder.names == "abc"
+
+
+def test_a_trim_pauses_after_each_file_and_package(folder: Folder) -> None:
+    for name in "abcde":
+        folder.upload(name)
+        folder.start(name)
+    folder.clock.move(TRIM_S)
+    assert len(list(folder.blobs.trim())) == 10

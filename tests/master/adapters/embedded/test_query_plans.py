@@ -38,7 +38,7 @@ CALLS: dict[str, Call] = {
     "running": lambda packages, accounts, queue: packages.running("a"),
     "unsettled": lambda packages, accounts, queue: packages.unsettled("a"),
     "stored_bytes": lambda packages, accounts, queue: packages.stored_bytes("a"),
-    "code_in_use": lambda packages, accounts, queue: code_in_use(packages._db),
+    "code_in_use": lambda packages, accounts, queue: list(code_in_use(packages._db)),
     "of_account": lambda packages, accounts, queue: packages.of_account("a", 10),
     "of_all": lambda packages, accounts, queue: packages.of_account(None, 10),
     "load": lambda packages, accounts, queue: packages.load("p7"),
