@@ -131,3 +131,9 @@ def core_dumps(clues: Clues) -> Any:
 def hide_from_oom(clues: Clues) -> Any:
     Path("/proc/self/oom_score_adj").write_text("0")
     return "hidden"
+
+
+@probe("a greater weight of its own session, by /proc/self/autogroup")
+def weigh_more(clues: Clues) -> Any:
+    Path("/proc/self/autogroup").write_text("0")
+    return "weighed"
