@@ -15,7 +15,8 @@ import pytest
 from cloudpar_worker.zygote.cpu_share import niceness
 from system.work import until
 from worker.isolation.probes.probing import Clues
-from worker.isolation.shared import Shared
+from worker.isolation.shared import MODES, Shared
+from worker.isolation.test_g18_users import in_container
 from worker.leases import inline, lease_of
 from worker.tasks import value_of
 
@@ -25,9 +26,20 @@ ENOUGH = niceness(BUSY // 2)
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
+IN_CONTAINER = "in-container"
+"""As in the worker's container: executors have users of their own, but the zygote is not root."""
+
+
+@pytest.fixture(scope="module", params=[*MODES, *([IN_CONTAINER] if "own-users" in MODES else [])])
+def place(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def shared(start: Callable[..., Shared], mode: str) -> Shared:
-    return start(mode, executors=1, memory_mb=4_000)
+def shared(start: Callable[..., Shared], place: str) -> Shared:
+    if place == IN_CONTAINER:
+        return start("own-users", executors=1, memory_mb=4_000, command=["-c", in_container()])
+    return start(place, executors=1, memory_mb=4_000)
 
 
 def hog(clues: Clues) -> None:
@@ -80,7 +92,7 @@ def thread_niceness(pid: int) -> dict[int, int]:
     return found
 
 
-def test_g18_busy_processes_of_a_task_together_weigh_like_one(shared: Shared, mode: str) -> None:
+def test_g18_busy_processes_of_a_task_together_weigh_like_one(shared: Shared, place: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         shared.master.hand_out(lease_of(hog, 1, data=inline([{"reports": server.getsockname()}])))
         line, (executor, *started) = reported(server)
@@ -88,8 +100,10 @@ def test_g18_busy_processes_of_a_task_together_weigh_like_one(shared: Shared, mo
         processes = [psutil.Process(pid) for pid in started]
         until(lambda: all(each.nice() >= ENOUGH for each in processes))
         # With autogroup, niceness only counts inside of a session. Without root, sessions of hidden processes stay.
-        if mode == "own-users" and AUTOGROUP.exists() and AUTOGROUP.read_text() == "1\n":
-            until(lambda: all(session_niceness(pid) >= ENOUGH for pid in started))
+        if place != "one-user" and AUTOGROUP.exists() and AUTOGROUP.read_text() == "1\n":
+            # The kernel lets only root change many sessions in a row; for other users it takes its time.
+            enough = all if place == "own-users" else any
+            until(lambda: enough(session_niceness(pid) >= ENOUGH for pid in started))
             assert session_niceness(executor) == 0
         assert psutil.Process(executor).nice() == 0
 
