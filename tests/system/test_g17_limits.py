@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
 
 import pytest
 
-from cli.operation import Up
+from cli.operation import CLOUDPAR, Up
 from cloudpar.errors import TooLarge
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
@@ -62,3 +64,20 @@ def test_calls_that_are_submitted_together_are_never_too_large(limited: Up) -> N
     with limited.pool() as pool:
         calls = [pool.submit(abs, -n) for n in range(3 * LIMITS["running_tasks"])]
         assert [call.result() for call in calls] == list(range(len(calls)))
+
+
+def test_more_clients_than_an_account_may_have_connections_are_all_served(tmp_path: Path) -> None:
+    few_files = ["sh", "-c", 'ulimit -n 128 && exec "$@"', "sh", *CLOUDPAR]
+    clients = 24  # an account has an eighth of the files: 16 connections
+    begin = Barrier(clients)
+
+    def call(client: int) -> list[int]:
+        items = [bytes([client]) * 100_000 for _ in range(10)]  # too large to be sent inline
+        with up.pool() as pool:
+            assert pool.submit(abs, -client).result() == client
+            begin.wait()
+            return list(pool.map(len, items)) + list(pool.map(sum, items[:2]))
+
+    with Up(tmp_path, workers=2, program=few_files) as up, ThreadPoolExecutor(clients) as threads:
+        found = list(threads.map(call, range(clients)))
+    assert found == [[100_000] * 10 + [client * 100_000] * 2 for client in range(clients)]
