@@ -103,8 +103,9 @@ def assemble(
     queue = SqliteTaskQueue(database, clock, ids, wakeups.chunks_sent)
     base = link_base.current(connection.endpoint, files=of_pool)
     blobs_kept_s = policy.lifetime_s + policy.retention_s + policy.tombstone_s
+    in_use = partial(code_in_use, database)
     blobs = FileBlobStore(
-        folder.blobs, base, secret, clock, code_in_use=partial(code_in_use, database), kept_s=blobs_kept_s
+        folder.blobs, base, secret, clock, code_in_use=in_use, kept_s=blobs_kept_s, reserves=not of_pool
     )
     accounts = SqliteAccountStore(database, clock)
     backend = Backend(

@@ -12,6 +12,8 @@ import pytest
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.server import process
+from cloudpar_master.server.assembly import assemble
+from cloudpar_master.server.data_folder import DataFolder
 from cloudpar_master.services.backend import hash_token
 from cloudpar_master.services.stored_bytes import READ_S, UPLOAD_BYTES
 from cloudpar_protocol import routes
@@ -87,6 +89,15 @@ def test_an_upload_to_an_almost_full_disk_gets_503_with_retry_after_and_state_is
     limited.call("worker", routes.PUBLISH_RESULTS, publication(lease))
     monkeypatch.undo()
     assert [put(limited, url).status for url in (url_of(prepared), result.link.url)] == [200, 200]
+
+
+def test_only_a_pools_own_master_keeps_no_reserve(tmp_path: Path) -> None:
+    for of_pool in (False, True):
+        folder = DataFolder(tmp_path / f"{of_pool}")
+        assembly = assemble(folder, CONNECTION, POLICY, of_pool=of_pool)
+        assert (assembly.blobs.free_bytes() is None) == of_pool
+        assembly.database.close()
+        folder.close()
 
 
 def test_a_sweep_that_fails_is_followed_by_others(limited: Served, monkeypatch: pytest.MonkeyPatch) -> None:

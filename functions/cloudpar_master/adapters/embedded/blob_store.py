@@ -74,6 +74,8 @@ class FileBlobStore(BlobStore):
             is no blob.
         code_bytes: How many bytes of task code are kept, as KEPT_BYTES of code_blobs.py says.
         kept_s: After how many seconds without use the caller's sweeps remove a blob.
+        reserves: Whether a reserve of the disk stays free. A pool's own master has none: its client writes most files
+            itself, and learns at once that a disk is full, instead of waiting for room.
 
     Raises:
         OSError: The folder cannot be made.
@@ -89,12 +91,14 @@ class FileBlobStore(BlobStore):
         code_in_use: Callable[[], Iterable[str | None]],
         code_bytes: int = KEPT_BYTES,
         kept_s: float = 0.0,
+        reserves: bool = True,
     ) -> None:
         self._folder = folder
         self._base = base
         self._secret = secret
         self._clock = clock
         self._kept_s = kept_s
+        self._reserves = reserves
         self._arriving: dict[object, tuple[str, int]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._remover = FileRemover(folder / WASTE)
@@ -148,8 +152,10 @@ class FileBlobStore(BlobStore):
                         yield prefix + file.name.removesuffix(BLOB), file.stat().st_size
             yield from [each for each in self._arriving.values() if each[0].startswith(prefix)]
 
-    def free_bytes(self) -> int:
+    def free_bytes(self) -> int | None:
         """See the port. What is arriving counts as stored, although a part of it may be on the disk already."""
+        if not self._reserves:
+            return None
         disk = shutil.disk_usage(self._folder)
         reserve = min(RESERVE_BYTES, int(RESERVE_SHARE * disk.total))
         return max(0, disk.free - reserve - sum(size for _, size in self._arriving.values()))
@@ -222,7 +228,8 @@ class FileBlobStore(BlobStore):
         Raises:
             OSError: Not enough of the disk is free.
         """
-        if size > self.free_bytes():
+        free_bytes = self.free_bytes()
+        if free_bytes is not None and size > free_bytes:
             raise OSError(errno.ENOSPC, "what is left of its disk is kept for its own records")
         upload = object()
         self._arriving[upload] = key, size

@@ -63,12 +63,28 @@ def test_an_upload_that_needs_the_reserve_fails_as_on_a_full_disk(
     assert store.has(key)
 
 
+def test_the_store_of_a_pools_own_master_uses_the_whole_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: SetClock
+) -> None:
+    store = FileBlobStore(tmp_path, lambda: "http://master.test", b"secret", clock, code_in_use=tuple, reserves=False)
+    disk(monkeypatch, 1_000, 1)
+    assert store.free_bytes() is None
+    write(store, "data/a/b", whole())
+    assert store.has("data/a/b")
+
+
 def test_an_upload_that_arrives_counts_as_stored_with_its_whole_size(store: FileBlobStore) -> None:
     seen: list[tuple[int, list[tuple[str, int]]]] = []
-    before = store.free_bytes()
+
+    def free() -> int:
+        free_bytes = store.free_bytes()
+        assert free_bytes is not None
+        return free_bytes
+
+    before = free()
 
     async def slow() -> AsyncIterator[bytes]:
-        seen.append((before - store.free_bytes(), list(store.uploads("a"))))
+        seen.append((before - free(), list(store.uploads("a"))))
         yield BODY
 
     write(store, "data/a/b", slow())
