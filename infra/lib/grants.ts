@@ -105,7 +105,10 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** For operators: creates, changes and lists accounts; lists packages and cancels them, which folds them. */
+  /**
+   * For operators: creates, changes and lists accounts, and rotates their keys for seals; lists packages and cancels
+   * them, which folds them.
+   */
   private account(): void {
     const { services, storage } = this.props;
     this.policy('Account', services.account, [
@@ -113,6 +116,7 @@ export class Grants extends Construct {
       allow(['dynamodb:Query'], [storage.accounts.tableArn]),
       this.index('account'),
       ...this.counting(),
+      allow(['ssm:GetParameter'], [this.keyArn()]),
       allow(['dynamodb:Scan'], [`${storage.packages.tableArn}/index/account`]),
     ]);
   }

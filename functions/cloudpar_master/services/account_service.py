@@ -15,6 +15,7 @@ from cloudpar_protocol.account_messages import (
     ListAccounts,
     ListAccountsReply,
     RevokeAccount,
+    RotateSeal,
 )
 from cloudpar_protocol.client_messages import HelloReply
 from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
@@ -35,8 +36,12 @@ class AccountService:
         self._keys = AccountKeys(backend)
         self._stored = stored or StoredBytes(backend)
 
-    def hello(self, role: Literal["user", "worker", "admin"], account: AccountRecord | None) -> HelloReply:
+    def hello(
+        self, role: Literal["user", "worker", "admin"], account: AccountRecord | None, package_id: str | None = None
+    ) -> HelloReply:
         """Tell a caller its role and, if it is a user, its account with quota and key.
+
+        If `package_id` is a package of the account, the key is the one with which this package was sealed.
 
         Raises:
             Unavailable: The account's key is not available now (see AccountKeys).
@@ -52,8 +57,14 @@ class AccountService:
             granted_us=account.granted_us,
             spent_us=account.spent_us,
             task_timeout_s=timeout_s,
-            seal_key=self._keys.key(account.account_id),
+            seal_key=self._seal_key(account.account_id, package_id),
         )
+
+    def _seal_key(self, account_id: str, package_id: str | None) -> bytes | None:
+        spec = None if package_id is None else self._backend.packages.spec(package_id)
+        if spec is None or spec.account_id != account_id:
+            return self._keys.key(account_id)
+        return self._keys.key_of(account_id, spec.package_id, spec.start)
 
     def create_account(self, request: CreateAccount) -> AccountReply:
         """Make an account for a token that the caller made; only the token's hash is known here.
@@ -120,6 +131,20 @@ class AccountService:
         for head in self._backend.packages.unsettled(account.account_id):
             if not head.life.ended:
                 self._folding.confirm(head.package_id, "revoke", event)
+        return AccountReply(account=_public(account))
+
+    def rotate_seal(self, request: RotateSeal) -> AccountReply:
+        """Give the account a new key for its seals, once for each idempotency key. Packages that exist keep theirs.
+
+        Raises:
+            NotFound: The account does not exist.
+            BadRequest: This master has no safe for keys, so that no package is sealed.
+            Unavailable: The key cannot be made now. Repeat the request.
+        """
+        account = self._backend.accounts.get(request.account_id)
+        if account is None:
+            raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
+        self._keys.rotate(account.account_id, request.idempotency_key)
         return AccountReply(account=_public(account))
 
 

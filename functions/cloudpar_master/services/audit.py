@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from cloudpar_protocol.account_messages import AccountReply, CreateAccount, GrantQuota, RevokeAccount
+from cloudpar_protocol.account_messages import AccountReply, CreateAccount, GrantQuota, RevokeAccount, RotateSeal
 from cloudpar_protocol.client_messages import CancelTasks
 
 from .backend import Backend
@@ -35,6 +35,8 @@ def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | 
             about = {"account_id": account_id, "quota_us": quota_us, "idempotency_key": key}
         case RevokeAccount(account_id=account_id):
             about = {"account_id": account_id}
+        case RotateSeal(account_id=account_id, idempotency_key=key):
+            about = {"account_id": account_id, "idempotency_key": key}
         case CancelTasks(package_id=package_id):
             about = {"package_id": package_id, "account_id": _owner(backend, package_id)}
         case _:

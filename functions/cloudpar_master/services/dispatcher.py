@@ -55,7 +55,7 @@ class Dispatcher:
         )
         workers = WorkerList(backend)
         self._handlers: dict[str, Handler] = {
-            routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user),
+            routes.HELLO.name: lambda call: account.hello(call.caller.role, call.user, call.request.package_id),
             routes.PREPARE_UPLOADS.name: lambda call: client.prepare_uploads(_owner(call), call.request),
             routes.START_TASKS.name: lambda call: client.start_tasks(_owner(call), call.request),
             routes.AWAIT_TASKS.name: lambda call: client.await_tasks(_owner(call), call.request),
@@ -71,6 +71,7 @@ class Dispatcher:
             routes.LIST_ACCOUNTS.name: lambda call: account.list_accounts(call.request),
             routes.GRANT_QUOTA.name: lambda call: account.grant_quota(call.request),
             routes.REVOKE_ACCOUNT.name: lambda call: account.revoke_account(call.request),
+            routes.ROTATE_SEAL.name: lambda call: account.rotate_seal(call.request),
             routes.LIST_WORKERS.name: lambda _: workers.list_workers(),
         }
 

@@ -60,7 +60,7 @@ class Leases:
             threads_per_task=start.threads_per_task,
             depth=start.depth,
             seal=start.seal,
-            seal_key=None if start.seal is None else self._keys.key(head.account_id),
+            seal_key=None if start.seal is None else self._keys.key_of(head.account_id, head.package_id, start),
             elsewhere=not head.life.run_anyway,
         )
 

@@ -9,7 +9,7 @@ from cloudpar_master.core.events import Event, GaveBack, Published
 from cloudpar_master.core.head import Head
 from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.payloads import TaskResult
-from cloudpar_protocol.seals import is_sealed
+from cloudpar_protocol.seals import Seals, is_sealed
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     ExtendLeasesReply,
@@ -126,9 +126,10 @@ class WorkerService:
         """
         package_id, results = publication.package_id, publication.results
         spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
-        seals = None if spec is None else self._keys.seals(spec.account_id, package_id)
-        if seals is None:
+        key = None if spec is None else self._keys.key_of(spec.account_id, package_id, spec.start)
+        if key is None:
             return results
+        seals = Seals(key, package_id)
         return [
             replace(result, seal=seals.place(result, result.blob)) if result.blob is not None else result
             for result in seals.sealed(results)

@@ -52,6 +52,13 @@ class RevokeAccount(Message, frozen=True, kw_only=True):
     account_id: Id
 
 
+class RotateSeal(Message, frozen=True, kw_only=True):
+    """Make a new key for the seals of the account. Packages that exist keep theirs."""
+
+    idempotency_key: Id
+    account_id: Id
+
+
 class AccountReply(Message, frozen=True, kw_only=True):
     account: Account
 

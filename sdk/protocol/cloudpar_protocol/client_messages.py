@@ -42,14 +42,20 @@ results are no longer kept."""
 
 
 class Hello(Message, frozen=True, kw_only=True):
-    """Check the connection and the token."""
+    """Check the connection and the token.
+
+    If `package_id` names a package of the account, `seal_key` of the reply is the key with which this package was
+    sealed: an operator may have rotated the account's key since.
+    """
+
+    package_id: Id | None = None
 
 
 class HelloReply(Message, frozen=True, kw_only=True):
     """The caller's role and account. Workers and admins have no account.
 
-    `seal_key` is the key of the account's seals. It is None if the caller has no account, or if this master has no
-    keys for seals, so that new packages are not sealed.
+    `seal_key` is the key of the account's seals: for new packages, if the request names no package. It is None if the
+    caller has no account, or if this master has no keys for seals, so that new packages are not sealed.
     """
 
     release: str

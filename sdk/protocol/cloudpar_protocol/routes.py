@@ -47,11 +47,12 @@ CREATE_ACCOUNT = Route("create_account", "admin", account.CreateAccount, account
 LIST_ACCOUNTS = Route("list_accounts", "admin", account.ListAccounts, account.ListAccountsReply)
 GRANT_QUOTA = Route("grant_quota", "admin", account.GrantQuota, account.AccountReply)
 REVOKE_ACCOUNT = Route("revoke_account", "admin", account.RevokeAccount, account.AccountReply)
+ROTATE_SEAL = Route("rotate_seal", "admin", account.RotateSeal, account.AccountReply)
 LIST_WORKERS = Route("list_workers", "admin", fleet.ListWorkers, fleet.ListWorkersReply)
 
 ROUTES: tuple[Route[Any, Any], ...] = (
     HELLO, PREPARE_UPLOADS, START_TASKS, AWAIT_TASKS, CANCEL_TASKS, ACKNOWLEDGE, LIST_PACKAGES,
     RETRIEVE_TASKS, PREPARE_RESULTS, PUBLISH_RESULTS, EXTEND_LEASES, GIVE_BACK,
-    CREATE_ACCOUNT, LIST_ACCOUNTS, GRANT_QUOTA, REVOKE_ACCOUNT,
+    CREATE_ACCOUNT, LIST_ACCOUNTS, GRANT_QUOTA, REVOKE_ACCOUNT, ROTATE_SEAL,
     LIST_WORKERS,
 )  # fmt: skip

@@ -135,19 +135,24 @@ export class Session {
    */
   async attach(packageId: string, tasks: number, receiver: Receiver): Promise<Package> {
     this.checkOpen();
-    const { seal_key } = await (this.#who ?? this.hello());
-    if (isSealed(packageId) && seal_key == null) {
-      throw new SealBroken(
-        `package ${packageId} is sealed, and this master gives no key to verify its results: update it`,
-      );
-    }
-    const seals = isSealed(packageId) && seal_key != null ? new Seals(seal_key, packageId) : undefined;
+    const seals = isSealed(packageId) ? await this.#sealsOf(packageId) : undefined;
     const attached = new Package(packageId, tasks, this.#platform.now(), seals);
     this.ending.throwIfAborted();
     this.#attached.add(attached);
     this.#begin(attached, receiver);
     this.#poller.add(attached);
     return attached;
+  }
+
+  /** Returns the seals of an existing package. Its key may not be that of new packages: operators may rotate keys. */
+  async #sealsOf(packageId: string): Promise<Seals> {
+    const { seal_key } = await this.connection.call('hello', { package_id: packageId });
+    if (seal_key == null) {
+      throw new SealBroken(
+        `package ${packageId} is sealed, and this master gives no key to verify its results: update it`,
+      );
+    }
+    return new Seals(seal_key, packageId);
   }
 
   /** Pauses or resumes the requests for a package's results. */

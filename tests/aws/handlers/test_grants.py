@@ -189,6 +189,7 @@ def account(function: ModuleType, stack: Stores) -> None:
     call("create_account", idempotency_key="k", name="eve", token_hash="e" * 64, quota_us=1000)
     call("list_accounts", storage=True)
     call("grant_quota", account_id="a", idempotency_key="g", quota_us=500)
+    call("rotate_seal", account_id="a", idempotency_key="r")
     call("list_packages")
     stack.registry.note(WorkerRecord("w", time.time(), "host", 1, Fit((), ("p",))))
     call("list_workers")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from cloudpar.errors import SealBroken
 from cloudpar_protocol.client_messages import HelloReply
-from cloudpar_protocol.seals import Seals, is_sealed, package_id
+from cloudpar_protocol.seals import Seals, package_id
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 
@@ -33,14 +33,12 @@ def new_package_key(who: HelloReply) -> PackageKey:
     return PackageKey(key, Seals(who.seal_key, package_id(who.account_id, key, sealed=True)))
 
 
-def seals_of(who: HelloReply, package: str) -> Seals | None:
-    """Return the seals of an existing package, by its id; None if it is not sealed.
+def seals_of(who: HelloReply, package: str) -> Seals:
+    """Return the seals of an existing sealed package. The reply is to a request that names this package.
 
     Raises:
-        SealBroken: The package is sealed, and the master has sent no key.
+        SealBroken: The master has sent no key.
     """
-    if not is_sealed(package):
-        return None
     if who.seal_key is None:
         raise SealBroken(f"package {package} is sealed, and this master gives no key to verify its results: update it")
     return Seals(who.seal_key, package)

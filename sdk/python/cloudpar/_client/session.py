@@ -38,6 +38,7 @@ from cloudpar_protocol.payloads import (
     TaskData,
     TaskResult,
 )
+from cloudpar_protocol.seals import Seals, is_sealed
 from cloudpar_protocol.transport.retries import Stopped
 
 from .awaiter import Awaiter
@@ -215,18 +216,25 @@ class Session:
         """Follow a package that exists already; the receiver gets its results.
 
         Raises:
-            CloudparError: The session has to ask the master for the seal key first, and this request fails; or the
-                package is sealed, and the master sends no seal key.
+            CloudparError: The package is sealed, and the request for its key fails, or the master sends no key.
             RuntimeError: The thread that awaits results cannot be started.
         """
         self._awaiter.get_ready()
         package = Package(0)
         package.started(package_id)
-        seals = seals_of(self._who or self.hello(), package_id)
+        seals = self._seals_of(package_id)
         handle = PackageHandle(package, receiver, on_news=self._news, seals=seals, attached=True)
         self._begin(handle)
         self._awaiter.add(handle)
         return handle
+
+    def _seals_of(self, package_id: str) -> Seals | None:
+        """Return the seals of an existing package; None if it is not sealed."""
+        if not is_sealed(package_id):
+            return None
+        # The key of new packages, which this session may know, may be another: an operator may have rotated it.
+        who = self._guard(lambda: self.connection.call(routes.HELLO, Hello(package_id=package_id)))
+        return seals_of(who, package_id)
 
     def _begin(self, handle: PackageHandle) -> None:
         with self._condition:

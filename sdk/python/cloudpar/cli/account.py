@@ -17,6 +17,7 @@ from cloudpar_protocol.account_messages import (
     GrantQuota,
     ListAccounts,
     RevokeAccount,
+    RotateSeal,
 )
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.proofs import hash_token
@@ -171,6 +172,22 @@ def revoke(*, name: str, as_json: bool, **operator: Unpack[Operator]) -> None:
     master = of_operator(operator)
     request = RevokeAccount(account_id=find_account(master, name).account_id)
     _show(master.call(routes.REVOKE_ACCOUNT, request).account, as_json)
+
+
+@account.command("rotate-seal")
+@click.argument("name")
+@as_operator
+@json_option
+def rotate_seal(*, name: str, as_json: bool, **operator: Unpack[Operator]) -> None:
+    """Give the account a new key for the seals of its packages, for example because the key may have leaked.
+
+    Packages that exist keep their key. Pools that are open keep it for their new packages, too, until they are opened
+    again. NAME is the account's name, its id, or the first characters of its id.
+    """
+    master = of_operator(operator)
+    account_id = find_account(master, name).account_id
+    request = RotateSeal(idempotency_key=secrets.token_urlsafe(16), account_id=account_id)
+    _show(master.call(routes.ROTATE_SEAL, request).account, as_json)
 
 
 def _show(made: Account, as_json: bool) -> None:

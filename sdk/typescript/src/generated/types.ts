@@ -303,17 +303,22 @@ export interface components {
         /**
          * Hello
          * @description Check the connection and the token.
+         *
+         *     If `package_id` names a package of the account, `seal_key` of the reply is the key with which this package was
+         *     sealed: an operator may have rotated the account's key since.
          */
         Hello: {
             /** @default 1 */
             v?: number;
+            /** @default null */
+            package_id?: string | null;
         };
         /**
          * HelloReply
          * @description The caller's role and account. Workers and admins have no account.
          *
-         *     `seal_key` is the key of the account's seals. It is None if the caller has no account, or if this master has no
-         *     keys for seals, so that new packages are not sealed.
+         *     `seal_key` is the key of the account's seals: for new packages, if the request names no package. It is None if the
+         *     caller has no account, or if this master has no keys for seals, so that new packages are not sealed.
          */
         HelloReply: {
             /** @default 1 */
@@ -963,6 +968,16 @@ export interface components {
         RevokeAccount: {
             /** @default 1 */
             v?: number;
+            account_id: string;
+        };
+        /**
+         * RotateSeal
+         * @description Make a new key for the seals of the account. Packages that exist keep theirs.
+         */
+        RotateSeal: {
+            /** @default 1 */
+            v?: number;
+            idempotency_key: string;
             account_id: string;
         };
         /**
