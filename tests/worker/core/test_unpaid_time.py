@@ -9,7 +9,7 @@ from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import outcomes
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_record import SKIP_US
-from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
+from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 from cloudpar_worker.core.supervision import IDLE_MEASURE_US, RECALL_VISIBLE_US, STUCK_US
 from worker.driven import CODE, Worker
 from worker.leases import lease_of
@@ -77,6 +77,38 @@ def test_a_task_that_never_started_is_not_published_when_it_is_cancelled() -> No
     ends_itself(worker)
     ended(worker, lease)
     assert worker.published_tasks == [0]
+
+
+def lacks(worker: Worker, index: int, executor_id: int = 0) -> None:
+    """A task computes, and then says that the worker lacks something."""
+    worker.handle(on.TimePassed(), LONG_US)
+    worker.handle(on.Results(executor_id, [ExecutorResult(index, UNFIT, LONG_US, message="numpy")], worker.now))
+
+
+def test_the_time_of_a_cancelled_task_that_lacks_something_is_charged() -> None:
+    """The task does not go back, so no give-back can report its time."""
+    lease = lease_of(CODE, 1, elsewhere=True)
+    worker = Worker(lease)
+    ended(worker, lease)
+    lacks(worker, 0)
+    assert worker.returned == []
+    assert worker.published_tasks == [0]
+    assert is_about(worker.charged_us[0], LONG_US)
+
+
+def test_time_that_a_give_back_can_no_longer_report_is_charged_with_the_next_result() -> None:
+    """The second task lacks something while the give-back of the first one is under way; then both are cancelled."""
+    lease = lease_of(CODE, 2, elsewhere=True)
+    worker = Worker(lease, executors=2)
+    lacks(worker, 0)
+    assert [is_about(back.used_us, LONG_US) for back in worker.returned] == [True]
+    lacks(worker, 1, executor_id=1)
+    assert worker.returned == []
+    ended(worker, lease)
+    worker.handle(on.GivenBack([lease.lease_id]))
+    worker.handle(on.Published([lease.lease_id], [], hungry=False, request_us=1))
+    assert worker.state.facts.leases == {}
+    assert is_about(worker.state.facts.budgets.pay("account-1"), 2 * LONG_US)
 
 
 def test_another_package_of_the_account_is_charged_but_no_other_account() -> None:

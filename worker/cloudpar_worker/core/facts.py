@@ -187,6 +187,7 @@ class Facts:
         lease = record.lease
         del self.leases[lease.lease_id]
         self.out.append(do.Forget(lease.lease_id))
+        self.budgets.owe(lease.account, record.lost_us)  # no give-back of this lease can report it any more
         if self.killed:
             self.killed = {key: kills for key, kills in self.killed.items() if key[0] != lease.lease_id}
         others = [other.lease for other in self.leases.values()]

@@ -123,6 +123,9 @@ class WorkerState:
         if run.recalled:
             # The executor skipped these tasks because they were recalled, and they are back in their lease already.
             return
+        # A task that is not wanted any more does not go back, so no give-back would report its time.
+        wants = run.record.wants
+        results = [_cancelled(each) if each.outcome == UNFIT and not wants(each.index) else each for each in results]
         for result in results:
             if result.outcome == UNFIT:
                 run.record.failed_for_lack(result)
@@ -370,3 +373,8 @@ class WorkerState:
     def _drain(self, _stimulus: on.DrainRequested, now_us: int) -> None:
         if self.facts.drain_started_at_us is None:
             self.facts.drain_started_at_us = self.facts.last_busy_at_us = now_us
+
+
+def _cancelled(result: ExecutorResult) -> ExecutorResult:
+    """The result of a task that lacked something, and that is not wanted any more."""
+    return ExecutorResult(result.index, "cancelled", result.duration_us, message=outcomes.CANCELLED)
