@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +274,8 @@ def forge(_: Clues) -> None:
     frame = bytearray()
     encode_result_into(TaskResult(7, "ok", 1, pickle.dumps("forged")), frame)
     for channel in channels:
-        channel.sendall(frame)
+        with suppress(OSError):  # the executor has closed the zygote's sockets
+            channel.sendall(frame)
     time.sleep(60)
 
 
@@ -281,7 +283,7 @@ def test_g18_a_result_for_another_accounts_task_is_rejected(shared: Shared) -> N
     lease = lease_of(lambda index: forge({}) if index == 0 else index, 10)
     shared.master.hand_out(lease)
     results = shared.master.wait_for_results(10, lease.package_id)
-    assert results[0].outcome != "ok"
+    assert results[0].outcome == "crashed"
     assert [value_of(results[index]) for index in range(1, 10)] == list(range(1, 10))
 
 
