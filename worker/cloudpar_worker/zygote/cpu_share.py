@@ -90,7 +90,8 @@ def weigh(executor: int, user: int | None) -> None:
     if user is not None and privileged:
         # As this user, so that the kernel refuses a thread of another user that has got the number of an ended one.
         kernel.act_as(user, uid_pool.guard_uid(user))
-    wanted = niceness(len(threads))
+    # The weights are relative: a worker that was started with `nice` has nicer main threads, too.
+    wanted = min(os.getpriority(os.PRIO_PROCESS, executor) + niceness(len(threads)), _LAST)
     for thread in threads:
         if thread.niceness < wanted:
             with suppress(OSError):  # it has ended
