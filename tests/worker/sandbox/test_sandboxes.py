@@ -98,11 +98,11 @@ def test_a_file_that_cannot_be_removed_is_reported_and_keeps_no_other(
 def test_a_cleanup_waits_until_the_machine_has_a_free_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without one the zygote does not see whether a process of an ended executor still writes into its folder."""
 
-    def full(_: str) -> None:
+    def full(*_: str) -> None:
         raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "listdir", full)
+        patch.setattr(cleanup, "open", full, raising=False)
         assert cleanup.kill_orphans([])
-    monkeypatch.setattr(cleanup, "processes", list)
+    monkeypatch.setattr(cleanup, "_children", set)
     assert not cleanup.kill_orphans([])

@@ -17,6 +17,9 @@ _PATIENCE_S: Final = 5.0
 takes much less time.
 """
 
+_LOOKS: Final = 1_000
+"""How often `kill_orphans` looks for further processes. A thousand looks take at most some tenths of a second."""
+
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
@@ -27,15 +30,34 @@ def kill_own_processes() -> None:
 
 
 def kill_orphans(mine: Collection[int]) -> bool:
-    """Kill the children of this process that are not in `mine`; return False if there are certainly none."""
+    """Kill the children of this process that are not in `mine`; return False if there are certainly none.
+
+    The calling process has one thread.
+    """
+    killed: set[int] = set()
+    # A process that forks and ends again and again has another id at each look. One look at all processes takes so long
+    # that such a process is gone before its signal comes. It would compute on for as long as it likes.
+    for _ in range(_LOOKS):
+        try:
+            orphans = _children().difference(mine, killed)
+        except OSError:  # tasks have used up all descriptors of the machine, but not for long
+            return True
+        for pid in orphans:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= orphans
+        if not orphans:
+            break
+    return bool(killed)
+
+
+def _children() -> set[int]:
+    """The process ids of the children of this thread, also of those that have ended and are still to be reaped."""
     try:
-        orphans = [each.pid for each in processes() if each.parent == os.getpid() and each.pid not in mine]
-    except OSError:  # tasks have used up all descriptors of the machine, but not for long
-        return True
-    for pid in orphans:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return bool(orphans)
+        with open("/proc/thread-self/children", "rb") as file:
+            return set(map(int, file.read().split()))
+    except FileNotFoundError:  # a kernel without this list
+        return {each.pid for each in processes() if each.parent == os.getpid()}
 
 
 def remove(folder: str, until: float | None = None) -> bool:
