@@ -305,5 +305,5 @@ TRICKS: Final[tuple[Callable[[str], Any], ...]] = (
     daemon, swarm, hopper, stopped, leader_ended, siblings, subreaper, odd_names, thread, listeners, in_flight,
     watchers, kernel_objects, memory_files, unlinked_files, shared_memory, prepared_names, crash, kill_itself, endless,
 )  # fmt: skip
-ENDS: Final = {crash: "crashed", kill_itself: "crashed", endless: "timeout"}
+ENDS: Final[dict[Callable[[str], Any], str]] = {crash: "crashed", kill_itself: "crashed", endless: "timeout"}
 """The outcomes of tasks that do not return."""

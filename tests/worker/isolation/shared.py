@@ -43,6 +43,14 @@ def python_for_all(folder: Path) -> str:
     return str(python)
 
 
+def imports_for(python: str) -> dict[str, str]:
+    """The environment in which such an interpreter finds this project and its libraries."""
+    return {
+        "LD_LIBRARY_PATH": str(Path(python).parents[1] / "lib"),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path or ROOT in path),
+    }
+
+
 def victim(endpoint: tuple[str, int]) -> None:
     """Another account's task: it leaves a secret in every place that it can write, reports where, and stays."""
     secret = "the-other-accounts-key"
@@ -102,9 +110,7 @@ class Shared:
         environment = {
             "HOME": str(home), "SECRET_KEY": SECRET, "CLOUDPAR_TOKEN": SECRET, "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://{}:{}".format(*metadata),
-            "LD_LIBRARY_PATH": str(Path(python).parents[1] / "lib"),
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path or ROOT in path),
-        }  # fmt: skip
+        } | imports_for(python)  # fmt: skip
         options = {"isolation": "shared"} | settings
         self.agent = RunningAgent(
             self.master.endpoint, executors=executors, python=python, user=user, environment=environment,
