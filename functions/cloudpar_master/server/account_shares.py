@@ -27,6 +27,10 @@ class Connection(Protocol):
         """Close it: it is idle."""
         ...
 
+    def give_way(self) -> None:
+        """Answer the request that the server holds on it, and close it."""
+        ...
+
 
 class Shares:
     """The connections of each account, and the bytes that they hold.
@@ -43,22 +47,24 @@ class Shares:
         self._accounts: dict[Connection, str] = {}
         self._numbers = Counter[str]()
         self._idle = defaultdict[str, dict[Connection, None]](dict)  # by account; a dictionary keeps its order
+        self._holding = defaultdict[str, dict[Connection, None]](dict)
         self._held = Counter[Connection]()
         self._held_by_account = Counter[str]()
 
     def enter(self, connection: Connection, account: str) -> None:
         """Count a connection for an account. Without an account, count it for none.
 
-        If the account has too many, close the one that has been idle for longest.
+        If the account has too many, close the one that has been idle for longest. If none is idle, end the request that
+        is held for longest: otherwise clients that wait for results would shut out all others of their account.
 
         Raises:
-            RateLimited: None of them is idle.
+            RateLimited: The server works on a request of each.
         """
         before = self._accounts.get(connection, "")
         if account == before:
             return
         if account and self._numbers[account] >= self._most:
-            self._close_idle(account)
+            self._make_room(account)
         self.leave(connection)
         if account:
             self._accounts[connection] = account
@@ -73,19 +79,20 @@ class Shares:
             self._numbers[account] -= 1
             _forget_zero(self._numbers, account)
 
-    def rest(self, connection: Connection) -> None:
-        """Note that a connection is idle, so that it may be closed."""
+    def rest(self, connection: Connection, *, holds: bool = False) -> None:
+        """Note that a connection is idle, or that it only `holds` a request until there is news."""
         account = self._accounts.get(connection, "")
         if account:
-            self._idle[account][connection] = None
+            (self._holding if holds else self._idle)[account][connection] = None
 
     def start(self, connection: Connection) -> None:
-        """Note that a connection is not idle."""
+        """Note that a connection is neither idle nor holds a request."""
         account = self._accounts.get(connection, "")
-        idle = self._idle.get(account, {})
-        idle.pop(connection, None)
-        if not idle:
-            self._idle.pop(account, None)
+        for resting in (self._idle, self._holding):
+            own = resting.get(account, {})
+            own.pop(connection, None)
+            if not own:
+                resting.pop(account, None)
 
     def hold(self, connection: Connection, size: int) -> None:
         """Count this many bytes for a connection's call, instead of those before.
@@ -107,16 +114,18 @@ class Shares:
         _forget_zero(self._held, connection)
         _forget_zero(self._held_by_account, account)
 
-    def _close_idle(self, account: str) -> None:
-        idle = next(iter(self._idle.get(account, ())), None)
-        if idle is None:
-            raise RateLimited(
-                f"this account has {self._most:,} connections, and a request is under way on each: wait as long as the "
-                "answer says, or use fewer clients",
-                RETRY_S,
-            )
-        self.leave(idle)
-        idle.close()
+    def _make_room(self, account: str) -> None:
+        for resting in (self._idle, self._holding):
+            found = next(iter(resting.get(account, ())), None)
+            if found is not None:
+                self.leave(found)
+                found.close() if resting is self._idle else found.give_way()
+                return
+        raise RateLimited(
+            f"this account has {self._most:,} connections, and the master works on a request of each: wait as long as "
+            "the answer says, or use fewer clients",
+            RETRY_S,
+        )
 
 
 def _forget_zero(counter: Counter[T], name: T) -> None:

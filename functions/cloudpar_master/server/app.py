@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,11 +22,14 @@ from . import link_base
 from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .bodies import CLIENT_GONE, answer, read_body, refusal
-from .connections import admitted
+from .connections import admitted, holding
 from .failure_log import RETRY_S, FailureLog, unwritable
 from .long_polling import LongPolling, unless_gone
 from .proving import Proving
 from .storage_state import StorageState
+
+CROWDED_S: Final = 2.0
+"""A client whose held request gave way to another one of its account sends the next after this many seconds."""
 
 
 class Calls:
@@ -81,7 +84,11 @@ class Calls:
         """Return the reply to a call; None if its caller has hung up."""
         if call.route in (routes.RETRIEVE_TASKS, routes.AWAIT_TASKS) and call.request.hold_s > 0:
             hold = self._long_polling.retrieve if call.route is routes.RETRIEVE_TASKS else self._long_polling.news
-            return await unless_gone(lambda gone: hold(call, gone), request.receive)
+            with holding(request) as gave_way:
+                reply = await unless_gone(lambda gone: hold(call, gone), request.receive)
+            if reply is None and gave_way():
+                return AwaitTasksReply(packages=[], retry_after_s=CROWDED_S)
+            return reply
         reply = self._perform(call)
         if isinstance(reply, StartTasksReply):
             self._long_polling.started(call, reply.package_id)

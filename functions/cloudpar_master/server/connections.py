@@ -1,6 +1,8 @@
 """The connections of the server: strangers' connections, and those that count to accounts."""
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -42,7 +44,7 @@ class Strangers:
 class GuardedConnection(BoundedConnection):
     """A connection that counts as a stranger's until a valid token comes on it, and then to the account of that token.
 
-    uvicorn calls these methods, except `admit` and `close`.
+    uvicorn calls these methods, except `admit`, `close` and `give_way`.
     """
 
     def __init__(self, strangers: Strangers, shares: Shares, **uvicorns: Any) -> None:
@@ -52,10 +54,18 @@ class GuardedConnection(BoundedConnection):
         self._application, self.app = self.app, self._perform  # uvicorn calls `app`
         self._tasks = 0
         self._lost = False
+        self.gave_way = False
 
     def close(self) -> None:
         """Close it: it is idle. A head that is just coming is lost, as if it came a moment later."""
         self.transport.close()
+
+    def give_way(self) -> None:
+        """Tell the application that its client has hung up. It answers, and then the connection closes."""
+        self.gave_way = True
+        self.cycle.keep_alive = False
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
 
     def admit(self, account: str) -> None:
         """Note that a valid token of an account has come. Raises like `Shares.enter`."""
@@ -89,6 +99,8 @@ class GuardedConnection(BoundedConnection):
             message = await receive()
             if message["type"] == "http.request":
                 self.flow.pause_reading()  # `receive` resumes it: the part after this one would come too early
+            elif self.gave_way and not self._lost:
+                self.cycle.disconnected = False  # so that the answer is sent
             return message
 
         self._tasks += 1
@@ -138,6 +150,24 @@ def hold(request: Request, size: int) -> None:
     connection = _connection(request)
     if connection is not None:
         connection.shares.hold(connection, size)
+
+
+@contextmanager
+def holding(request: Request) -> Iterator[Callable[[], bool]]:
+    """Note that a request is only held, so that it gives way if its account has too many connections.
+
+    Yields a function that returns whether it had to: then the application receives that the client has hung up, but
+    the client waits for an answer.
+    """
+    connection = _connection(request)
+    if connection is None:
+        yield lambda: False
+        return
+    connection.shares.rest(connection, holds=True)
+    try:
+        yield lambda: connection.gave_way
+    finally:
+        connection.shares.start(connection)
 
 
 async def sent(request: Request) -> None:

@@ -10,15 +10,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from cloudpar_master.server.account_shares import CONNECTIONS, Shares, most_connections
+from cloudpar_master.server.app import CROWDED_S
 from cloudpar_master.server.bodies import read_body
 from cloudpar_master.server.connections import admitted, hold
 from cloudpar_protocol import codec, routes
-from cloudpar_protocol.client_messages import Hello
+from cloudpar_protocol.client_messages import AwaitTasksReply, Hello
 from cloudpar_protocol.errors import RateLimited
 from cloudpar_protocol.limits import BODY_BYTES
 
 from .dialing import Line, dialing, until
-from .served import Served, awaiting, retrieval
+from .served import Served, awaiting, retrieval, start_tasks
 
 LARGE = 16_000_000
 HELLO = codec.encode(Hello())
@@ -28,11 +29,15 @@ class Peer:
     """A connection of which only this is known."""
 
     def __init__(self) -> None:
-        self.closed = False
+        self.closed = self.gave_way = False
 
     def close(self) -> None:
         """Note it."""
         self.closed = True
+
+    def give_way(self) -> None:
+        """Note it."""
+        self.gave_way = True
 
 
 def test_an_account_at_its_limit_loses_the_connection_that_was_idle_longest() -> None:
@@ -46,6 +51,19 @@ def test_an_account_at_its_limit_loses_the_connection_that_was_idle_longest() ->
     shares.rest(first)
     shares.enter(new, "ann")
     assert [peer.closed for peer in (busy, first, second, third, new)] == [False, False, True, False, False]
+
+
+def test_the_request_that_is_held_for_longest_gives_way_if_no_connection_is_idle() -> None:
+    shares, peers = Shares(3), [Peer() for _ in range(5)]
+    for peer in peers[:3]:
+        shares.enter(peer, "ann")
+    shares.rest(peers[0], holds=True)
+    shares.rest(peers[1], holds=True)
+    shares.rest(peers[2])
+    shares.enter(peers[3], "ann")
+    shares.enter(peers[4], "ann")
+    assert [peer.closed for peer in peers] == [False, False, True, False, False]
+    assert [peer.gave_way for peer in peers] == [True, False, False, False, False]
 
 
 def test_an_account_without_an_idle_connection_is_told_to_wait() -> None:
@@ -101,7 +119,9 @@ def test_what_has_ended_is_forgotten() -> None:
         shares.rest(peer)
         shares.leave(peer)
         shares.leave(peer)
-    assert not any([shares._accounts, shares._numbers, shares._idle, shares._held, shares._held_by_account])
+    assert not any(
+        [shares._accounts, shares._numbers, shares._idle, shares._holding, shares._held, shares._held_by_account]
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,6 +170,27 @@ async def test_held_requests_take_no_more_connections_of_an_account_than_allowed
         last.writer.write(post("user", routes.HELLO.path, HELLO))
         assert await status(last) == 200
         assert await lines[3].reader.read()  # the rest of the answer, and then the end: it was idle
+
+
+@pytest.mark.anyio
+async def test_a_held_await_gives_way_to_another_connection_of_its_account(served: Served) -> None:
+    package_id = (await served.ask("user", routes.START_TASKS, start_tasks())).package_id
+    shares = Shares(1)
+    async with dialing(served.app, shares=shares) as dial:
+        first, second = await dial(), await dial()
+        first.writer.write(post("user", routes.AWAIT_TASKS.path, codec.encode(awaiting(package_id))))
+        head = await first.reader.readuntil(b"\r\n\r\n")
+        size = int(head.partition(b"content-length: ")[2].split(b"\r\n")[0])
+        reply = codec.decode(await first.reader.readexactly(size), AwaitTasksReply)
+        held = awaiting(package_id, cursor=reply.packages[0].cursor, hold_s=20.0)
+        first.writer.write(post("user", routes.AWAIT_TASKS.path, codec.encode(held)))
+        await until(lambda: bool(shares._holding))
+        second.writer.write(post("user", routes.HELLO.path, HELLO))
+        assert await status(second) == 200
+        said = await first.reader.read()
+        assert said.startswith(b"HTTP/1.1 200")
+        reply = codec.decode(said.partition(b"\r\n\r\n")[2], AwaitTasksReply)
+        assert (reply.packages, reply.retry_after_s) == ([], CROWDED_S)
 
 
 @pytest.mark.anyio
