@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/guarantees.md"
-MEASURED: Final = {7, 10, 15, 16, 17, 22}
+MEASURED: Final = {7, 10, 15, 16, 17, 22, 23}
 """Their tests measure time or memory of real processes, which tests at the same time would disturb."""
 
 _ROW = re.compile(r"^\| *(\d+) *\| *([^|]+?) *\| *([^|]+?) *\|$", re.MULTILINE)
