@@ -63,7 +63,7 @@ def test_commands_of_this_project_exist_with_their_options(page: Named) -> None:
 def _command(words: list[str]) -> tuple[click.Command, list[str]]:
     command: click.Command = application
     while isinstance(command, click.Group) and words:
-        name = re.sub(r"[^a-z].*", "", words[0])
+        name = re.sub(r"[^a-z-].*", "", words[0])
         if name not in command.commands:
             assert words[0].startswith("-") or not name or command is not application, words
             break

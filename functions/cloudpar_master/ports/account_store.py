@@ -1,5 +1,6 @@
 from typing import Literal, NamedTuple, Protocol
 
+from cloudpar_protocol.account_messages import TokenRole
 from cloudpar_protocol.errors import IdempotencyConflict
 
 MOST_US = 2**63 - 1
@@ -9,6 +10,9 @@ above it."""
 
 class AccountRecord(NamedTuple):
     """An account as stored. Its free compute time is granted - spent - reserved.
+
+    An account of the role "worker" is the token of one worker, and has no packages. `valid_until` is when the token
+    expires, in seconds since 1970; 0: never.
 
     `spent_us` is the sum of the charges for settled packages. `reserved_us` is the sum of the slices of all other
     packages.
@@ -22,6 +26,8 @@ class AccountRecord(NamedTuple):
     spent_us: int
     reserved_us: int
     created_at: float
+    role: TokenRole = "user"
+    valid_until: float = 0.0
 
     @property
     def free_us(self) -> int:
@@ -43,7 +49,7 @@ class Reservation(NamedTuple):
 def name_taken(name: str, account_id: str) -> IdempotencyConflict:
     """Make the error that refuses a second active account with the same name."""
     return IdempotencyConflict(
-        f"there is an account named {name!r} already ({account_id}): choose another name, or revoke that account first"
+        f"there is an account named {name!r} already ({account_id}): choose another name, or revoke that one first"
     )
 
 

@@ -1,4 +1,5 @@
 import hmac
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from cloudpar_master.ports import AccountRecord
@@ -6,6 +7,8 @@ from cloudpar_protocol.errors import Forbidden, InvalidToken
 from cloudpar_protocol.routes import Role
 
 from .backend import Backend, hash_token
+
+_BY_COMMAND = " (cloudpar worker-token create), and start the worker with it"
 
 
 class Caller(NamedTuple):
@@ -19,7 +22,7 @@ def identify(backend: Backend, token: str | None) -> Caller:
     """Find the caller that has a token.
 
     Raises:
-        InvalidToken: The token is missing, unknown or revoked.
+        InvalidToken: The token is missing, unknown, revoked or expired.
     """
     if not token:
         raise InvalidToken(
@@ -36,9 +39,14 @@ def identify(backend: Backend, token: str | None) -> Caller:
             "this token is unknown here: check that it is this master's (CLOUDPAR_TOKEN of a user, "
             "CLOUDPAR_WORKER_TOKEN of a worker, CLOUDPAR_ADMIN_TOKEN of an operator), or ask the operator for one"
         )
+    whose = f"worker token {account.name!r}" if account.role == "worker" else f"token of account {account.name!r}"
+    fix = f"ask the operator for a new one{_BY_COMMAND if account.role == 'worker' else ''}"
     if account.state == "revoked":
-        raise InvalidToken(f"the token of account {account.name!r} was revoked: ask the operator for a new one")
-    return Caller("user", account)
+        raise InvalidToken(f"the {whose} was revoked: {fix}")
+    if 0 < account.valid_until <= backend.clock.now():
+        expired_at = f"{datetime.fromtimestamp(account.valid_until, UTC):%Y-%m-%d %H:%M}"
+        raise InvalidToken(f"the {whose} expired at {expired_at} UTC: {fix}")
+    return Caller("worker") if account.role == "worker" else Caller("user", account)
 
 
 def permit(caller: Caller, role: Role, route: str) -> None:

@@ -74,6 +74,7 @@ class AccountService:
                 active account has the name.
         """
         account_id = hashlib.sha256(f"account#{request.idempotency_key}".encode()).hexdigest()[:16]
+        now = self._backend.clock.now()
         stored = self._backend.accounts.create(
             AccountRecord(
                 account_id=account_id,
@@ -83,7 +84,9 @@ class AccountService:
                 granted_us=request.quota_us,
                 spent_us=0,
                 reserved_us=0,
-                created_at=self._backend.clock.now(),
+                created_at=now,
+                role=request.role,
+                valid_until=now + request.valid_s if request.valid_s else 0.0,
             )
         )
         if (stored.name, stored.token_hash) != (request.name, request.token_hash):
@@ -91,9 +94,10 @@ class AccountService:
         return AccountReply(account=_public(stored))
 
     def list_accounts(self, request: ListAccounts) -> ListAccountsReply:
-        """List all accounts, oldest first, with what each one stores if the request wants that."""
+        """List the accounts of a role, oldest first, with what each one stores if the request wants that."""
         shown = self._with_storage if request.storage else _public
-        return ListAccountsReply(accounts=[shown(account) for account in self._backend.accounts.list()])
+        accounts = self._backend.accounts.list()
+        return ListAccountsReply(accounts=[shown(account) for account in accounts if account.role == request.role])
 
     def _with_storage(self, account: AccountRecord) -> Account:
         stored_bytes = self._stored.total(account.account_id)

@@ -28,9 +28,10 @@ def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | 
         return None
     about: dict[str, Any]
     match call.request:
-        case CreateAccount(name=name, quota_us=quota_us, idempotency_key=key):
+        case CreateAccount(name=name, quota_us=quota_us, idempotency_key=key, role=role):
             account_id = reply.account.account_id if isinstance(reply, AccountReply) else None
             about = {"account_id": account_id, "name": name, "quota_us": quota_us, "idempotency_key": key}
+            about |= {"role": role} if role != "user" else {}
         case GrantQuota(account_id=account_id, quota_us=quota_us, idempotency_key=key):
             about = {"account_id": account_id, "quota_us": quota_us, "idempotency_key": key}
         case RevokeAccount(account_id=account_id):

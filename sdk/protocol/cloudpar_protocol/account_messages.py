@@ -5,9 +5,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from .message import Message
-from .payloads import Hash, Id, Micros, Natural
+from .payloads import Hash, Id, Micros, Natural, Seconds
 
 ACCOUNT_NAME_CHARS = 100
+
+TokenRole = Literal["user", "worker"]
+"""What the token of an account allows. An account of the role "worker" is a worker's own token: it has no packages."""
 
 
 class Account(Struct, frozen=True, kw_only=True):
@@ -16,6 +19,7 @@ class Account(Struct, frozen=True, kw_only=True):
     `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
     `stored_bytes` is how many bytes it stores, and `stored_limit` how many it may store before its uploads and starts
     wait. Only a reply to `ListAccounts` with `storage` has them. An account without limit has no `stored_limit`.
+    `role` is what its token allows, and `valid_until` when the token expires, in seconds since 1970 (0: never).
     """
 
     account_id: str
@@ -27,15 +31,22 @@ class Account(Struct, frozen=True, kw_only=True):
     created_at: float
     stored_bytes: Natural | None = None
     stored_limit: Natural | None = None
+    role: TokenRole = "user"
+    valid_until: float = 0.0
 
 
 class CreateAccount(Message, frozen=True, kw_only=True):
-    """Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token."""
+    """Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token.
+
+    `valid_s` is the number of seconds after which the token expires; 0: it does not expire.
+    """
 
     idempotency_key: Id
     name: Annotated[str, Meta(min_length=1, max_length=ACCOUNT_NAME_CHARS)]
     token_hash: Hash
     quota_us: Micros
+    role: TokenRole = "user"
+    valid_s: Seconds = 0.0
 
 
 class GrantQuota(Message, frozen=True, kw_only=True):
@@ -64,12 +75,13 @@ class AccountReply(Message, frozen=True, kw_only=True):
 
 
 class ListAccounts(Message, frozen=True, kw_only=True):
-    """List all accounts, oldest first.
+    """List the accounts whose tokens have this role, oldest first.
 
     If `storage` is set, the reply also says what each account stores. On AWS this takes several calls an account.
     """
 
     storage: bool = False
+    role: TokenRole = "user"
 
 
 class ListAccountsReply(Message, frozen=True, kw_only=True):

@@ -25,7 +25,8 @@ from aws.stubs import stubbed
 from aws.template import Right
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.head import OpenRange
-from cloudpar_master.ports import Fit, Sending, WorkerRecord
+from cloudpar_master.ports import AccountRecord, Fit, Sending, WorkerRecord
+from cloudpar_master.services.backend import hash_token
 from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import (
@@ -153,6 +154,8 @@ def worker(function: ModuleType, stack: Stores) -> None:
 
     states.create_package(stack, "blob", blob=True, open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
     states.create_package(stack, "uncut", reserved_us=10**9)
+    token = AccountRecord("own", "lab-3", hash_token("own token"), "active", 0, 0, 0, 0.0, "worker", 2.0**40)
+    stack.accounts.create(token)
     bodies = [ChunkText("blob", 0, 4, 1).text, ChunkText("unknown", 0, 4, 1).text]
     stack.queue.send([Sending(body, body, express=True) for body in bodies])
     (lease,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="t", worker_id="w", executors=1, chunks=4)).leases
@@ -164,7 +167,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
         PrepareResult(**of_lease, seq=0, size=3, crc32=0),
         PrepareResult(**of_lease, seq=1, size=LARGE_BYTES, crc32=0, parts_crc32=PARTS),
     ]
-    call(routes.PREPARE_RESULTS, PrepareResults(results=results))
+    ask(function, routes.PREPARE_RESULTS, PrepareResults(results=results), "own token")
     create: dict[str, Any] = {"open": [OpenRange(0, 4, 1, sent=True)], "cursor": 4, "reserved_us": 10**9}
     states.create_package(stack, "main", **create)
     stack.queue.send([Sending(main := ChunkText("main", 0, 4, 1).text, main)])

@@ -30,6 +30,15 @@ def test_an_account_comes_back_whole(stores: Stores, others: Stores) -> None:
     assert others.accounts.list() == [account]
 
 
+def test_the_token_of_a_worker_keeps_its_role_and_its_end(stores: Stores, others: Stores) -> None:
+    token = make_account()._replace(role="worker", valid_until=NOW + 0.5)
+    assert stores.accounts.create(token) == token
+    assert others.accounts.by_token("hash of a") == token
+    assert others.accounts.list() == [token]
+    revoked = token._replace(state="revoked")
+    assert others.accounts.revoke("a") == stores.accounts.get("a") == revoked
+
+
 def test_an_account_that_is_created_again_stays_as_it_is(stores: Stores, others: Stores) -> None:
     account = stores.accounts.create(make_account())
     again = account._replace(name="other", token_hash="other", granted_us=5)

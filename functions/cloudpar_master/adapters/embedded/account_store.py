@@ -9,7 +9,11 @@ from .database import Database
 SETTLEMENT_MEMORY_S = 60 * 86400.0
 """Seconds for which a settlement is remembered. No master repeats a settlement after that time."""
 
-_COLUMNS = "account_id, name, token_hash, state, granted_us, spent_us, reserved_us, created_at"
+_SELECT = (
+    "SELECT account_id, name, token_hash, state, granted_us, spent_us, reserved_us, created_at, "
+    "coalesce(role, 'user'), coalesce(valid_until, 0.0) FROM accounts LEFT JOIN token_roles USING (account_id)"
+)
+"""Roles are in a table of their own, because release 0.3.0 can then go on to write accounts in the same database."""
 
 
 class SqliteAccountStore(AccountStore):
@@ -31,7 +35,9 @@ class SqliteAccountStore(AccountStore):
             holder = self._db.execute(select, (account.name,)).fetchone()
             if holder is not None:
                 raise name_taken(account.name, holder[0])
-            self._db.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", account)
+            self._db.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", account[:8])
+            if account[8:] != ("user", 0.0):
+                self._db.execute("INSERT INTO token_roles VALUES (?, ?, ?)", (account.account_id, *account[8:]))
         return account
 
     def get(self, account_id: str) -> AccountRecord | None:
@@ -62,7 +68,7 @@ class SqliteAccountStore(AccountStore):
             return self.key(account_id)
 
     def list(self) -> list[AccountRecord]:
-        select = f"SELECT {_COLUMNS} FROM accounts ORDER BY created_at, account_id"
+        select = f"{_SELECT} ORDER BY created_at, account_id"
         return [AccountRecord(*row) for row in self._db.execute(select)]
 
     def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
@@ -118,7 +124,7 @@ class SqliteAccountStore(AccountStore):
         return self.get(account_id)
 
     def _one(self, column: str, value: str) -> AccountRecord | None:
-        select = f"SELECT {_COLUMNS} FROM accounts WHERE {column} = ?"
+        select = f"{_SELECT} WHERE {column} = ?"
         row = self._db.execute(select, (value,)).fetchone()
         return None if row is None else AccountRecord(*row)
 

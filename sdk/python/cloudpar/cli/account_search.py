@@ -2,21 +2,24 @@
 
 from cloudpar.errors import NotFound
 from cloudpar_protocol import routes
-from cloudpar_protocol.account_messages import Account, ListAccounts
+from cloudpar_protocol.account_messages import Account, ListAccounts, TokenRole
 
 from .master import Master
 
 
-def find_account(master: Master, text: str) -> Account:
-    """Find an account. A whole id takes precedence over a name, and a name over the start of an id.
+def find_account(master: Master, text: str, role: TokenRole = "user") -> Account:
+    """Find an account whose token has this role.
 
-    Of several accounts with this name, an active one takes precedence: the name of a revoked one may be in use again.
+    A whole id takes precedence over a name, and a name over the start of an id. Of several accounts with this name, an
+    active one takes precedence: the name of a revoked one may be in use again.
 
     Raises:
         NotFound: No account matches, or more than one does.
         CloudparError: The master refuses the request or does not answer.
     """
-    accounts: list[Account] = master.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
+    accounts: list[Account] = master.call(routes.LIST_ACCOUNTS, ListAccounts(role=role)).accounts
+    accounts = [each for each in accounts if each.role == role]  # a master of an earlier release lists users
+    what = "worker token" if role == "worker" else "account"
     by_id = [each for each in accounts if each.account_id == text]
     by_name = [each for each in accounts if each.name == text]
     active = [each for each in by_name if each.state == "active"]
@@ -27,6 +30,6 @@ def find_account(master: Master, text: str) -> Account:
     if found:
         ids = ", ".join(each.account_id for each in found)
         raise NotFound(
-            f"{len(found)} accounts have the name {text!r}, or ids that begin with it ({ids}): give one of the ids"
+            f"{len(found)} {what}s have the name {text!r}, or ids that begin with it ({ids}): give one of the ids"
         )
-    raise NotFound(f"no account {text!r}, by name or id: 'cloudpar account list' shows them")
+    raise NotFound(f"no {what} {text!r}, by name or id: 'cloudpar {what.replace(' ', '-')} list' shows them")

@@ -20,10 +20,15 @@ from .top import top
 from .up import up
 from .version import TEXT, version
 from .worker import worker
+from .worker_token import worker_token
 from .workers import workers
 
 
-@click.group(commands=[up, worker, workers, account, packages, top, deploy, status, destroy, demo, doctor, version])
+@click.group(
+    commands=[
+        up, worker, worker_token, workers, account, packages, top, deploy, status, destroy, demo, doctor, version,
+    ]
+)  # fmt: skip
 @click.version_option(message=TEXT)
 def application() -> None:
     """A distributed thread pool, on this machine or on a fleet of your own."""

@@ -21,7 +21,10 @@ from .foreground import Foreground, Interrupted, log_line
 from .isolation import isolation_options
 from .secret_options import overheard, secret_option
 
-_WHERE = "`cloudpar up` prints it at a terminal, and keeps it as worker_token in connection.json of its data folder"
+_WHERE = (
+    "`cloudpar worker-token create` makes one; `cloudpar up` keeps one as worker_token in connection.json of its data "
+    "folder"
+)
 
 FINAL = {0, 2, 3, 4, 130}
 """Exit statuses after which an agent is not restarted: it has drained, refused to start, had its token refused, could

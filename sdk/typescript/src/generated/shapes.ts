@@ -3,7 +3,7 @@
 import type { Struct } from '../codec/shapes.ts';
 
 export const STRUCTS: Readonly<Record<string, Struct>> = {
-  Account: {"array":false,"fields":[{"name":"account_id","shape":"str"},{"name":"name","shape":"str"},{"name":"state","shape":"str"},{"name":"granted_us","shape":"int"},{"name":"spent_us","shape":"int"},{"name":"reserved_us","shape":"int","default":0},{"name":"created_at","shape":"float"},{"name":"stored_bytes","shape":{"nullable":"int"},"default":null},{"name":"stored_limit","shape":{"nullable":"int"},"default":null}]},
+  Account: {"array":false,"fields":[{"name":"account_id","shape":"str"},{"name":"name","shape":"str"},{"name":"state","shape":"str"},{"name":"granted_us","shape":"int"},{"name":"spent_us","shape":"int"},{"name":"reserved_us","shape":"int","default":0},{"name":"created_at","shape":"float"},{"name":"stored_bytes","shape":{"nullable":"int"},"default":null},{"name":"stored_limit","shape":{"nullable":"int"},"default":null},{"name":"role","shape":"str","default":"user"},{"name":"valid_until","shape":"float","default":0}]},
   AccountReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"account","shape":{"struct":"Account"}}]},
   Acknowledge: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"package_ids","shape":{"list":"str"}}]},
   AcknowledgeReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1}]},
@@ -14,7 +14,7 @@ export const STRUCTS: Readonly<Record<string, Struct>> = {
   CancelTasks: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"package_id","shape":"str"},{"name":"ranges","shape":{"nullable":{"list":{"tuple":["int","int"]}}},"default":null},{"name":"only_queued","shape":"bool","default":false}]},
   CancelTasksReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"state","shape":"str"},{"name":"cancelled","shape":{"list":{"tuple":["int","int"]}},"default":[]},{"name":"charged_us","shape":"int","default":0}]},
   ConnectedWorker: {"array":false,"fields":[{"name":"worker_id","shape":"str"},{"name":"host","shape":"str","default":""},{"name":"executors","shape":"int","default":0},{"name":"pythons","shape":{"list":"str"},"default":[]},{"name":"seen_at","shape":"float"},{"name":"set_aside","shape":{"list":{"struct":"SetAside"}},"default":[]}]},
-  CreateAccount: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"idempotency_key","shape":"str"},{"name":"name","shape":"str"},{"name":"token_hash","shape":"str"},{"name":"quota_us","shape":"int"}]},
+  CreateAccount: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"idempotency_key","shape":"str"},{"name":"name","shape":"str"},{"name":"token_hash","shape":"str"},{"name":"quota_us","shape":"int"},{"name":"role","shape":"str","default":"user"},{"name":"valid_s","shape":"float","default":0}]},
   Cursor: {"array":false,"fields":[{"name":"package_id","shape":"str"},{"name":"cursor","shape":"int","default":0}]},
   ErrorReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"code","shape":"str"},{"name":"message","shape":"str"},{"name":"retryable","shape":"bool","default":false},{"name":"retry_after_s","shape":{"nullable":"float"},"default":null}]},
   ExtendLeases: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"worker_id","shape":"str"},{"name":"leases","shape":{"list":{"struct":"LeaseRef"}}},{"name":"unwritable","shape":{"nullable":{"struct":"Unwritable"}},"default":null}]},
@@ -30,7 +30,7 @@ export const STRUCTS: Readonly<Record<string, Struct>> = {
   LeaseRef: {"array":false,"fields":[{"name":"package_id","shape":"str"},{"name":"lease_id","shape":"str"},{"name":"receipt","shape":"str"},{"name":"start","shape":"int"},{"name":"end","shape":"int"},{"name":"generation","shape":"int"}]},
   LeaseView: {"array":false,"fields":[{"name":"lease_id","shape":"str"},{"name":"state","shape":"str"},{"name":"ranges","shape":{"list":{"tuple":["int","int"]}},"default":[]},{"name":"lease_s","shape":"float","default":0},{"name":"budget_us","shape":"int","default":0}]},
   Link: {"array":false,"fields":[{"name":"method","shape":"str"},{"name":"url","shape":"str"},{"name":"headers","shape":{"map":"str"},"default":{}}]},
-  ListAccounts: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"storage","shape":"bool","default":false}]},
+  ListAccounts: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"storage","shape":"bool","default":false},{"name":"role","shape":"str","default":"user"}]},
   ListAccountsReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"accounts","shape":{"list":{"struct":"Account"}}}]},
   ListPackages: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"limit","shape":"int","default":100}]},
   ListPackagesReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"packages","shape":{"list":{"struct":"PackageSummary"}}},{"name":"executors","shape":{"nullable":"int"},"default":null}]},

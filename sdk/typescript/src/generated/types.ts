@@ -9,6 +9,7 @@ export interface components {
          *     `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
          *     `stored_bytes` is how many bytes it stores, and `stored_limit` how many it may store before its uploads and starts
          *     wait. Only a reply to `ListAccounts` with `storage` has them. An account without limit has no `stored_limit`.
+         *     `role` is what its token allows, and `valid_until` when the token expires, in seconds since 1970 (0: never).
          */
         Account: {
             account_id: string;
@@ -24,6 +25,13 @@ export interface components {
             stored_bytes?: number | null;
             /** @default null */
             stored_limit?: number | null;
+            /**
+             * @default user
+             * @enum {unknown}
+             */
+            role?: "user" | "worker";
+            /** @default 0 */
+            valid_until?: number;
         };
         /** AccountReply */
         AccountReply: {
@@ -186,6 +194,8 @@ export interface components {
         /**
          * CreateAccount
          * @description Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token.
+         *
+         *     `valid_s` is the number of seconds after which the token expires; 0: it does not expire.
          */
         CreateAccount: {
             /** @default 1 */
@@ -194,6 +204,13 @@ export interface components {
             name: string;
             token_hash: string;
             quota_us: number;
+            /**
+             * @default user
+             * @enum {unknown}
+             */
+            role?: "user" | "worker";
+            /** @default 0 */
+            valid_s?: number;
         };
         /**
          * Cursor
@@ -499,7 +516,7 @@ export interface components {
         };
         /**
          * ListAccounts
-         * @description List all accounts, oldest first.
+         * @description List the accounts whose tokens have this role, oldest first.
          *
          *     If `storage` is set, the reply also says what each account stores. On AWS this takes several calls an account.
          */
@@ -508,6 +525,11 @@ export interface components {
             v?: number;
             /** @default false */
             storage?: boolean;
+            /**
+             * @default user
+             * @enum {unknown}
+             */
+            role?: "user" | "worker";
         };
         /** ListAccountsReply */
         ListAccountsReply: {
