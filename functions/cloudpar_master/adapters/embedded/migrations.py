@@ -11,7 +11,7 @@ FORMAT = 5
 """The format that this release writes. Raise it, and add a step to `STEPS`, when a release cannot read the tables or
 heads that the last one stored."""
 
-RELEASES = {0: "0.1.0", 4: "0.2.0"}
+RELEASES = {0: "0.1.0", 4: "0.2.0", 5: "0.3.0"}
 """The release that first wrote each format. The formats between these were never released."""
 
 Step = Callable[[sqlite3.Connection], None]
