@@ -13,7 +13,7 @@ from cli.operation import Up, worker
 from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
-from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, RevokeAccount
+from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, RevokeAccount, RotateSeal
 from cloudpar_protocol.client_messages import (
     Acknowledge,
     AwaitTasks,
@@ -142,7 +142,13 @@ class Life:
             grant = GrantQuota(idempotency_key="more", account_id=account.account_id, quota_us=MORE_US)
             operator.call(routes.GRANT_QUOTA, grant)
             spent_us = self._run(user)
-            assert user.call(routes.HELLO, Hello()).spent_us == spent_us
+            hello = user.call(routes.HELLO, Hello())
+            assert hello.spent_us == spent_us
+            rotation = RotateSeal(idempotency_key="rotate", account_id=account.account_id)
+            operator.call(routes.ROTATE_SEAL, rotation)
+            rotated = user.call(routes.HELLO, Hello()).seal_key
+            operator.call(routes.ROTATE_SEAL, rotation)
+            assert user.call(routes.HELLO, Hello()).seal_key == rotated != hello.seal_key
             operator.call(routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account.account_id))
             (mine,) = [
                 each for each in operator.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts if each.name == self._name
