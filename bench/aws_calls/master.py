@@ -21,6 +21,7 @@ from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.adapters.aws.worker_registry import DynamoWorkerRegistry
 from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports.key_safe import ENCRYPTED_BYTES
 from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.dispatcher import BY_NAME, Dispatcher
 from cloudpar_master.services.timer import Timer
@@ -45,10 +46,10 @@ class _Safe:
     """Uses one key for all accounts, so that seals are the same in every run."""
 
     def make(self, account_id: str) -> bytes:
-        return account_id.encode()
+        return account_id.encode().ljust(ENCRYPTED_BYTES)
 
     def open(self, account_id: str, encrypted: bytes) -> bytes | None:
-        return b"k" * KEY_BYTES if encrypted == account_id.encode() else None
+        return b"k" * KEY_BYTES if encrypted == self.make(account_id) else None
 
 
 class _Ids:

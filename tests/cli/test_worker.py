@@ -41,7 +41,7 @@ def test_a_worker_with_a_token_of_another_role_is_refused(cluster: Up, role: str
 def test_a_worker_without_a_token_says_where_it_is_kept(cluster: Up) -> None:
     refused = cloudpar("worker", "--endpoint", cluster.endpoint)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "keeps it as worker_token in connection.json of its data folder" in refused.stderr
+    assert "keeps one as worker_token in connection.json of its data folder" in refused.stderr
 
 
 def start(endpoint: str, token: str, *options: str) -> "subprocess.Popen[str]":

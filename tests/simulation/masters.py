@@ -1,6 +1,6 @@
 """Instances of the real master. At each port call others may go on, and the instance may die."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +69,8 @@ class Port:
             answer = self._open_slowly(*arguments)
         else:
             answer = function(*arguments)
+        if isinstance(answer, Iterator):
+            answer = sorted(answer)  # a folder's entries have no order
         if self._name == "queue":
             answer = self._mishandle(method, arguments, answer)
         books.note(f"{who} {self._name}.{method}", arguments, answer)

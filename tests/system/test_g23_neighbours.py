@@ -133,7 +133,7 @@ def test_g23_an_account_that_tries_everything_makes_no_request_of_another_one_fa
             with attack(master, f"attacker {number}") as done:
                 before = sum(done().values())
                 beside_s += [map_s(pool) for _ in range(maps)]
-                until(lambda: sum(done().values()) > before)  # noqa: B023
+                until(lambda: sum(done().values()) > before)  # noqa: B023 - it is called before the next round
         assert refusals == []
     reached(
         f"{len(beside_s)} maps of one task beside an account that tries everything: 0 requests refused; median "

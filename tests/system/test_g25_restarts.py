@@ -195,7 +195,7 @@ def test_g25_impostors_at_each_moment_of_a_restart_get_no_token(
                 refused = commands(endpoint, tokens)[number // len(client.moments) % 4 if scale.full else number]()
                 assert refused.returncode != 0
                 waiting = [tokens[name] for name in ROLES if name != "admin_token"]
-                until(lambda: all(impostor.has_tried(token, TRIES) for token in waiting))  # noqa: B023
+                until(lambda: all(impostor.has_tried(token, TRIES) for token in waiting))  # noqa: B023 - it is called before the next round
             heard += check(impostor, tokens)
             master = Master(folder, "--port", str(port))
             replay(master, impostor)

@@ -1,10 +1,10 @@
 r"""Converts messages to bytes and back: MessagePack for programs, JSON for people. The media type says which.
 
 >>> from cloudpar_protocol import codec, routes
->>> message = routes.HELLO.request()
+>>> message = routes.LIST_WORKERS.request()
 >>> codec.encode(message)
 b'\x81\xa1v\x01'
->>> codec.decode(codec.encode(message, codec.JSON), routes.HELLO.request, codec.JSON) == message
+>>> codec.decode(codec.encode(message, codec.JSON), routes.LIST_WORKERS.request, codec.JSON) == message
 True
 """
 

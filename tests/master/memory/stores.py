@@ -35,12 +35,17 @@ def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = 
 
 
 def over(data: Data, folder: Path, clock: Clock, ids: Ids) -> Stores:
-    """Make the adapters of one process. Only links to blobs are handed out; no test reads the blobs."""
+    """Make the adapters of one process. Only links to blobs are handed out; no test reads the blobs.
+
+    The disk of the machine is never full to them, so that the simulation does the same in each run.
+    """
     return Stores(
         packages=MemoryPackageStore(data.packages, data.numbers),
         accounts=MemoryAccountStore(data.books),
         queue=MemoryTaskQueue(data.letters, clock, ids),
-        blobs=FileBlobStore(folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=set),
+        blobs=FileBlobStore(
+            folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=set, reserves=False
+        ),
         registry=data.registry,
         ids=ids,
         transfer=transfer,

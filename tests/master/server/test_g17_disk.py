@@ -32,7 +32,7 @@ def limited(tmp_path: Path) -> Iterator[Served]:
     """Serve a master with an account "ann" beside the default one; both may store two uploads."""
     served = Served(tmp_path / "data", POLICY)
     ann = AccountRecord("ann", "ann", hash_token("ann"), "active", 10**9, 0, 0, 0.0)
-    served.assembly.database.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ann)
+    served.assembly.database.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ann[:8])
     yield served
     served.close()
 

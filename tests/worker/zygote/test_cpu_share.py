@@ -24,7 +24,8 @@ def test_a_child_that_takes_too_long_is_killed_and_replaced(monkeypatch: pytest.
     for _ in range(2):
         share.start(os.getpid(), SANDBOX)
         share.start(os.getpid(), SANDBOX)
-        child, status = os.wait()
+        ((child, _),) = share._under_way.values()
+        _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
         share.ended(child)
 
@@ -33,10 +34,13 @@ def test_a_second_child_starts_only_after_the_first_has_ended(monkeypatch: pytes
     monkeypatch.setattr(cpu_share, "weigh", lambda *_: None)
     share = CpuShare()
     share.start(os.getpid(), SANDBOX)
+    first = dict(share._under_way)
     share.start(os.getpid(), SANDBOX)
-    share.ended(os.wait()[0])
-    with pytest.raises(ChildProcessError):
-        os.wait()
+    assert share._under_way == first
+    ((child, _),) = first.values()
+    os.waitpid(child, 0)
+    share.ended(child)
+    assert not share._under_way
 
 
 @pytest.mark.parametrize(("threads", "least"), [(0, 0), (1, 0), (2, 4), (40, 17), (69, 19), (500, 19)])

@@ -15,7 +15,7 @@ def test_accounts_of_the_same_name_stay_and_no_third_one_is_made(tmp_path: Path,
     database = Database(tmp_path / "db")
     accounts = SqliteAccountStore(database, clock)
     twins = [make_account(each)._replace(name="ann") for each in ("a", "b")]
-    database.executemany("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", twins)
+    database.executemany("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [twin[:8] for twin in twins])
     assert accounts.list() == twins
     with pytest.raises(IdempotencyConflict, match="already"):
         accounts.create(make_account("c")._replace(name="ann"))
