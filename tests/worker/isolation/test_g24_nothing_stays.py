@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,14 @@ def test_g24_nothing_stays_of_hostile_tasks(
         descriptors = of_worker(agent, zygote, tmp)["descriptors"]
     wanted = {"processes": EXECUTORS + 1, "folders": EXECUTORS, "user ids": users, "descriptors": descriptors}
     waves = scale(1, 250)
+
+    def left(sockets: Any) -> Any:
+        return named(mark, tmp, sockets), of_worker(agent, zygote, tmp)
+
     for wave in range(waves):
         sockets = attack(shared, mark, wave)
         with others_run(shared):
-            wait_for((set(), wanted), lambda: (named(mark, tmp, sockets), of_worker(agent, zygote, tmp)))  # noqa: B023
+            wait_for((set(), wanted), partial(left, sockets))
         shared.master.set(publications=[], requests=[])  # each wave would search those of all earlier ones
     reached("{tasks} hostile tasks: no process, file, shared memory, user id or port left", tasks=waves * len(TRICKS))
 
