@@ -13,6 +13,10 @@ from .database import Database
 INBOX_BYTES = 1_000_000
 CACHED_SPECS = 64
 
+RESULT_BYTES = 512
+"""A result of fewer bytes counts as many in the limit of one read. Otherwise one answer could hold 76,000 empty
+results, and the master's one thread would serve no other account for half a second."""
+
 _encode = msgspec.msgpack.Encoder().encode
 _specs = msgspec.msgpack.Decoder(Spec)
 _results = msgspec.msgpack.Decoder(list[TaskResult])
@@ -149,10 +153,11 @@ class SqlitePackageStore(PackageStore):
             "SELECT version, results FROM pages WHERE package_id = ? AND version > ? AND version <= ? ORDER BY version"
         )
         for version, body in self._db.execute(select, (package_id, after, until)):
-            room -= len(body)
+            results = _results.decode(body)
+            room -= max(len(body), len(results) * RESULT_BYTES)
             if pages and room < 0:
                 break
-            pages.append(ResultPage(version, _results.decode(body)))
+            pages.append(ResultPage(version, results))
         return pages
 
     def due(self, now: float, limit: int) -> list[str]:
