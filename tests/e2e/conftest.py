@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from system.books import Customer
+from system.forwarders import reverse_proxy
 from system.work import await_file, mark_and_wait
 
 from .agents import Worker
@@ -69,9 +70,23 @@ def bundle(deployed: tuple[Deployment, Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def deployed(aws: StandIn, tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> Iterator[tuple[Deployment, Path]]:
+def https(aws: StandIn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a URL with TLS that leads to the stand-in. All processes that this one starts trust its certificate."""
+    with (
+        reverse_proxy(aws.url, tmp_path_factory.mktemp("tls")) as (url, certificate),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("SSL_CERT_FILE", str(certificate))
+        patch.setenv("NODE_EXTRA_CA_CERTS", str(certificate))
+        yield url
+
+
+@pytest.fixture(scope="session")
+def deployed(
+    aws: StandIn, https: str, tmp_path_factory: pytest.TempPathFactory, stage: Stage
+) -> Iterator[tuple[Deployment, Path]]:
     """Deploy the stack, and destroy it after all scenarios."""
-    deployment = Deployment(aws, tmp_path_factory.mktemp("deployment"))
+    deployment = Deployment(aws, tmp_path_factory.mktemp("deployment"), https)
     with stage("functions built"):
         bundle = deployment.bundle()
     with stage("account bootstrapped"):

@@ -26,15 +26,20 @@ COMMAND_S = 300.0
 class Deployment:
     """One stack. It equals a user's, except for the functions' architecture, which is this machine's,
     and the alarms on metric math, which the stand-in lacks; the worker's image is named and never pulled.
+
+    Args:
+        aws: Where to deploy.
+        folder: Where the deployment keeps files.
+        https: A URL with TLS that leads to the stand-in.
     """
 
-    def __init__(self, aws: StandIn, folder: Path) -> None:
+    def __init__(self, aws: StandIn, folder: Path, https: str) -> None:
         self.aws = aws
         self.log = ""
         """The last output of the CDK."""
         self.endpoint = ""
         self.worker_token = ""
-        self._folder = folder
+        self._folder, self._https = folder, https
         self._outputs: dict[str, str] = {}
 
     def bundle(self) -> Path:
@@ -59,8 +64,9 @@ class Deployment:
             )  # fmt: skip
         self._outputs = json.loads(outputs.read_text())[STACK]
         api = self._outputs["Endpoint"].partition("://")[2].partition(".")[0]
-        # The stand-in's own host name of an API cannot be resolved.
-        self.endpoint = f"{self.aws.url}/_aws/execute-api/{api}/$default"
+        # The stand-in's own host name of an API cannot be resolved. As on AWS, the endpoint has TLS: tokens are sent
+        # over plain HTTP only to a master that proves itself, and one on AWS does not.
+        self.endpoint = f"{self._https}/_aws/execute-api/{api}/$default"
         secret = self.aws.client("secretsmanager").get_secret_value(SecretId=self._outputs["WorkerTokenSecret"])
         self.worker_token = secret["SecretString"]
 

@@ -4,7 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
-from cli.operation import CLOUDPAR
+from cli.operation import CLOUDPAR, environment
 from docs.pages import ROOT, blocks
 from system.books import Customer
 
@@ -21,7 +21,7 @@ def test_its_program_runs_on_the_deployment(cluster: Deployment, tmp_path: Path)
     script = tmp_path / "pi.py"
     script.write_text(program, encoding="utf-8")
     own = {"CLOUDPAR_ENDPOINT": cluster.endpoint, "CLOUDPAR_TOKEN": Customer(cluster, "tutorial").token}
-    printed = run([CLOUDPAR[0], str(script)], cluster.aws.environment | own)
+    printed = run([CLOUDPAR[0], str(script)], environment(**own))
     assert printed.splitlines()[-1] == session.splitlines()[-1]
 
 

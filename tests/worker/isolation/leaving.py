@@ -12,6 +12,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ SET_NAME, SET_CHILD_SUBREAPER = 15, 36
 CREATE: Final = 0o1600
 """IPC_CREAT, with a mode."""
 SWARM: Final = 30
+HOPS_S: Final = 120.0
 ENTRIES: Final = 100
 
 
@@ -81,12 +83,16 @@ def swarm(mark: str) -> None:
 
 
 def hopper(mark: str) -> None:
-    """A process that moves on to a new process id as fast as it can."""
+    """A process that moves on to a new process id as fast as it can.
+
+    It ends by itself: a test run that is killed would leave it, and it uses a core.
+    """
+    until = time.monotonic() + HOPS_S
 
     def hops(ready: Callable[[], Any]) -> None:
         held = marked_file(mark)
         ready()
-        while held:
+        while held and time.monotonic() < until:
             try:
                 if os.fork():
                     os._exit(0)

@@ -1,4 +1,4 @@
-"""How many results one read returns: the master's one thread serves nobody else meanwhile."""
+"""How many results one read returns: the master's one thread serves no other account meanwhile."""
 
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import RESULT_BYTES, SqlitePackageStore
