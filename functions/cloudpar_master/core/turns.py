@@ -5,16 +5,15 @@ new account counts as if it had received as much as the waiting account with the
 because others came before it, and it does not get the work that it missed before it came.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import NamedTuple
+
+from .virtual_time import REMEMBERED, VirtualTime
 
 ALLOWANCE_US = 1_000_000
 """The largest lead (`lead_us`), in microseconds, with which a package's first chunk goes before all other chunks. Both
 the lead of its account among the accounts and the lead of first chunks within its account must be at most this large.
 Otherwise first chunks take turns like all others, so that a stream of small packages does not stop a long one."""
-
-REMEMBERED = 1_000
-"""How many accounts, and how many packages of each account, are remembered. A forgotten one counts as new."""
 
 _FIRST_CHUNKS = ""
 """The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
@@ -41,50 +40,6 @@ class Line(NamedTuple):
         return _FIRST_CHUNKS if self.first else self.package
 
 
-class _VirtualTime:
-    """Counts the work that each key has received, in microseconds. This count is the key's virtual time.
-
-    A key that is new, or has received less than `now_us`, counts from there. `now_us` is the least virtual time of the
-    waiting keys when `advance` was last called.
-    """
-
-    def __init__(self) -> None:
-        self.now_us = 0
-        self._finish_us: dict[str, int] = {}
-        self._last_start_us: dict[str, int] = {}
-
-    def start_us(self, key: str) -> int:
-        """Return the virtual time of a key, but at least `now_us`. The waiting key with the smallest one is next."""
-        return max(self.now_us, self._finish_us.get(key, 0))
-
-    def lead_us(self, key: str) -> int:
-        """Return how far a key is ahead of `now_us`, without counting its last chunk.
-
-        If that chunk counted, an account would lose the precedence of its first chunks by a single long task.
-        """
-        return self._last_start_us.get(key, 0) - self.now_us
-
-    def advance(self, waiting: Iterable[str]) -> None:
-        """Move `now_us` on to the least virtual time of these keys, of which there must be one. It never goes back."""
-        self.now_us = max(self.now_us, min(map(self.start_us, waiting)))
-
-    def charge(self, key: str, cost_us: int) -> None:
-        """Add work to what a key has received."""
-        start_us = self.start_us(key)
-        self._finish_us.pop(key, None)
-        self._finish_us[key] = start_us + cost_us
-        self._last_start_us[key] = start_us
-        if len(self._finish_us) > REMEMBERED:
-            longest_ago = next(iter(self._finish_us))
-            del self._finish_us[longest_ago], self._last_start_us[longest_ago]
-
-    def refund(self, key: str, cost_us: int) -> None:
-        """Take back the charge for a chunk that a worker gave back whole, if the key is still remembered."""
-        if key in self._finish_us:
-            self._finish_us[key] -= cost_us
-            self._last_start_us[key] = min(self._last_start_us[key], self._finish_us[key])
-
-
 class Turns:
     """Decides whose turn it is; the queue keeps the chunks.
 
@@ -92,8 +47,8 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._accounts = _VirtualTime()
-        self._packages: dict[str, _VirtualTime] = {}
+        self._accounts = VirtualTime()
+        self._packages: dict[str, VirtualTime] = {}
 
     def take(self, lines: Collection[Line]) -> Line:
         """Choose one of the lines, and count its oldest chunk as handed out. There must be at least one line."""
@@ -141,5 +96,5 @@ class Turns:
         if len(self._packages) > REMEMBERED:
             del self._packages[next(iter(self._packages))]
 
-    def _packages_of(self, account: str) -> _VirtualTime:
-        return self._packages.setdefault(account, _VirtualTime())
+    def _packages_of(self, account: str) -> VirtualTime:
+        return self._packages.setdefault(account, VirtualTime())

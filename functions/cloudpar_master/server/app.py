@@ -64,7 +64,8 @@ class Calls:
         body = await read_body(request)
         link_base.note(request)
         await self._long_polling.turn(caller)
-        call = self._dispatcher.enter(name, caller, body, sent_media(request.headers))
+        with self._long_polling.serving(caller):
+            call = self._dispatcher.enter(name, caller, body, sent_media(request.headers))
         if call.route is routes.EXTEND_LEASES and call.request.unwritable is not None:
             self._storage.note(call.request.unwritable)
         try:
@@ -78,7 +79,8 @@ class Calls:
             return Response(status_code=CLIENT_GONE)
         if isinstance(reply, AwaitTasksReply):
             reply = replace(reply, unwritable=self._storage.unwritable)
-        return answer(request, body, reply)
+        with self._long_polling.serving(caller):
+            return answer(request, body, reply)
 
     async def _reply(self, call: Call, request: Request) -> Struct | None:
         """Return the reply to a call; None if its caller has hung up."""
@@ -96,7 +98,7 @@ class Calls:
 
     def _perform(self, call: Call) -> Struct:
         try:
-            reply = self._dispatcher.perform(call)
+            reply = self._long_polling.perform(call)
         except Exception as error:
             self._audit.note(call, getattr(error, "code", "internal"))
             raise

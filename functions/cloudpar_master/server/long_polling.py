@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from msgspec import Struct
@@ -40,7 +41,16 @@ class LongPolling:
 
     async def turn(self, caller: Caller) -> None:
         """Wait until the next request of this caller may be performed: a new one, or a held one that was woken."""
-        await self._turns.wait(caller.role, caller.account.account_id if caller.account else "")
+        await self._turns.wait(caller.role, _account(caller))
+
+    def serving(self, caller: Caller) -> AbstractContextManager[None]:
+        """Charge the time that the block takes to this caller."""
+        return self._turns.serving(caller.role, _account(caller))
+
+    def perform(self, call: Call) -> Struct:
+        """Perform a call, and charge the time that it takes to its caller."""
+        with self.serving(call.caller):
+            return self.dispatcher.perform(call)
 
     def end(self) -> None:
         """Answer all held requests now, and hold no others, since the server ends."""
@@ -58,7 +68,7 @@ class LongPolling:
         deadline = _now() + min(request.hold_s, HOLD_S)
         woken_for = None
         while not gone():
-            reply = self.dispatcher.perform(call)
+            reply = self.perform(call)
             assert isinstance(reply, RetrieveTasksReply)  # noqa: S101 - the route's reply type
             left_s = deadline - _now()
             if reply.leases or reply.waiting or left_s <= 0:
@@ -109,7 +119,7 @@ class LongPolling:
         names = [cursor.package_id for cursor in request.packages]
         session = _session(call)
         while True:
-            reply = self.dispatcher.perform(call)
+            reply = self.perform(call)
             assert isinstance(reply, AwaitTasksReply)  # noqa: S101 - the route's reply type
             left_s = deadline - _now()
             changed = unwritable is not (self._storage.unwritable is not None)
@@ -133,6 +143,10 @@ class LongPolling:
         unseen.difference_update(names)
         del self._unseen[session]
         return bool(unseen)
+
+
+def _account(caller: Caller) -> str:
+    return caller.account.account_id if caller.account else ""
 
 
 def _session(call: Call) -> str:

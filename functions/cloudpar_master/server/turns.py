@@ -1,14 +1,24 @@
 """Whose request the master's one thread serves next: a new one, or a held one that was woken."""
 
 import asyncio
-from collections import OrderedDict, deque
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from cloudpar_master.core.virtual_time import VirtualTime
+
+LEAST_US: Final = 100
+"""What a turn costs at least, in microseconds. Without it, requests that are not measured would never have to wait."""
 
 
 class Turns:
-    """Serves roles in turn, the accounts of a role in turn, and the requests of one account in the order of arrival.
+    """Serves first the role, and of a role first the account, whose requests have used the least of the thread's time.
 
-    Without it, requests are served as they come: a user with many connections would make all others wait until all of
-    the user's own requests are done.
+    The requests of one account are served in the order of arrival. Without turns, requests are served as they come: a
+    user with many connections would make all others wait until all of the user's own requests are done. Turns by number
+    are not enough: an answer with thousands of results takes a hundred times as long as a small one.
 
     Roles come first because all workers together count as one account. If they took turns with each account, many busy
     accounts would delay the workers' beats until leases end.
@@ -17,15 +27,30 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._waiting = OrderedDict[str, OrderedDict[str, deque[asyncio.Future[None]]]]()  # by role and account
+        self._waiting = dict[str, dict[str, deque[asyncio.Future[None]]]]()  # by role and account
+        self._roles = VirtualTime()
+        self._accounts = defaultdict[str, VirtualTime](VirtualTime)  # by role
         self._choosing = False
 
     async def wait(self, role: str, account: str = "") -> None:
         """Wait for the turn of a request. The caller then serves it without further waiting."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(role, OrderedDict()).setdefault(account, deque()).append(turn)
+        self._waiting.setdefault(role, {}).setdefault(account, deque()).append(turn)
         self._choose_soon()
         await turn
+
+    @contextmanager
+    def serving(self, role: str, account: str = "") -> Iterator[None]:
+        """Charge the time that the block takes, in which no other request is served."""
+        began_ns = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            self._charge(role, account, (time.perf_counter_ns() - began_ns) // 1000)
+
+    def _charge(self, role: str, account: str, cost_us: int) -> None:
+        self._roles.charge(role, cost_us)
+        self._accounts[role].charge(account, cost_us)
 
     def _choose_soon(self) -> None:
         # One request in each turn of the event loop: so requests that come meanwhile are read before the next choice.
@@ -36,14 +61,16 @@ class Turns:
     def _choose(self) -> None:
         self._choosing = False
         while self._waiting:
-            role, accounts = self._waiting.popitem(last=False)
-            account, turns = accounts.popitem(last=False)
-            turn = turns.popleft()
-            if turns:
-                accounts[account] = turns  # behind all other accounts
-            if accounts:
-                self._waiting[role] = accounts  # behind all other roles
+            role = self._roles.next(self._waiting)
+            accounts = self._waiting[role]
+            account = self._accounts[role].next(accounts)
+            turn = accounts[account].popleft()
+            if not accounts[account]:
+                del accounts[account]
+            if not accounts:
+                del self._waiting[role]
             if not turn.done():  # otherwise the client has hung up
+                self._charge(role, account, LEAST_US)
                 turn.set_result(None)
                 break
         self._choose_soon()

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from cloudpar_master.core import turns
+from cloudpar_master.core import turns, virtual_time
 from cloudpar_master.core.turns import ALLOWANCE_US, Line, Turns
 
 LONG_US, SHORT_US = 2_000_000, 10_000
@@ -125,7 +125,8 @@ def test_an_account_that_takes_single_chunks_is_not_ahead_of_one_that_waits() ->
 
 
 def test_all_packages_end_although_most_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "REMEMBERED", 10)
+    for module in turns, virtual_time:
+        monkeypatch.setattr(module, "REMEMBERED", 10)
     queue = Queue()
     for number in range(60):
         queue.send(f"package {number}", chunks=2, account=f"account {number % 20}")

@@ -1,6 +1,7 @@
 """The master serves roles and accounts in turn, however many requests one of them sends."""
 
 import asyncio
+from itertools import count
 
 import pytest
 
@@ -37,6 +38,24 @@ async def test_many_busy_accounts_delay_workers_by_few_turns() -> None:
     await asyncio.gather(*users, *operators, *workers)
     assert [index for index, role in enumerate(served) if role == "worker"][-1] < 3 * 50
     assert len(served) == 22 * 50
+
+
+async def test_a_caller_whose_requests_take_long_waits_for_those_who_took_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, served, clock_ns = Turns(), list[str](), count()
+    monkeypatch.setattr("time.perf_counter_ns", lambda: next(clock_ns) * 10**6)  # each measured block takes 1 ms
+
+    async def request(caller: str, blocks: int) -> None:
+        await turns.wait("user", caller)
+        for _ in range(blocks):
+            with turns.serving("user", caller):
+                served.append(caller)
+
+    long = [asyncio.ensure_future(request("ann", 100)) for _ in range(2)]
+    await asyncio.sleep(0)
+    short = [asyncio.ensure_future(request("bob", 1)) for _ in range(50)]
+    await asyncio.gather(*long, *short)
+    assert served[-100:] == ["ann"] * 100
+    assert served.count("bob") == 50
 
 
 async def test_requests_of_one_caller_are_served_in_the_order_of_their_coming() -> None:
