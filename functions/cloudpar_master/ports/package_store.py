@@ -135,8 +135,8 @@ class PackageStore(Protocol):
         """Return packages whose due time has come, the most overdue first. Reads only the registry of due times."""
         ...
 
-    def uncut(self, limit: int) -> list[str]:
-        """Return running packages with tasks in no chunk, oldest first. A hint: it may be a little old."""
+    def uncut(self) -> list[str]:
+        """Return all packages that were `cuttable` when last saved, oldest first. A hint: it may be a little old."""
         ...
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:

@@ -5,15 +5,12 @@ from contextlib import suppress
 from cloudpar_master.core import planning
 from cloudpar_master.core.events import ExecutorsIdle
 from cloudpar_master.core.head import Head
-from cloudpar_master.ports import PackageStore
+from cloudpar_master.ports import Fit, PackageStore
 from cloudpar_protocol.errors import Unavailable
 
 from .backend import Backend
 from .folding import Folding
-
-UNCUT = 100
-"""How many packages with uncut tasks, of all accounts, are searched for the next closed one. If there are more, all
-packages of the account are read instead."""
+from .uncut_packages import UncutPackages
 
 
 class OpenCount:
@@ -41,6 +38,7 @@ class ClosedPackages:
     def __init__(self, backend: Backend, folding: Folding) -> None:
         self._backend = backend
         self._folding = folding
+        self._uncut = UncutPackages(backend.packages)
 
     def open_next(self, ended: Head) -> None:
         """After a package has ended, open the oldest closed package of the same account, if there is one.
@@ -49,16 +47,10 @@ class ClosedPackages:
         not opened here, for example because this process dies, opens when another one ends, when a client awaits it, or
         when executors idle.
         """
-        packages = self._backend.packages
         if not self._backend.policy.looks_at_end or ended.pace.closed:
             return
-        uncut = packages.uncut(UNCUT)
-        if len(uncut) < UNCUT:
-            heads = packages.heads(uncut)
-        else:
-            heads = sorted(packages.unsettled(ended.account_id), key=lambda head: head.started_at)
-        for head in heads:
-            if head.account_id == ended.account_id and head.pace.closed and not head.life.ended:
+        for head in self._uncut.heads(Fit(account=ended.account_id)):
+            if head.pace.closed:
                 with suppress(Unavailable):  # the event is stored, and another process will fold it
                     self._folding.advance(head.package_id, [(f"o#{ended.package_id}", ExecutorsIdle(executors=1))])
                 return

@@ -1,7 +1,6 @@
 """Answers retrievals."""
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from contextlib import suppress
 
 from cloudpar_master.core import pacing
 from cloudpar_master.core.events import ExecutorsIdle
@@ -18,16 +17,10 @@ from .idle_workers import IdleWorkers
 from .placement import Placement
 from .receiver import STALE_ROUNDS, Receiver
 from .round_robin import REMEMBERED, RoundRobin
+from .uncut_packages import UncutPackages
 
 PASSED_OVER = 100
 """Of the packages that a worker cannot run, one request checks at most this many. The next request checks others."""
-
-UNCUT = 25
-"""How many heads of packages with uncut tasks are read together. Mostly the first one already fits the worker."""
-
-MOST_UNCUT = 1_000
-"""How many packages with uncut tasks one request checks at most if the first BULK_ITEMS do not cut enough chunks. Only
-the heads of most of them are read: a request folds at most BULK_ITEMS."""
 
 UNFIT_DELAYS_S = 5.0, 30.0
 """The first and the longest delay, in seconds, of a worker if the queue brings it only chunks that it cannot run. The
@@ -51,6 +44,7 @@ class Retrieval:
         self._placement = placement
         self._receiver = receiver
         self._idle = idle
+        self._uncut = UncutPackages(backend.packages)
         self._unfit = Recent[str, int](REMEMBERED)
         """By worker id: how many of the worker's last requests in a row brought only chunks that it cannot run."""
         self._rounds, self._rounds_aside = RoundRobin(), RoundRobin()
@@ -115,53 +109,30 @@ class Retrieval:
 
         Returns whether chunks were cut.
         """
-        cut = 0
-        for package_id in islice(self._uncut_for(fit), BULK_ITEMS):
-            event = ExecutorsIdle(executors=request.executors)
-            try:
-                head = self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
-            except Unavailable:
-                continue  # other processes fold this package right now
-            # The generation of each new chunk is the version of one of the last two folds: one fold cut the chunk, and
-            # the next one noted that it was sent.
-            if head is not None and not head.quota.reserve_spent:
-                cut += sum(head.version - each.generation <= 1 for each in head.tasks.open)
-            if cut >= request.executors:
+        cut, folds = 0, 0
+        refused: set[str] = set()
+        for head in self._uncut.heads(fit):
+            # The account has just granted nothing, so it would grant nothing to this package either. Without this
+            # line, each of its packages would cost a fold and a request for compute time.
+            if head.quota.reserve_spent and head.account_id in refused:
+                continue
+            newest, folds = self._widen(request, head.package_id), folds + 1
+            if newest is not None and newest.quota.reserve_spent:
+                refused.add(head.account_id)
+            elif newest is not None:
+                # The generation of each new chunk is the version of one of the last two folds: one fold cut the chunk,
+                # and the next one noted that it was sent.
+                new = sum(newest.version - each.generation <= 1 for each in newest.tasks.open)
+                cut += new
+                if new:
+                    self._uncut.had_turn(head.account_id)
+            if cut >= request.executors or folds == BULK_ITEMS:
                 break
         return cut > 0
 
-    def _uncut_for(self, fit: Fit) -> Iterator[str]:
-        """Yield packages with uncut tasks that a worker can run, oldest first.
-
-        It leaves out packages that have spent their reserve and wait until they may request compute time again. They
-        cut nothing, so each fold of them would be useless, and many of them would hide all younger packages.
-        """
-        now = self._backend.clock.now()
-        for head in self._uncut(fit):
-            waits = head.quota.reserve_spent and head.quota.ask_again_at > now
-            if fit.serves(head.account_id) and fit.has(head.python) and not waits:
-                yield head.package_id
-
-    def _uncut(self, fit: Fit) -> Iterator[Head]:
-        """Yield the heads of packages with uncut tasks, oldest first, without those for which a worker is set aside.
-
-        If the first BULK_ITEMS are not enough, a worker that serves a single account continues with all packages of
-        this account, and any other worker with those up to MOST_UNCUT.
-        """
-        packages = self._backend.packages
-        first = packages.uncut(BULK_ITEMS)
-        yield from self._heads(first, fit)
-        if len(first) < BULK_ITEMS:
-            return
-        if fit.account:
-            rest = sorted(packages.unsettled(fit.account), key=lambda head: head.started_at)
-            checked = {*first, *fit.set_aside}
-            yield from (head for head in rest if head.uncut and head.package_id not in checked)
-        else:
-            yield from self._heads(packages.uncut(MOST_UNCUT)[len(first) :], fit)
-
-    def _heads(self, package_ids: Sequence[str], fit: Fit) -> Iterator[Head]:
-        """Read heads as the caller iterates, without those of packages for which a worker is set aside."""
-        wanted = [each for each in package_ids if each not in fit.set_aside]
-        for start in range(0, len(wanted), UNCUT):
-            yield from self._backend.packages.heads(wanted[start : start + UNCUT])
+    def _widen(self, request: RetrieveTasks, package_id: str) -> Head | None:
+        """Widen the window of a package, and return its newest head; None if there is nothing to say about it."""
+        event = ExecutorsIdle(executors=request.executors)
+        with suppress(Unavailable):  # other processes fold this package right now
+            return self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])
+        return None

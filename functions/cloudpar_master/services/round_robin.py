@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from cloudpar_master.core.recent import Recent
 
 REMEMBERED = 1_000
-"""How many workers' places are remembered. A worker whose place is forgotten starts with the first package."""
+"""How many workers' places are remembered. A worker whose place is forgotten starts behind the package
+that was chosen last for any worker."""
 
 
 class RoundRobin:
@@ -12,6 +13,7 @@ class RoundRobin:
 
     def __init__(self) -> None:
         self._last = Recent[str, str](REMEMBERED)
+        self._latest = ""
 
     def next(self, worker_id: str, package_ids: Iterable[str], most: int) -> list[str]:
         """Choose at most `most` packages in the order of their ids.
@@ -19,8 +21,8 @@ class RoundRobin:
         They start behind the last one that was chosen for this worker. After the last package, the first one follows.
         """
         ordered = sorted(package_ids)
-        at = bisect_right(ordered, self._last.pop(worker_id, ""))
+        at = bisect_right(ordered, self._last.pop(worker_id, self._latest))
         chosen = [*ordered[at:], *ordered[:at]][:most]
         if len(chosen) < len(ordered):
-            self._last[worker_id] = chosen[-1]
+            self._last[worker_id] = self._latest = chosen[-1]
         return chosen

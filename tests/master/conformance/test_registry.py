@@ -55,7 +55,7 @@ def test_a_forgotten_package_is_in_no_registry(stores: Stores) -> None:
     create(stores, "p")
     stores.packages.forget("p")
     assert stores.packages.due(NOW * 2, 10) == []
-    assert stores.packages.uncut(10) == []
+    assert stores.packages.uncut() == []
     assert stores.packages.of_account(None, 10) == []
     assert stores.packages.running("a") == Running(0, 0, 0)
     assert stores.packages.unsettled("a") == []
@@ -75,22 +75,32 @@ def test_what_an_accounts_packages_store_is_added_up_until_they_are_forgotten(st
 def test_packages_with_uncut_tasks_come_oldest_first(stores: Stores, others: Stores) -> None:
     for package_id, age_s in (("p1", 5.0), ("p2", 9.0), ("p3", 7.0)):
         create(stores, package_id, started_at=NOW - age_s)
-    assert others.packages.uncut(10) == ["p2", "p3", "p1"]
-    assert others.packages.uncut(2) == ["p2", "p3"]
+    assert others.packages.uncut() == ["p2", "p3", "p1"]
 
 
 def test_a_package_is_uncut_while_it_has_tasks_in_no_chunk(stores: Stores) -> None:
     spec, _ = create(stores, "p")
     saved(stores, spec, 1, NOW, cursor=3)
-    assert stores.packages.uncut(10) == ["p"]
+    assert stores.packages.uncut() == ["p"]
     saved(stores, spec, 2, NOW, cursor=4)
-    assert stores.packages.uncut(10) == []
+    assert stores.packages.uncut() == []
+
+
+def test_a_package_that_waits_for_compute_time_is_not_uncut_until_it_is_saved_again(stores: Stores) -> None:
+    """Otherwise idle workers would read the heads of all packages that wait for their account's quota."""
+    spec, _ = create(stores, "p")
+    saved(stores, spec, 1, NOW, ask_again_at=NOW + 1.0)
+    assert stores.packages.uncut() == []
+    saved(stores, spec, 2, NOW, ask_again_at=NOW + 1.0, reserved_us=1)
+    assert stores.packages.uncut() == ["p"]
+    saved(stores, spec, 3, NOW, ask_again_at=0.0)
+    assert stores.packages.uncut() == ["p"]
 
 
 def test_an_ended_package_has_nothing_uncut(stores: Stores) -> None:
     spec, _ = create(stores, "p")
     saved(stores, spec, 1, NOW, state="cancelled")
-    assert stores.packages.uncut(10) == []
+    assert stores.packages.uncut() == []
 
 
 def test_the_running_packages_of_an_account_are_counted(stores: Stores, others: Stores) -> None:

@@ -167,6 +167,6 @@ class Run:
         assert packages.of_account(self.world.account_id, 1) == []
         assert packages.running(self.world.account_id).packages == 0
         assert packages.unsettled(self.world.account_id) == []
-        assert client.package_id not in {*packages.due(self.world.clock.now() + 10**9, 10**6), *packages.uncut(10**6)}
+        assert client.package_id not in {*packages.due(self.world.clock.now() + 10**9, 10**6), *packages.uncut()}
         keys = [result.blob.key for result in client.results.values() if result.blob is not None]
         assert not any(blobs.exists(key) for key in [*keys, *client.uploaded])

@@ -51,7 +51,7 @@ class MemoryPackageStore:
                 return _specs.decode(stored.spec)
             self._packages[spec.package_id] = Package(
                 number=next(self._numbers), account_id=spec.account_id, started_at=spec.started_at, spec=_encode(spec),
-                head=heads.encode(head), version=head.version, unsettled=not head.life.settled, uncut=head.uncut > 0,
+                head=heads.encode(head), version=head.version, unsettled=not head.life.settled, uncut=head.cuttable,
                 due_at=spec.started_at,
             )  # fmt: skip
         return spec
@@ -95,7 +95,7 @@ class MemoryPackageStore:
             if stored is None or stored.version != head.version - 1:
                 return False
             stored.head, stored.version, stored.due_at = heads.encode(head), head.version, due_at
-            stored.unsettled, stored.uncut = not head.life.settled, head.uncut > 0
+            stored.unsettled, stored.uncut = not head.life.settled, head.cuttable
             if results:
                 stored.pages[head.version] = _encode(results)
             return True
@@ -131,10 +131,10 @@ class MemoryPackageStore:
             due = sorted((each.due_at, package_id) for package_id, each in self._packages.items() if each.due_at <= now)
             return [package_id for _, package_id in due[:limit]]
 
-    def uncut(self, limit: int) -> list[str]:
+    def uncut(self) -> list[str]:
         with ALONE:
             uncut = ((each.started_at, package_id) for package_id, each in self._packages.items() if each.uncut)
-            return [package_id for _, package_id in sorted(uncut)[:limit]]
+            return [package_id for _, package_id in sorted(uncut)]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
         return [heads.decode(stored.head) for stored in self._newest(account_id, limit)]

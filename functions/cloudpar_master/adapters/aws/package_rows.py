@@ -21,7 +21,7 @@ SHARDS = 4
 """How many partitions the registry of due packages has: DynamoDB takes 1,000 writes a second for each."""
 
 UNCUT = "0"
-"""The one partition of the index of running packages that have tasks in no chunk yet."""
+"""The one partition of the index of packages that are `cuttable`."""
 
 KEY_BYTES = 1000
 """An event with a longer key is stored under the key's hash, since a sort key has 1,024 bytes at most."""
@@ -36,8 +36,8 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     """Make the row of a head, with the attributes that DynamoDB's sparse indexes need.
 
     `due` names a shard of the registry of due packages. `due_at` is rounded up to whole steps, so that most saves of a
-    busy package do not change its place in the registry. The row has `uncut` only while the package runs and some of
-    its tasks are in no chunk. It has `unsettled` until the package is settled, and the numbers of `Running` until the
+    busy package do not change its place in the registry. The row has `uncut` only while the package is `cuttable`. It
+    has `unsettled` until the package is settled, and the numbers of `Running` until the
     package has ended. Therefore DynamoDB writes the index of unsettled packages at most three times for each package:
     when it starts, ends and is settled.
     """
@@ -53,7 +53,7 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
         "due_at": int(-(-due_at // step_s) * step_s),
         **more,
     }
-    if head.uncut > 0:
+    if head.cuttable:
         row |= {"uncut": UNCUT, "uncut_since": started_at}
     if not head.life.settled:
         row |= {"unsettled": head.account_id or None}

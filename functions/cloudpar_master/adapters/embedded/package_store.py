@@ -45,7 +45,7 @@ class SqlitePackageStore(PackageStore):
     def create(self, spec: Spec, head: Head) -> Spec:
         row = {
             "package_id": spec.package_id, "account_id": spec.account_id, "started_at": spec.started_at,
-            "version": head.version, "due_at": spec.started_at, "uncut": head.uncut > 0,
+            "version": head.version, "due_at": spec.started_at, "uncut": head.cuttable,
             "unsettled": not head.life.settled, "running": not head.life.ended, "head": stored.encode(head),
             "stored_bytes": head.counted_bytes,
         }  # fmt: skip
@@ -120,7 +120,7 @@ class SqlitePackageStore(PackageStore):
 
     def _replace(self, head: Head, due_at: float) -> bool:
         row = (
-            head.version, stored.encode(head), due_at, head.uncut > 0, not head.life.settled, not head.life.ended,
+            head.version, stored.encode(head), due_at, head.cuttable, not head.life.settled, not head.life.ended,
             head.counted_bytes, head.package_id, head.version - 1,
         )  # fmt: skip
         # The version decides the race: without it, two processes would each save a fold of the same head, and the
@@ -164,9 +164,9 @@ class SqlitePackageStore(PackageStore):
         select = "SELECT package_id FROM packages WHERE due_at <= ? ORDER BY due_at LIMIT ?"
         return [package_id for (package_id,) in self._db.execute(select, (now, limit))]
 
-    def uncut(self, limit: int) -> list[str]:
-        select = "SELECT package_id FROM packages WHERE uncut ORDER BY started_at LIMIT ?"
-        return [package_id for (package_id,) in self._db.execute(select, (limit,))]
+    def uncut(self) -> list[str]:
+        select = "SELECT package_id FROM packages WHERE uncut ORDER BY started_at"
+        return [package_id for (package_id,) in self._db.execute(select)]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
         where, values = ("", ()) if account_id is None else ("WHERE account_id = ?", (account_id,))

@@ -152,6 +152,15 @@ class Head(Identity, kw_only=True):
         return 0 if self.life.ended else self.tasks.count - self.tasks.cursor
 
     @property
+    def cuttable(self) -> bool:
+        """Whether idle executors can make the package cut chunks.
+
+        A package that has spent its reserve cannot until it may request compute time again. The timer folds it at that
+        time. If such packages were cuttable, those of one account could hide all others from idle workers.
+        """
+        return self.uncut > 0 and not (self.quota.reserve_spent and self.quota.ask_again_at > self.now)
+
+    @property
     def unfinished(self) -> list[Range]:
         """The tasks of a running package that have no result.
 

@@ -234,12 +234,12 @@ def test_all_of_many_packages_that_a_worker_cannot_run_are_decided(
 
 
 def test_packages_of_another_python_are_looked_at_together(world: World, ann: AccountRecord) -> None:
-    for _ in range(2 * retrieval.UNCUT):
+    for _ in range(50):
         world.start(ann, 1_000, python="3.12", chunksize=1)
     watched = WatchedWorld(world)
     Agent(watched, "a").take()
     assert watched.calls.count("packages.spec") == 0
-    assert watched.calls.count("packages.heads") <= 2 + 1  # two parts of the uncut ones, and those passed over
+    assert watched.calls.count("packages.heads") <= 1 + 1  # to learn what all of them need, and those passed over
 
 
 def test_time_that_a_task_used_before_it_met_what_the_worker_lacks_is_charged_once(

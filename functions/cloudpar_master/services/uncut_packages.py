@@ -1,0 +1,69 @@
+"""Finds packages that can cut chunks for idle executors."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from cloudpar_master.core.head import Head
+from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import Fit, Needs, PackageStore
+
+TOGETHER = 25
+"""How many heads are read together. Mostly the first one is enough."""
+
+LEARNED = 1_000
+"""Of how many packages that this process does not know yet one request reads the heads, at most, to learn what they
+need of a worker. The next request learns about further packages."""
+
+REMEMBERED = 1_000
+"""Of how many accounts the process remembers when they last had a turn. An account that it has forgotten is first."""
+
+
+class UncutPackages:
+    """Lists the packages that can cut chunks, so that no account and no package hides the others behind it.
+
+    Accounts take turns, and a package that the worker cannot run is left out before its head is read. What a package
+    needs of a worker never changes. So the process remembers it, and reads the heads of packages once to learn it.
+    """
+
+    def __init__(self, packages: PackageStore) -> None:
+        self._packages = packages
+        self._needs: dict[str, Needs] = {}
+        self._turns = Recent[str, int](REMEMBERED)
+        self._taken = 0
+
+    def heads(self, fit: Fit) -> Iterator[Head]:
+        """Yield the heads of packages that a worker can run, and read them as the caller iterates.
+
+        First comes the oldest package of each account, then the second one of each account, and so on. The account
+        that had a turn least recently is first.
+        """
+        wanted = self._in_order(fit)
+        for start in range(0, len(wanted), TOGETHER):
+            for head in self._packages.heads(wanted[start : start + TOGETHER]):
+                if head.cuttable:  # the list may be a little old
+                    yield head
+
+    def had_turn(self, account_id: str) -> None:
+        """Note that a package of an account has cut chunks for idle executors."""
+        self._taken += 1
+        self._turns[account_id] = self._taken
+
+    def _in_order(self, fit: Fit) -> list[str]:
+        accounts: dict[str, list[str]] = {}
+        for package_id, needs in self._known().items():
+            if fit.takes(needs):
+                accounts.setdefault(needs.account, []).append(package_id)
+        lines = sorted(accounts, key=lambda account_id: self._turns.get(account_id, 0))
+        rounds = zip_longest(*(accounts[account_id] for account_id in lines))
+        return [package_id for each in rounds for package_id in each if package_id is not None]
+
+    def _known(self) -> dict[str, Needs]:
+        """Return what the packages that can cut chunks need, oldest first. Some are missing if too many are new."""
+        listed = self._packages.uncut()
+        new = [package_id for package_id in listed if package_id not in self._needs][:LEARNED]
+        learned = {head.package_id: Needs(head.account_id, head.package_id, head.python)
+                   for head in (self._packages.heads(new) if new else ())}  # fmt: skip
+        found = {**self._needs, **learned}
+        # Packages that are not listed any more are forgotten, so that this takes no more memory than the list.
+        self._needs = {package_id: found[package_id] for package_id in listed if package_id in found}
+        return self._needs
