@@ -185,7 +185,7 @@ class Attacker:
         await line.call(routes.LIST_PACKAGES, ListPackages(limit=1000))
 
     async def held_awaits(self, line: Line) -> None:
-        """Await the same package as many other connections, so that all are answered at the same time."""
+        """Await the same package on many connections, so that the master answers all of them at the same time."""
         await self._flooding.wait()
         await line.call(routes.AWAIT_TASKS, self._await(self._flood))
 
@@ -194,7 +194,7 @@ class Attacker:
         return AwaitTasks(session=secrets.token_hex(8), packages=cursors, hold_s=hold_s)
 
     async def other_sessions(self, line: Line) -> None:
-        """Await a package in the name of ever more sessions."""
+        """Await a package for one new session after another."""
         await line.call(routes.AWAIT_TASKS, self._await(self._flood or "none", hold_s=0.0))
 
     async def trailers(self, line: Line) -> None:

@@ -16,7 +16,7 @@ from cloudpar_protocol.proofs import Prove, ProveReply
 
 _READ_BYTES = 1 << 16
 _WINDOW = 12
-"""A part of a token with this many characters is nowhere by chance."""
+"""So long a part of a token does not occur in other data by chance."""
 
 
 class Answer(NamedTuple):
@@ -42,7 +42,7 @@ ANSWERS = (
     Answer(200, b"\x80"),
 )
 REFUSALS = (None, Answer(404), Answer(401), Answer(503))
-"""What it answers to a request of a JavaScript client that is no challenge. The client would believe a success."""
+"""Its answer to a request of a JavaScript client that is no challenge. The client would believe a success."""
 
 
 class Impostor:

@@ -1,4 +1,4 @@
-"""HTTP as a program speaks it that keeps to no rule: bytes as they are, and no wait between requests."""
+"""A client that breaks the rules of HTTP: it sends any bytes, and does not wait between requests."""
 
 import asyncio
 from typing import Any

@@ -13,22 +13,22 @@ CONNECTIONS: Final = 1_024
 """How many connections an account may have, if the process may open enough files; see `most_connections`."""
 
 BODIES_BYTES: Final = 64 * 1024 * 1024
-"""How many bytes of bodies and answers of an account's calls the server may hold at a time. More calls are refused for
-now."""
+"""How many bytes of bodies and answers of an account's calls the server may hold at a time. Beyond that, it answers
+further calls with 429."""
 
 RETRY_S: Final = 1.0
-"""A client whose account has no room left tries again after this many seconds."""
+"""An answer 429 because of a full share tells the client to try again after this many seconds."""
 
 
 class Connection(Protocol):
-    """What the shares know of a connection."""
+    """What `Shares` calls of a connection."""
 
     def close(self) -> None:
-        """Close it: it is idle."""
+        """Close this connection, which is idle."""
         ...
 
     def give_way(self) -> None:
-        """Answer the request that the server holds on it, and close it."""
+        """Answer the request that the server holds on this connection, and close the connection."""
         ...
 
 

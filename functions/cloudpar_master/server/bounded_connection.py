@@ -9,19 +9,20 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from .deadline import Deadline
 
 HEAD_BYTES: Final = 64 * 1024
-"""The head of a request may be this long. So may what comes between the parts of its body and after them, such as the
-sizes of chunks and trailers. The server reads a little more before it notices the excess."""
+"""The most bytes of a request's head. It is also the most that may come between two parts of its body or after them,
+such as the sizes of chunks and trailers. Beyond that the server answers 400; it notices the excess a little later."""
 
 FIELDS: Final = 100
-"""The head and the trailers of a request may together have this many fields: in memory, a field takes many times its
-length."""
+"""The most fields in the head and the trailers of a request together, because in memory a field takes many times its
+length. Beyond that the server answers 400."""
 
 HEAD_S: Final = 20.0
-"""The head of a request must have come this many seconds after its first byte, or after the connection."""
+"""The head of a request must have arrived this many seconds after its first byte, or after the connection was opened.
+Otherwise the server closes the connection."""
 
 STALL_S: Final = 60.0
-"""How many seconds apart the server checks that more of a body has come, and that the client has read more of an
-answer. If not, it closes the connection: so after at most twice this time."""
+"""Every this many seconds, the server checks that more of a body has arrived, or that the client has read more of an
+answer. If not, it closes the connection. So a connection stalls for at most twice this time."""
 
 
 class _Part(Enum):
@@ -33,7 +34,7 @@ class _Part(Enum):
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """A connection that reads one request at a time, whose heads have limits, and whose bodies and answers progress.
+    """A connection that reads one request at a time, limits its head, and closes if its body or its answer stalls.
 
     uvicorn and its parser call these methods. If one that the parser calls raises an error, the parser stops, and
     uvicorn calls `send_400_response`.
@@ -59,7 +60,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
+        """Stop the timers."""
         self._reading.clear()
         self._writing.clear()
         super().connection_lost(exc)
@@ -67,10 +68,11 @@ class BoundedConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse data; refuse a head, or what surrounds the parts of a body, if it is too long."""
         if self._refused:
-            self.flow.pause_reading()  # again: the application's `receive` has resumed it
+            self.flow.pause_reading()  # a second time, because the application's `receive` has resumed it
             return
         if self._part is _Part.NONE and not self._in_work:
-            self._expect_head()  # even for line breaks, which the parser skips: they end uvicorn's time for idleness
+            # Also if the data is only line breaks, which the parser skips: any data stops uvicorn's timer for idleness.
+            self._expect_head()
         self._body_came = False
         super().data_received(data)
         self._overhead_bytes = 0 if self._body_came else self._overhead_bytes + len(data)
@@ -81,14 +83,14 @@ class BoundedConnection(HttpToolsProtocol):
         elif self._part is _Part.BODY and not self._reading.is_set:
             self._expect_body()
 
-    # what the parser calls
+    # called by the parser
 
     def on_message_begin(self) -> None:
         """Expect the rest of a request's head.
 
         Raises:
-            RuntimeError: The request before it is not answered yet. The parser would go on, and make requests of all
-                that has come: thousands for each time that the server reads.
+            RuntimeError: The request before it is not answered yet. Without this error, the parser would make requests
+                of all that has arrived, which may be thousands in the data of one read.
         """
         if self._in_work:
             raise RuntimeError("a request has come before the answer to the one before it")
@@ -98,7 +100,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._expect_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a field of a head. Drop a trailer: no request needs one.
+        """Keep a field of a head. Drop a trailer, because no request needs one.
 
         Raises:
             ValueError: There are too many fields.
@@ -110,13 +112,13 @@ class BoundedConnection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Let the application have the request."""
+        """Pass the request to the application."""
         super().on_headers_complete()  # raises an error if the URL is malformed: then there is no request
         self._reading.clear()
         self._part = _Part.BODY
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body, and read no other one until the application asks for it."""
+        """Keep a part of the body, and read the next one only when the application calls `receive`."""
         self._body_came = self._progressed = True
         super().on_body(body)
         if self._in_work:
@@ -127,11 +129,11 @@ class BoundedConnection(HttpToolsProtocol):
         self._reading.clear()
         self._part = _Part.NONE
         super().on_message_complete()
-        if not self._in_work:  # the answer came before the body: its bytes have ended uvicorn's time for idleness
+        if not self._in_work:  # the answer came before the body, whose bytes have stopped uvicorn's timer for idleness
             self._reading.set(self.timeout_keep_alive, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:
-        """Stop reading, since what has come cannot or must not be parsed, and close the connection.
+        """Stop reading, since what has arrived cannot or must not be parsed, and close the connection.
 
         If the application works on an earlier request, close it after the answer to that request. If the body of the
         request itself is refused, and its answer has not started, answer with status 400.
@@ -151,7 +153,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Whether a request is not answered yet."""
         return not getattr(self.cycle, "response_complete", True)  # before the first request, `cycle` is None
 
-    # what must not take long
+    # timers
 
     def _expect_head(self) -> None:
         self._part, self._overhead_bytes = _Part.HEAD, 0
@@ -162,14 +164,14 @@ class BoundedConnection(HttpToolsProtocol):
         self._reading.set(STALL_S, self._check_body)
 
     def _check_body(self) -> None:
-        # If the application does not ask for more, reading is paused: then the client is not the one who is slow.
+        # While the application does not call `receive`, reading is paused. Then the client is not the slow side.
         if self._progressed or self.flow.read_paused:
             self._expect_body()
         else:
             self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Let the application wait until the client has read what was sent."""
+        """Make the application wait until the client has read what was sent."""
         super().pause_writing()
         self._expect_reader()
 

@@ -1,4 +1,4 @@
-"""The connections of the server: strangers' connections, and those that count to accounts."""
+"""The connections of the server: those of strangers, and those that count towards the limits of accounts."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -15,10 +15,10 @@ STRANGERS: Final = 256
 
 
 class Strangers:
-    """The connections on which no valid token has come yet, in the order of their coming.
+    """The connections on which no valid token has come yet, the oldest first.
 
-    If there are `most` of them, the next one closes the oldest. So connections without a token
-    shut out no client that has one: such a client shows its token at once.
+    If there are `most` of them, the next one closes the oldest. So connections without a token shut out no client that
+    has a token, because such a client sends it at once.
     """
 
     def __init__(self, most: int = STRANGERS) -> None:
@@ -57,7 +57,7 @@ class GuardedConnection(BoundedConnection):
         self.gave_way = False
 
     def close(self) -> None:
-        """Close it: it is idle. A head that is just coming is lost, as if it came a moment later."""
+        """Close this idle connection. A head that is just arriving is lost, as if it had come a moment later."""
         self.transport.close()
 
     def give_way(self) -> None:
@@ -154,10 +154,10 @@ def hold(request: Request, size: int) -> None:
 
 @contextmanager
 def holding(request: Request) -> Iterator[Callable[[], bool]]:
-    """Note that a request is only held, so that it gives way if its account has too many connections.
+    """Note that a request is held, so that it gives way if its account has too many connections.
 
-    Yields a function that returns whether it had to: then the application receives that the client has hung up, but
-    the client waits for an answer.
+    Yields a function that returns whether the request had to give way. The application is then told that the client has
+    hung up, but must send an answer, because the client still waits for it.
     """
     connection = _connection(request)
     if connection is None:

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 
 class Deadline:
-    """Calls a function if it is not set again, or cleared, in time."""
+    """A timer that calls a function when its time is over, unless it is set again or cleared before."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -11,16 +11,16 @@ class Deadline:
 
     @property
     def is_set(self) -> bool:
-        """Whether a function is still to be called."""
+        """Whether the timer runs."""
         return self._timer is not None
 
     def set(self, seconds: float, passed: Callable[[], None]) -> None:
-        """Call `passed` after this time, instead of what was set before."""
+        """Call `passed` after this time. A function that was set before is not called."""
         self.clear()
         self._timer = self._loop.call_later(seconds, passed)
 
     def clear(self) -> None:
-        """Call nothing."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

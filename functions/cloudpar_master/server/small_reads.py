@@ -2,11 +2,11 @@ import asyncio
 from typing import Final
 
 READ_BYTES: Final = 64 * 1024
-"""How many bytes the server reads of a connection at a time at most, and so keeps while a request waits for its turn.
-By itself, uvloop reads four times as many."""
+"""The most bytes that the server reads of a connection at a time, and keeps while the request waits for its turn. By
+itself, uvloop would read four times as many."""
 
 _memory: Final = memoryview(bytearray(READ_BYTES))
-"""All connections share it: what was read is passed on before the next read."""
+"""All connections read into this memory, because the server passes on what it has read before its next read."""
 
 
 class SmallReads(asyncio.BufferedProtocol):
@@ -16,19 +16,19 @@ class SmallReads(asyncio.BufferedProtocol):
         self._protocol = protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Pass it on."""
+        """Pass the event on."""
         self._protocol.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass it on."""
+        """Pass the event on."""
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass it on."""
+        """Pass the event on."""
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass it on."""
+        """Pass the event on."""
         self._protocol.resume_writing()
 
     def get_buffer(self, sizehint: int) -> memoryview:

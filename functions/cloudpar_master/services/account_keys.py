@@ -86,7 +86,7 @@ class AccountKeys:
         """
         safe, accounts = self._backend.safe, self._backend.accounts
         if safe is None:
-            raise BadRequest("this master makes no seals, so that there is no key to rotate")
+            raise BadRequest("this master makes no seals, so there is no key to rotate")
         mark = hashlib.sha256(idempotency_key.encode()).digest()[:16]
         fresh = safe.make(account_id)
         stored = accounts.key(account_id)

@@ -1,4 +1,4 @@
-"""Bounds how much each account stores, so that no account can fill the master's disk."""
+"""Limits how much each account stores, so that no account can fill the master's disk."""
 
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.core.recent import Recent
@@ -158,9 +158,9 @@ def _refusal(
     if size > most:
         text = f"{size:,} bytes are over the {most:,} that account {account.name!r} may store"
         return TooLarge(f"{text}: split the work, let tasks read their data from storage, or {OPERATOR}")
-    wait = f"this request waits until results were read, or ended packages were deleted; or {OPERATOR}"
+    wait = f"this request waits until results are read, or ended packages are deleted; or {OPERATOR}"
     if held + size > most:
-        return RateLimited(f"account {account.name!r} stores {held:,} bytes, of {most:,} that it may: {wait}", WAIT_S)
+        return RateLimited(f"account {account.name!r} stores {held:,} of at most {most:,} bytes: {wait}", WAIT_S)
     # However small the disk is, an account leaves as much of it as it takes, so that others can work, too.
     if free_bytes is not None and held + size > free_bytes:
         text = f"account {account.name!r} stores {held:,} bytes, and {free_bytes:,} are free on the master's disk"

@@ -33,7 +33,7 @@ def has_checksum(token: str) -> bool:
     """Whether a token has the form that `new_token` gives it.
 
     Raises:
-        ValueError: It starts or ends as such a token, and is none: it is not whole, or has a typing error.
+        ValueError: It starts or ends like a token with a checksum, but it is not whole, or has a typing error.
 
     >>> has_checksum("a token of release 0.2.0")
     False
@@ -47,7 +47,7 @@ def has_checksum(token: str) -> bool:
     if not ends_well and not token.startswith(PREFIX):
         return False
     if not ends_well or token != PREFIX + digits:
-        raise ValueError(f"a token that starts with {PREFIX} is not whole, or has a typing error: copy it again")
+        raise ValueError(f"the token is not whole, or has a typing error: copy it again, from {PREFIX} to its end")
     return True
 
 

@@ -151,7 +151,7 @@ export function hashOf(token: string): Buffer {
 /**
  * Whether a token has a checksum at its end.
  *
- * @throws ConfigurationError when it starts or ends as such a token, and is none: it is not whole, or has a typing
+ * @throws ConfigurationError when it starts or ends like a token with a checksum, but is not whole, or has a typing
  *   error.
  */
 export function hasChecksum(token: string): boolean {
@@ -166,7 +166,7 @@ export function hasChecksum(token: string): boolean {
   }
   if (!endsWell || token !== PREFIX + digits) {
     throw new ConfigurationError(
-      `a token that starts with ${PREFIX} is not whole, or has a typing error: copy it again`,
+      `the token is not whole, or has a typing error: copy it again, from ${PREFIX} to its end`,
     );
   }
   return true;

@@ -14,7 +14,7 @@ from cloudpar_master.server.small_reads import SmallReads
 
 
 class Line(NamedTuple):
-    """A client's end of a connection, and the server's end."""
+    """A connection: the client's end and the server's end of it."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter

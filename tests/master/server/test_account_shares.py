@@ -26,17 +26,17 @@ HELLO = codec.encode(Hello())
 
 
 class Peer:
-    """A connection of which only this is known."""
+    """A connection that records whether it was closed, or was told to give way."""
 
     def __init__(self) -> None:
         self.closed = self.gave_way = False
 
     def close(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.closed = True
 
     def give_way(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.gave_way = True
 
 

@@ -101,7 +101,7 @@ def test_only_a_pools_own_master_keeps_no_reserve(tmp_path: Path) -> None:
 
 
 def test_a_sweep_that_fails_is_followed_by_others(limited: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of the database ended the sweeps for good."""
+    """Once, an error of the database ended the sweeps until the next start."""
     locked = sqlite3.OperationalError("database is locked")
     locked.sqlite_errorcode = sqlite3.SQLITE_BUSY
     failures = [locked, OSError(errno.EIO, "input/output error")]

@@ -130,7 +130,7 @@ async def test_g21_the_answer_to_a_request_that_another_one_follows_too_early_cl
 
 
 async def test_g21_a_connection_is_not_read_while_a_later_request_waits_on_it(dial: Dial, site: Site) -> None:
-    """Not even if the application asks whether the client has hung up, as it does while it holds a request."""
+    """This also holds if the application checks whether the client has hung up, as it does while it holds a request."""
 
     async def asks(scope: Any, receive: Any, send: Any) -> None:
         del scope, send

@@ -54,7 +54,7 @@ def download(served: Served, name: str, key: str, journal: list[str]) -> Recorde
 
 
 async def answered(served: Served, requests: Sequence[Exchange]) -> None:
-    """Let all be answered at the same time."""
+    """Let the held requests be answered at the same time."""
     for answer in await asyncio.gather(*(request.run(served.app) for request in requests)):
         assert answer.status in {200, 206}
 

@@ -10,7 +10,7 @@ from master.services.world import World
 
 HASH = "0" * 64
 EMPTY = INLINE_DATA_BYTES // INLINE_ITEM_BYTES + 1
-"""One empty item more than a request may bring."""
+"""The number of empty items that is one more than a request may contain."""
 
 WRONG: list[tuple[dict[str, Any], type[RequestError], str]] = [
     ({"tasks": PACKAGE_TASKS + 1}, TooLarge, "pass `buffersize=` to map, or give each task more to do"),

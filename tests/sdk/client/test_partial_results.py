@@ -144,7 +144,7 @@ def test_values_before_an_error_of_the_iterable_run(any_pool: Pool) -> None:
 
 
 def test_an_iterable_that_raises_the_error_of_bad_values_ends_the_map(any_pool: Pool) -> None:
-    """For example if it reads another map, of which a result could not be sent."""
+    """The iterable raises this error, for example, if it reads another map, one of whose results could not be sent."""
 
     def values() -> Iterator[int]:
         yield 0

@@ -20,7 +20,7 @@ SOON_US = 10_000
 
 
 def newest(worker: Worker) -> int:
-    """The executor that was forked last; it becomes ready."""
+    """Report that the executor that was forked last is ready; return it."""
     executor_id = worker.state.facts.next_executor - 1
     if not worker.state.facts.executors[executor_id].ready:
         worker.handle(on.ExecutorReady(executor_id))

@@ -372,7 +372,7 @@ def use_folder(clues: Clues) -> None:
 
 
 def test_g18_what_two_accounts_leave_in_one_folder_is_removed(start: Callable[..., Shared], mode: str) -> None:
-    """Neither user may remove it alone."""
+    """Neither of the two users may remove all of it."""
     shared = start(mode, executors=2)
     folder = value_of(shared.run(open_folder, account="first"))
     assert (folder is not None) == (mode == "own-users")

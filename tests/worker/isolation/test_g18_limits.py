@@ -22,7 +22,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RL
 sys.argv = ["cloudpar_worker", "--stdin"]
 runpy.run_module("cloudpar_worker", run_name="__main__")
 """
-"""An agent with the number of files that most systems give to a program."""
+"""An agent that may open as many files as most systems allow a program."""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def open_in_many_processes(_: Clues) -> None:
 
 
 def test_g18_a_task_with_very_many_descriptors_ends_alone(shared: Shared) -> None:
-    """Each process has no more than its limit, but the machine has only some for all processes."""
+    """Each process stays within its own limit, but all processes together could use up the machine's descriptors."""
     result = shared.run(open_in_many_processes)
     assert result.outcome == "crashed"
     assert "open files, pipes and sockets, over the limit" in (result.message or "")

@@ -19,7 +19,7 @@ USERS: Final = range(ONE_USER, uid_pool.FIRST + uid_pool.NUMBER)
 
 
 def named(mark: str, folder: Path, sockets: Collection[int] = ()) -> set[str]:
-    """Everything whose name contains a mark, and the sockets with these inodes that listen."""
+    """Find all that has a mark in its name, and the listening sockets with these inodes."""
     found = {str(path) for place in (*PLACES, folder) for path in _entries(Path(place)) if mark in path.name}
     found |= {f"{line} (socket)" for line in _lines("net/unix") if mark in line}
     for table in ("tcp", "tcp6", "udp", "udp6"):

@@ -17,7 +17,7 @@ MANY = 20_000
 def test_a_process_that_forks_and_ends_again_and_again_is_killed_by_one_call(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It has another id at each look."""
+    """Such a process has another id each time that the cleanup lists the processes."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     reaper = os.fork()
     if not reaper:

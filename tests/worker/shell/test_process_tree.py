@@ -41,7 +41,7 @@ def test_while_no_process_started_none_is_examined(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_agent_looks_at_some_files_of_shared_memory_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Task code may make a million, and the agent handles all executors. The others count, as if they were anyone's."""
+    """Task code may make a million files, and the agent must serve all executors. Other files count for each user."""
     seen: list[int] = []
 
     @contextmanager

@@ -7,8 +7,8 @@ class Budgets:
     """The compute time that each package may still use, in microseconds.
 
     It is the master's last figure, minus the execution time of results that the master has not counted yet, and minus
-    the time that the account owes: its tasks computed for this time in an executor that ended, and no result reports
-    it. The next result of the account here reports it, of whichever package.
+    the time that the account owes. An account owes the time for which its tasks computed in executors that have ended,
+    and which no result reports. The account's next result on this worker reports it, whichever package it belongs to.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Budgets:
         self._accounts: dict[str, str] = {}
         """The account of each package."""
         self._owed_us: dict[str, int] = {}
-        """By account. What an account owes stays when its packages end here, because its next package pays it."""
+        """The time that each account owes. It stays when the account's packages end here: its next package pays."""
 
     def owe(self, account: str, unpaid_us: int) -> None:
         """Add time that the tasks of an account have used, and that no result reports."""

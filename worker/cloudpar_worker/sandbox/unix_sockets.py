@@ -15,7 +15,7 @@ from . import landlock
 
 PLACES: Final = ("/run", "/tmp", "/var/tmp", "/dev")  # noqa: S108 - here programs have their sockets
 """Folders that are searched. Sockets in other folders are found in the kernel's list, unless another container or
-network name space listens on them."""
+network namespace listens on them."""
 
 ENTRIES: Final = 5_000
 """How many files and folders of one place are looked at, at most, the upper ones first. This bounds the time of a

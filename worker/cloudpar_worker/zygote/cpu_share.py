@@ -75,22 +75,23 @@ def weigh(executor: int, user: int | None) -> None:
         executor: The executor's process id.
         user: The executor's user id, which this process takes for good; None if it has none of its own.
     """
-    # Only with this capability the kernel accepts many changes of sessions in a row, and for processes that hide.
+    # The kernel accepts many changes of sessions in a row, and changes for processes that hide their memory, only from
+    # a process with this capability.
     privileged = kernel.capabilities() & _SYS_ADMIN
     if user is not None and not privileged:
         kernel.act_as(user, uid_pool.guard_uid(user))
     threads = [each for pid in _family(executor, user) for each in _runnable(pid) if each.number != executor]
-    # The kernel may share the processors among sessions first (autogroup), and then niceness only counts inside of one.
-    # The executor is a session; without this, each further session that a task makes would weigh as much.
+    # The kernel may share the processors among sessions first (autogroup). Niceness of threads then counts only within
+    # a session, and without this, each session that a task makes would weigh as much as the executor's.
     sessions = {each.session: each.process for each in threads if each.session != executor}
     for process in sessions.values():
-        # It has ended, this kernel has no such groups, or (with one user for all executors) the process hides.
+        # The process has ended or (with one user for all executors) hides its memory, or this kernel has no autogroup.
         with suppress(OSError, ValueError):
             _weigh_session(process, user, niceness(len(sessions)))
     if user is not None and privileged:
-        # As this user, so that the kernel refuses a thread of another user that has got the number of an ended one.
+        # If a thread has ended, a thread of another user may have its number. This user may not change that one.
         kernel.act_as(user, uid_pool.guard_uid(user))
-    # The weights are relative: a worker that was started with `nice` has nicer main threads, too.
+    # A worker that was started with `nice` has nicer main threads. What tasks start must be nicer than those.
     wanted = min(os.getpriority(os.PRIO_PROCESS, executor) + niceness(len(threads)), _LAST)
     for thread in threads:
         if thread.niceness < wanted:
@@ -133,8 +134,8 @@ def _runnable(pid: int) -> Iterator[Thread]:
 
 def _weigh_session(process: int, user: int | None, wanted: int) -> None:
     """Make the session of a process nicer, as a whole."""
-    # All files are opened in this folder, which stays that of the same process: another user's process that gets its
-    # number later cannot be meant.
+    # The folder stays that of the same process. So the files that are opened in it never belong to a process of another
+    # user that gets this number later.
     folder = os.open(f"/proc/{process}", os.O_PATH | os.O_DIRECTORY)
     try:
         with open("status", "rb", opener=lambda name, flags: os.open(name, flags, dir_fd=folder)) as status:

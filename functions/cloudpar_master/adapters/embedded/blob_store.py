@@ -29,8 +29,8 @@ CODE, DATA = "code/", "data/"
 
 RESERVE_BYTES = 256 * 1024**2
 RESERVE_SHARE = 0.05
-"""The store leaves this much of its disk free: RESERVE_BYTES, or RESERVE_SHARE of a smaller disk. The master needs it
-for its database: without room there, it could not even note results and deletions."""
+"""The store leaves this much of its disk free: RESERVE_BYTES, or RESERVE_SHARE of the disk if that is less. The master
+needs it for its database: without free space it could not even record results and deletions."""
 
 UNSTARTED_S = 86_400.0
 """Task data that no start of a package has named is removed after about this many seconds, because its client is
@@ -44,12 +44,12 @@ WASTE = ".waste"
 """The folder for files that wait for their removal. No key is stored under this name, since dots in keys are quoted."""
 
 FAILURES = 10
-"""How many of the failures of one sweep are reported."""
+"""How many failures of one sweep are reported at most; the sweep does not mention further ones."""
 
 LARGEST_NAME_BYTES = 255 - len(BLOB)
 
 Turn = Callable[[], Awaitable[None]]
-"""Waits until the server may work on a request again. It then works without waiting, until it asks again."""
+"""Waits until it is this request's turn again; see `Turns`. The server calls it before each part of a transfer."""
 
 
 async def _let_others_run() -> None:
@@ -223,7 +223,7 @@ class FileBlobStore(BlobStore):
 
     @contextmanager
     def _announced(self, key: str, size: int) -> Iterator[None]:
-        """Count an upload as stored while it arrives: many that arrive slowly could fill the disk together.
+        """Count an upload as stored while it arrives. Otherwise many slow uploads could fill the disk together.
 
         Raises:
             OSError: Not enough of the disk is free.
@@ -273,7 +273,7 @@ class FileBlobStore(BlobStore):
                         path.unlink()
                 except FileNotFoundError:
                     pass
-                except OSError as error:  # one file must not keep all others
+                except OSError as error:  # a file that cannot be removed must not keep the sweep from the others
                     failures.append(error)
                 yield
         if failures:

@@ -20,10 +20,10 @@ KEPT_BYTES: Final = 256 * 1024 * 1024
 """How many bytes of code one data folder keeps. Above this size the master removes blobs that no package and no promise
 needs; it starts with those that were unused for longest."""
 TRIM_S: Final = 60.0
-"""While there is too much code, the master looks for blobs to remove once in this many seconds."""
+"""While there is too much code, the master looks for blobs to remove every this many seconds."""
 GROWTH: Final = 8
-"""The master also looks for them as soon as uploads since it last looked have more than a fraction 1 / GROWTH of
-KEPT_BYTES. So uploads cannot fill the disk within TRIM_S."""
+"""The master also looks for them when the uploads since its last look exceed KEPT_BYTES / GROWTH. So uploads cannot
+fill the disk within TRIM_S."""
 PROMISED_S: Final = 3600.0
 """How many seconds a promise holds if its client does not start a package with the blob."""
 PROMISES: Final = 1_000

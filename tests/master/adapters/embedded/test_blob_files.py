@@ -24,7 +24,7 @@ def store(tmp_path: Path, clock: SetClock) -> FileBlobStore:
 
 
 async def at_once() -> None:
-    """A turn that comes at once."""
+    """Return at once, as if it were always the request's turn."""
 
 
 def write(

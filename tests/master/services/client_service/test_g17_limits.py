@@ -29,7 +29,7 @@ def says_when_to_try_again(refusal: RateLimited) -> bool:
 
 
 def data(*sizes: int) -> InlineData:
-    """Make items that count these numbers of bytes."""
+    """Make items whose sizes in the limits are these numbers of bytes."""
     return InlineData([bytes(size - INLINE_ITEM_BYTES) for size in sizes])
 
 

@@ -70,7 +70,7 @@ def test_g17_uploads_that_no_package_uses_count(
         upload(world, ann, 2 * MIB)
     upload(world, ann, 2 * MIB - 100_000)
     with pytest.raises(
-        RateLimited, match=r"'ann' stores 10,385,760 bytes, of 10,485,760 .*deleted; or ask the operator"
+        RateLimited, match=r"'ann' stores 10,385,760 of at most 10,485,760 bytes: .*deleted; or ask the operator"
     ):
         prepare(world, ann, 2 * MIB)
     with pytest.raises(RateLimited, match="'ann' stores") as refused:
@@ -135,7 +135,7 @@ def test_g17_results_count_and_those_of_running_packages_are_still_taken(world: 
     assert world.head(package_id).client_state == "completed"
     assert stored(world, ann) > 2 * LIMIT
     world.clock.move(READ_S)
-    with pytest.raises(RateLimited, match="results were read"):
+    with pytest.raises(RateLimited, match="results are read"):
         world.start(ann, 1)
     world.acknowledge(ann, package_id)
     world.clock.move(REREAD_S)

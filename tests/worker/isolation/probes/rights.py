@@ -76,12 +76,12 @@ def make_with_bit(clues: Clues) -> Any:
     return os.listdir(folder)
 
 
-@probe("a user name space, in which the task would be root")
+@probe("a user namespace, in which the task would be root")
 def unshare(clues: Clues) -> Any:
     return call((272, 97), 0x10000000) == 0
 
 
-@probe("a process in a name space of its own, by clone")
+@probe("a process in a namespace of its own, by clone")
 def clone_namespace(clues: Clues) -> Any:
     pid = call((56, 220), 0x10000000 | 17, 0, 0, 0, 0)
     if pid == 0:
@@ -102,7 +102,7 @@ def disown_orphans(clues: Clues) -> Any:
     return call((157, 167), 36, 0, 0, 0, 0) == 0
 
 
-@probe("the name space of another process, by setns")
+@probe("the namespace of another process, by setns")
 def enter_namespace(clues: Clues) -> Any:
     return call((308, 268), os.open("/proc/self/ns/net", os.O_RDONLY), 0) == 0
 
