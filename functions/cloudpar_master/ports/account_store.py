@@ -65,37 +65,30 @@ class AccountStore(Protocol):
         Raises:
             IdempotencyConflict: Another account has the token, or an active one has the name.
         """
-        ...
 
     def get(self, account_id: str) -> AccountRecord | None:
         """Return the account as it is now; None if it does not exist."""
-        ...
 
     def free_us(self, account_id: str) -> int:
         """Return how much of the quota is free, in microseconds; 0 if there is no such account.
 
         An answer of at least one hour of compute time may be some seconds old. A smaller one is always read afresh.
         """
-        ...
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
         """Return the account whose token has this SHA-256, as it was at most 60 s ago; None if no account has it."""
-        ...
 
     def key(self, account_id: str) -> bytes | None:
         """Return the account's encrypted key as it was stored; None if it has no key yet."""
-        ...
 
     def keep_key(self, account_id: str, encrypted: bytes, instead_of: bytes | None) -> bytes | None:
         """Store an account's key, if the stored key is `instead_of` (None: if there is no key yet).
 
         Returns the key that is stored after this call; None if the account does not exist.
         """
-        ...
 
     def list(self) -> list[AccountRecord]:
         """Return all accounts, oldest first."""
-        ...
 
     def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
         """Reserve up to `wanted_us` for the package's slice `number`, never more than is free.
@@ -104,7 +97,6 @@ class AccountStore(Protocol):
         stored: after it, a repeated call may reserve something. A settled package gets nothing, since no later call
         would give such a slice back. An account that is revoked or does not exist gets nothing.
         """
-        ...
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
         """Charge the account for an ended package, once, and give the slices of the package back.
@@ -113,7 +105,6 @@ class AccountStore(Protocol):
         of the slices as the package knows it: a hint, which may be wrong or 0. Returns the charge; a repeated call
         returns the same charge.
         """
-        ...
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
         """Add `quota_us` to the quota, or subtract from it if it is negative.
@@ -121,11 +112,9 @@ class AccountStore(Protocol):
         A call that is repeated under the same idempotency key `key` changes nothing. The quota stays between spent +
         reserved and MOST_US. Returns the account after that; None if it does not exist.
         """
-        ...
 
     def revoke(self, account_id: str) -> AccountRecord | None:
         """Revoke the account for good. Returns the account after that; None if it does not exist.
 
         Its token is refused as soon as `by_token` returns the revoked account.
         """
-        ...

@@ -13,7 +13,6 @@ class BlobStore(Protocol):
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
         """Make a link for an upload of this size and CRC-32. The upload may be repeated; other bytes are refused."""
-        ...
 
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
         """Make links for an upload in parts, as an alternative to `put_link`; None if this store takes no parts.
@@ -21,34 +20,27 @@ class BlobStore(Protocol):
         Without `upload_id`, a new upload starts; with it, the links are new links for that upload. The store removes
         uploads that are never completed.
         """
-        ...
 
     def get_link(self, key: str) -> Link:
         """Make a link for reading a blob, whole or in byte ranges."""
-        ...
 
     def exists(self, key: str) -> bool:
         """Whether the blob exists. The call counts as a use, so that the blob is not soon removed as unused."""
-        ...
 
     def abandon(self, prefix: str) -> None:
         """Give up all blobs whose keys start with `prefix`: no package needs them.
 
         The store removes them now, or later by its own rules.
         """
-        ...
 
     def delete(self, key: str) -> None:
         """Remove a blob or, if the key ends with '/', all blobs whose keys start with it. A missing one is ignored."""
-        ...
 
     def uploads(self, account_id: str) -> Iterator[tuple[str, int]]:
         """Yield the key and the size of each upload of task code and data by an account, until it is deleted.
 
         An upload in parts that is not complete counts, too: it has its key and the largest size that it can have.
         """
-        ...
 
     def free_bytes(self) -> int | None:
         """Return how many bytes the store may still take in, without its reserve; None if it is never full."""
-        ...

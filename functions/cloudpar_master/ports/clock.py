@@ -6,7 +6,6 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return the seconds since 1970, UTC."""
-        ...
 
 
 class Ids(Protocol):
@@ -14,4 +13,3 @@ class Ids(Protocol):
 
     def fresh(self) -> str:
         """Return a new id of 128 random bits, letters and digits only."""
-        ...

@@ -11,14 +11,12 @@ class Fleet(Protocol):
 
     def wake(self) -> None:
         """Start a host if none runs or starts, since there is work. If that fails, only log the failure."""
-        ...
 
     def status(self) -> FleetStatus | None:
         """Return how many hosts run and start, and why no more can start; None if that is unknown.
 
         The answer may be some seconds old.
         """
-        ...
 
 
 class StandingFleet:

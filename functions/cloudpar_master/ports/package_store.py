@@ -76,23 +76,18 @@ class PackageStore(Protocol):
 
         Returns the spec that is stored: the object `spec` itself if this call has stored it.
         """
-        ...
 
     def spec(self, package_id: str) -> Spec | None:
         """Return the part of a package that never changes; None if there is no such package. It may be from a cache."""
-        ...
 
     def load(self, package_id: str) -> Head | None:
         """Return the head as last saved; None if there is no such package."""
-        ...
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
         """Return the head and the spec of each of these packages that exists."""
-        ...
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
         """Return the heads of those packages that exist, in the given order."""
-        ...
 
     def open(self, package_id: str, limit: int) -> Opened | None:
         """Return the head, and the oldest events of its inbox: at most `limit` and about 1 MB.
@@ -100,7 +95,6 @@ class PackageStore(Protocol):
         If the inbox has more than about 1 MB, these may be others than the oldest. A fold deletes the events that it
         has consumed, so the others come next. Returns None if there is no such package.
         """
-        ...
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         """Replace the head if the stored one has the version head.version - 1. Returns whether it was replaced.
@@ -108,7 +102,6 @@ class PackageStore(Protocol):
         The same write stores `due_at`, which is when the timer should fold the package, and a page of the results that
         this version commits, if there are any.
         """
-        ...
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
         """Put events into the inbox durably, each under its key. If a key has an event already, that event stays.
@@ -118,47 +111,36 @@ class PackageStore(Protocol):
         Raises:
             TooLarge: An event is larger than this store's records can be.
         """
-        ...
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
         """Remove events that the fold of a saved head has consumed."""
-        ...
 
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
         """Return the pages of the versions from `after` + 1 to `until`, in order, up to about `limit_bytes`.
 
         If there is such a page, at least one is returned.
         """
-        ...
 
     def due(self, now: float, limit: int) -> list[str]:
         """Return packages whose due time has come, the most overdue first. Reads only the registry of due times."""
-        ...
 
     def uncut(self) -> list[str]:
         """Return all packages that were `cuttable` when last saved, oldest first. A hint: it may be a little old."""
-        ...
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
         """Return the packages of an account (None: of all accounts), newest first, at most `limit`."""
-        ...
 
     def running(self, account_id: str) -> Running:
         """Count what an account has running. A hint: it may be a little old."""
-        ...
 
     def stored_bytes(self, account_id: str) -> int:
         """Add up `Head.counted_bytes` of an account's packages. A hint: it may be a little old, or rounded up."""
-        ...
 
     def unsettled(self, account_id: str) -> list[Head]:
         """Return an account's packages that run, or are not settled yet. One that has just started may be missing."""
-        ...
 
     def delete_pages(self, package_id: str) -> None:
         """Remove the result pages, and what `Spec.freed` removes; the head and the rest of the spec stay."""
-        ...
 
     def forget(self, package_id: str) -> None:
         """Remove everything of the package."""
-        ...

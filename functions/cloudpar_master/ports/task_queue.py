@@ -108,7 +108,6 @@ class TaskQueue(Protocol):
 
         The answer is also True for a message that the queue drops because of its group.
         """
-        ...
 
     def receive(
         self,
@@ -132,45 +131,36 @@ class TaskQueue(Protocol):
         Raises:
             StaleAttempt: The id was used before, and the queue cannot say what it brought.
         """
-        ...
 
     def passed_over(self, fit: Fit) -> list[str]:
         """Return the packages whose waiting messages do not fit. Empty if this queue cannot look into messages."""
-        ...
 
     def delete(self, receipts: Sequence[str]) -> None:
         """Remove messages; a receipt that is no longer valid is ignored."""
-        ...
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
         """Remove messages whose chunks were given back whole.
 
         They do not count when the queue decides whose turn it is.
         """
-        ...
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """Keep messages invisible for this long from now; a receipt that is no longer valid is ignored."""
-        ...
 
     def waiting(self) -> int:
         """Return about how many messages could be received now. A queue may stop counting at a large number."""
-        ...
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
         """Whether a message that fits, of a package that is not in `besides`, could be received now.
 
         A queue that cannot look into messages only estimates this.
         """
-        ...
 
     def express_waits(self) -> bool:
         """Whether a busy worker should fetch a first chunk (`express`) as soon as one of its executors is free.
 
         Always False if the queue can choose: its busy workers peek instead.
         """
-        ...
 
     def dead(self, limit: int) -> list[Message]:
         """Return up to `limit` messages that were delivered too often. They stay until they are deleted."""
-        ...

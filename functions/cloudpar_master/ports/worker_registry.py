@@ -22,18 +22,15 @@ class WorkerRegistry(Protocol):
 
     def note(self, worker: WorkerRecord) -> None:
         """Keep what a worker reports. While a worker reports nothing new, its stored `seen_at` may lag some seconds."""
-        ...
 
     def beat(self, worker_id: str, now: float) -> None:
         """Note that a worker is alive; a beat reports nothing else. The stored `seen_at` may lag here, too."""
-        ...
 
     def leave(self, worker_id: str) -> None:
         """Remove a worker that has ended.
 
         Beats of it that arrive late do not bring it back, and neither does a retrieval that a master still holds.
         """
-        ...
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
         """Return the workers whose `seen_at` is at this time or later.
@@ -41,11 +38,9 @@ class WorkerRegistry(Protocol):
         What other processes noted in the last seconds may be missing. With `newest` it is there; on AWS this always
         costs a call.
         """
-        ...
 
     def knows_all(self, now: float) -> bool:
         """Whether the registry has had time to hear of every live worker.
 
         After the registry was lost, this is False for some seconds.
         """
-        ...

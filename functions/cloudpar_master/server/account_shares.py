@@ -25,11 +25,9 @@ class Connection(Protocol):
 
     def close(self) -> None:
         """Close this connection, which is idle."""
-        ...
 
     def give_way(self) -> None:
         """Answer the request that the server holds on this connection, and close the connection."""
-        ...
 
 
 class Shares:

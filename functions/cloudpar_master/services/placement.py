@@ -156,11 +156,9 @@ class Placement:
             workers = self._live(newest=True)
             events = [self._event(head, workers) for head in heads]
         return [
-            head if event is None else self._confirmed(head, event) for head, event in zip(heads, events, strict=True)
+            (None if event is None else self._folding.confirm(head.package_id, f"s#{head.version}", event)) or head
+            for head, event in zip(heads, events, strict=True)
         ]
-
-    def _confirmed(self, head: Head, event: Event) -> Head:
-        return self._folding.confirm(head.package_id, f"s#{head.version}", event) or head
 
     def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
         now = self._backend.clock.now()

@@ -30,7 +30,6 @@ class Executor(Protocol):
     @property
     def pool(self) -> OwnPool | None:
         """The pool that started this worker; see the attributes of this class."""
-        ...
 
     def begins_to_wait(self, package: object) -> None:
         """Report that the task starts a package, or reads one.
@@ -39,11 +38,9 @@ class Executor(Protocol):
 
         The task counts as waiting until `ends_to_wait` has been called for all packages that were reported like this.
         """
-        ...
 
     def ends_to_wait(self, package: object) -> None:
         """Report that the task expects nothing more of the package."""
-        ...
 
 
 class _Process:

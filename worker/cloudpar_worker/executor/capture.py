@@ -25,11 +25,6 @@ def open_output(folder: str | None = None) -> int:
     return descriptor
 
 
-def written_bytes(descriptor: int) -> int:
-    """The size of an output file."""
-    return os.lseek(descriptor, 0, os.SEEK_END)
-
-
 def held_bytes(descriptor: int) -> int:
     """The size of an output file, or the memory that it takes if that is more: it may have memory beyond its end."""
     status = os.fstat(descriptor)
@@ -41,7 +36,7 @@ def read_output(descriptor: int) -> str | None:
 
     If the file is longer, a note at the end says about how much was left out.
     """
-    size = written_bytes(descriptor)
+    size = os.lseek(descriptor, 0, os.SEEK_END)
     if not size:
         return None
     room = OUTPUT_BYTES - _NOTE_BYTES

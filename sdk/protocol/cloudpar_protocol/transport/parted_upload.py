@@ -76,7 +76,7 @@ class PartedUpload:
             if thread.ident is not None:
                 thread.join()
         if errors:
-            raise min(errors, key=self._can_be_renewed)
+            raise min(errors, key=lambda error: isinstance(error, Exception) and self.is_refusal(error))
 
     def _send_each(self, links: Sequence[Link], missing: deque[int], errors: list[BaseException]) -> None:
         with suppress(IndexError):
@@ -90,9 +90,6 @@ class PartedUpload:
                 except BaseException as error:
                     errors.append(error)
                     raise
-
-    def _can_be_renewed(self, error: BaseException) -> bool:
-        return isinstance(error, Exception) and self.is_refusal(error)
 
     def _list(self) -> bytes:
         return completion([etag for _, etag in sorted(self._etags.items())], self.crc32s)

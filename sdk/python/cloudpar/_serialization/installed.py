@@ -40,17 +40,13 @@ def is_listed(name: str, file: str) -> bool:
         file: The module's file.
     """
     folder = os.path.realpath(file)
-    for _ in range(name.count(".") + 1 + _is_init(file)):
+    for _ in range(name.count(".") + 1 + (Path(file).name.partition(".")[0] == "__init__")):
         folder = os.path.dirname(folder)
     try:
         changed_ns = os.stat(folder).st_mtime_ns
     except OSError:
         return False
     return name.partition(".")[0] in _listed(folder, changed_ns)
-
-
-def _is_init(file: str) -> bool:
-    return Path(file).name.partition(".")[0] == "__init__"
 
 
 @lru_cache(maxsize=256)

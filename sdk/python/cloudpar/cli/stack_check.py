@@ -27,8 +27,8 @@ def check_stack(name: str, region: str | None) -> Iterator[Finding]:
         yield Finding("stack", "bad", str(error))
         return
     fix = there.advice(aws.region)
-    reason = f" ({there.reason})" if there.reason else ""
-    yield Finding("stack", "bad" if fix else "ok", f"{name} in {aws.region}: {there.state}{reason}" + _because(fix))
+    reason, advice = f" ({there.reason})" if there.reason else "", f": {fix}" if fix else ""
+    yield Finding("stack", "bad" if fix else "ok", f"{name} in {aws.region}: {there.state}{reason}{advice}")
     if fix:
         return
     for what, check in (("settings", _settings), ("master", _master), ("workers", _workers)):
@@ -36,10 +36,6 @@ def check_stack(name: str, region: str | None) -> Iterator[Finding]:
             yield from check(aws, there)
         except CloudparError as error:
             yield Finding(what, "bad", str(error))
-
-
-def _because(fix: str | None) -> str:
-    return f": {fix}" if fix else ""
 
 
 def _settings(aws: Aws, there: stack.Stack) -> Iterator[Finding]:

@@ -3,7 +3,6 @@
 import os
 import stat
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -56,7 +55,7 @@ def _without_tokens(connection: ConnectionFile, folder: Path) -> str:
     )
 
 
-def _is_kept(environment: Mapping[str, str] = os.environ) -> bool:
+def _is_kept() -> bool:
     """Whether standard output is a file or systemd's journal, whose socket JOURNAL_STREAM names."""
     status = os.fstat(sys.stdout.fileno())
-    return stat.S_ISREG(status.st_mode) or environment.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+    return stat.S_ISREG(status.st_mode) or os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

@@ -55,17 +55,14 @@ def calibrate(tasks: int, clock: Callable[[], float] = time.process_time) -> int
     divisions = SEQUENTIAL_S / tasks / division_s
     # Every other number up to the smaller prime is tried; that prime is on average 2/3 of largest if both are in
     # [largest / 2, largest].
-    return _two_digits(min(max(divisions * 2 * 3 / 2, 1_000.0), 1e9))
+    largest = min(max(divisions * 2 * 3 / 2, 1_000.0), 1e9)
+    return int(float(f"{largest:.1e}"))
 
 
 def _division_s(clock: Callable[[], float]) -> float:
     began = clock()
     factorize(CALIBRATION_PRIME * CALIBRATION_PRIME)
     return (clock() - began) / (CALIBRATION_PRIME / 2)
-
-
-def _two_digits(value: float) -> int:
-    return int(float(f"{value:.1e}"))
 
 
 def correct(numbers: Sequence[int], results: Sequence[tuple[int, int]]) -> bool:

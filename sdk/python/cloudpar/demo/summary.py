@@ -8,7 +8,7 @@ from rich.text import Text
 
 from cloudpar._formatting.quantity import quantity
 
-from .measurement import PROCESSES, Measurement, Run
+from .measurement import PROCESSES, Measurement
 
 POINTS = ("serialize", "retrieve", "execute", "publish", "deserialize", "await")
 """The names of the six points, in the order of Report.points_s."""
@@ -25,6 +25,7 @@ _EXPLANATIONS = (
 
 def as_json(found: Measurement) -> dict[str, Any]:
     """Return one JSON object. `points_s` are those of the run with two executors."""
+    two = next(run for run in found.runs if run.executors == 2)
     return {
         "tasks": found.tasks,
         "results_correct": found.results_correct,
@@ -39,7 +40,7 @@ def as_json(found: Measurement) -> dict[str, Any]:
             }
             for run in found.runs
         ],
-        "points_s": dict(zip(POINTS, _two_executors(found).report.points_s(), strict=True)),
+        "points_s": dict(zip(POINTS, two.report.points_s(), strict=True)),
         "cores": found.cores,
         "largest_prime": found.largest,
         "seed": found.seed,
@@ -77,7 +78,3 @@ def _points(found: Measurement) -> Table:
     for number, explanation in enumerate(_EXPLANATIONS):
         table.add_row(explanation, *(f"{run.report.points_s()[number]:.4f} s" for run in found.runs))
     return table
-
-
-def _two_executors(found: Measurement) -> Run:
-    return next(run for run in found.runs if run.executors == 2)

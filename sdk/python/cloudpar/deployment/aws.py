@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from cloudpar._formatting.extras import install_command
@@ -20,7 +20,7 @@ class Aws:
         ConfigurationError: No region is configured.
     """
 
-    def __init__(self, region: str | None = None, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, region: str | None = None) -> None:
         try:
             import botocore.config
             import botocore.exceptions
@@ -32,7 +32,7 @@ class Aws:
             session = botocore.session.Session()
             session.get_scoped_config()  # raises if the profile does not exist
             # AWS's other tools read AWS_REGION, but botocore alone does not.
-            named = region or environment.get("AWS_REGION") or session.get_config_variable("region")
+            named = region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
         except botocore.exceptions.ProfileNotFound as error:
             raise DeploymentError(f"{error}: correct AWS_PROFILE, or run `aws configure --profile NAME`") from None
         if not named:

@@ -1,10 +1,9 @@
 """The source checkout that a deployment is made from, and the tools that it needs."""
 
 import json
-import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from cloudpar.errors import ConfigurationError
@@ -21,13 +20,12 @@ ANSWER_S = 60.0
 class Project:
     """A checkout of Cloud Parallelizer."""
 
-    def __init__(self, root: Path, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self._environment = environment
 
     def tool(self, name: str) -> str | None:
         """The path of an executable on the PATH; None if the PATH has none of this name."""
-        return shutil.which(name, path=self._environment.get("PATH"))
+        return shutil.which(name)
 
     def answer(self, command: Sequence[str]) -> str | None:
         """The first line that a command prints; None if it fails or takes longer than ANSWER_S."""
@@ -38,9 +36,8 @@ class Project:
         """The standard output of a command; None if it fails or takes longer than ANSWER_S."""
         try:
             ended = subprocess.run(
-                command, cwd=self.root, env=dict(self._environment), capture_output=True, text=True, check=False,
-                timeout=ANSWER_S,
-            )  # fmt: skip
+                command, cwd=self.root, capture_output=True, text=True, check=False, timeout=ANSWER_S
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         return ended.stdout if ended.returncode == 0 else None

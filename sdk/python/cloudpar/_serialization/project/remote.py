@@ -87,7 +87,7 @@ class Namespace:
             self.folders = [*missing, *self.folders]
             sys.path[:] = [*self.folders, *(folder for folder in sys.path if folder not in self.folders)]
         if fresh:
-            for name in [name for name in sys.modules if any(_is_below(name, unit) for unit in fresh)]:
+            for name in [name for name in sys.modules if any(f"{name}.".startswith(f"{unit}.") for unit in fresh)]:
                 del sys.modules[name]  # the worker's own module of the same name
         importlib.invalidate_caches()
 
@@ -150,10 +150,6 @@ def holder() -> Any:
         here = sys.modules[HOLDER] = ModuleType(HOLDER)
         vars(here).update(active=None, namespaces=weakref.WeakSet(), parts=parts, part_of=part_of)
     return here
-
-
-def _is_below(name: str, unit: str) -> bool:
-    return name == unit or name.startswith(f"{unit}.")
 
 
 def _new_folder() -> str:
