@@ -38,6 +38,7 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
         unfit: The worker's host, and what the worker lacks that the tasks need. None: it gives the tasks back for
             another reason.
         used_us: Execution time to charge, although the tasks have no result.
+        closed: As in Published.
     """
 
     generation: int
@@ -45,6 +46,7 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
     losses: int = 0
     unfit: Unfit | None = None
     used_us: int = 0
+    closed: Range | None = None
 
 
 class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=True):

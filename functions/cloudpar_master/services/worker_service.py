@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cloudpar_master.core.events import Event, GaveBack, Published
 from cloudpar_master.core.head import Head
 from cloudpar_protocol.errors import BadRequest
-from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.payloads import Range, TaskResult
 from cloudpar_protocol.seals import Seals, is_sealed
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
@@ -100,7 +100,7 @@ class WorkerService:
                 publish_us=pub.publish_us,
                 refused=pub.refused,
                 message=pub.message,
-                closed=(pub.start, pub.end) if pub.closes else None,
+                closed=_closed(pub),
             )
             events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
         heads = {package_id: self._folding.advance(package_id, items) for package_id, items in events.items()}
@@ -168,6 +168,7 @@ class WorkerService:
                 losses=max(item.attempt - 1, 0),
                 unfit=item.unfit,
                 used_us=item.used_us,
+                closed=_closed(item),
             )
             self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
         unused = [item for item in request.returns if item.ranges == [(item.start, item.end)]]
@@ -194,6 +195,11 @@ class WorkerService:
     def _express_waits(self, views: Sequence[LeaseView]) -> bool:
         """Whether a worker that still has wanted leases should fetch another package's first chunk."""
         return any(view.state == "wanted" for view in views) and self._backend.queue.express_waits()
+
+
+def _closed(item: Publication | Return) -> Range | None:
+    """Return the chunk whose lease a message closes, and whose queue message is deleted after the fold."""
+    return (item.start, item.end) if item.closes else None
 
 
 def _check_keys(publication: Publication) -> None:

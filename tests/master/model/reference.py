@@ -94,5 +94,6 @@ class Reference:
                 self.live[number] = replace(other, ranges=left), until
 
     def close(self, lease: Lease) -> None:
-        """End a lease."""
+        """End a lease. Any worker may lease the tasks that it has not reported."""
+        self.give_back(lease, [(lease.start, lease.end)])
         self.live = {number: held for number, held in self.live.items() if held[0].receipt != lease.receipt}

@@ -79,12 +79,12 @@ def _take(draft: Draft, event: Event) -> None:
     match event:
         case Published():
             _publish(draft, event)
-        case GaveBack(ranges=numbers, unfit=unfit):
+        case GaveBack(ranges=numbers, unfit=unfit, closed=closed):
             tasks.give_back(draft, event)
             life.set_aside(draft, unfit)
             # No worker runs these tasks. If an ended package waited for their time, it would be settled later than
             # necessary.
-            cancellation.stopped(draft.head, ranges.union(numbers))
+            cancellation.stopped(draft.head, ranges.union([*numbers, closed] if closed else numbers))
         case Lost():
             tasks.lose(draft, event)
         case CancelAsked(ranges=None, only_queued=False):
@@ -137,10 +137,7 @@ def _publish(draft: Draft, event: Published) -> None:
     # A worker stops tasks that it believes are not wanted. If the head still wants such a task, it is queued again.
     stopped = {result.index for result in results if result.outcome == "cancelled"}
     tasks.take_back(draft, ranges.of(sorted(stopped)), event.generation)
-    if event.closed is not None:
-        # The worker has closed its lease, so the queue has no message for these tasks any more. If the worker has left
-        # a task out, the package would wait for it, without this line, until `lifetime_s` is over.
-        tasks.take_back(draft, [event.closed], event.generation)
+    tasks.close(draft, event.closed, event.generation)
     cancellation.charge_stopped(head, event, results)
     life.count_uploads(head, results)
     pace.measure(draft, event, accepted)

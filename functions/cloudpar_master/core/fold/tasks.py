@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from cloudpar_master.core import quota
 from cloudpar_master.core.events import GaveBack, Lost
 from cloudpar_master.core.head import FAILED_RANGES
@@ -66,13 +68,23 @@ def give_back(draft: Draft, event: GaveBack) -> None:
     taken = take_back(draft, numbers, event.generation, event.losses)
     if event.used_us and (taken or awaited):
         used.used_us = quota.add_us(used.used_us, event.used_us)
+    close(draft, event.closed, event.generation, event.losses)
 
 
-def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: int = 0) -> bool:
+def take_back(
+    draft: Draft, numbers: Sequence[Range], generation: int, losses: int = 0, *, unreported: bool = False
+) -> bool:
     """Cut tasks that a worker will not run into new chunks, if they are open in this generation.
 
     A late give-back by a worker that was taken for lost must not take the tasks from the worker that has them now in
     another generation.
+
+    Args:
+        draft: What the fold changes.
+        numbers: A sorted set of tasks.
+        generation: The generation of the chunk that they come from.
+        losses: As in GaveBack.
+        unreported: The worker has reported nothing about these tasks, which counts as one more loss.
 
     Returns:
         Whether any task was taken. If the head has no room for the ranges that would result, none is taken. Then each
@@ -80,8 +92,22 @@ def take_back(draft: Draft, numbers: Sequence[Range], generation: int, losses: i
     """
     alone = {each.start for each in draft.head.tasks.open if each.end - each.start == 1}
     taken = open_ranges.take(draft.head, numbers, generation, only=True, comes_back=True)
-    open_ranges.recut(draft.head, taken, draft.policy, losses, alone)
+    again = [replace(each, losses=each.losses + unreported) for each in taken]
+    open_ranges.recut(draft.head, again, draft.policy, losses + unreported, alone)
     return bool(taken)
+
+
+def close(draft: Draft, closed: Range | None, generation: int, losses: int = 0) -> None:
+    """Queue the tasks of a closed lease again for which no result or give-back has come. None: no lease was closed.
+
+    A worker closes a lease when it has sent everything, but a message may not have arrived: for example, a proxy has
+    refused a publication, and the worker has dropped it.
+    """
+    if closed is not None:
+        # The master deletes the queue message of a closed lease. Without this line, a task that is still open would
+        # never be delivered again, and the package would wait for it until `lifetime_s` is over. Without the count of
+        # losses, a task whose result is refused each time would run again and again.
+        take_back(draft, [closed], generation, losses, unreported=True)
 
 
 def lose(draft: Draft, event: Lost) -> None:
@@ -93,8 +119,9 @@ def lose(draft: Draft, event: Lost) -> None:
     whole = [(event.start, event.end)]
     lost = open_ranges.extract(draft.head, whole, event.generation, only=True).touched
     text = (
-        f"its worker was lost {event.receives} times while it had this task: it brings its worker down (give it "
-        "more memory), or outlasts what spot instances live (split it)"
+        f"its worker was lost {event.receives} times while it had this task, or could not send its result: it brings "
+        "its worker down (give it more memory), outlasts what spot instances live (split it), or a proxy refuses its "
+        "result (see the worker's log)"
     )
     if event.end - event.start == 1:
         commit(draft, [TaskResult(each.start, "lost", 0, message=text) for each in lost], event.generation)

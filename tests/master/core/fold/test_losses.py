@@ -26,8 +26,9 @@ def test_a_single_task_that_was_lost_fails_and_the_others_go_on() -> None:
     (result,) = folded.results
     assert (result.index, result.outcome, result.duration_us) == (0, "lost", 0)
     assert result.message == (
-        "its worker was lost 4 times while it had this task: it brings its worker down (give it more memory), or "
-        "outlasts what spot instances live (split it)"
+        "its worker was lost 4 times while it had this task, or could not send its result: it brings its worker down "
+        "(give it more memory), outlasts what spot instances live (split it), or a proxy refuses its result (see the "
+        "worker's log)"
     )
     assert (folded.head.tasks.errors, folded.head.tasks.failed, folded.head.quota.used_us) == (1, [(0, 1)], 0)
     assert spans(folded.head.tasks.open) == [(1, 2)]

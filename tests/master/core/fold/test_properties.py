@@ -3,6 +3,7 @@
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from msgspec.structs import replace
 
 from cloudpar_master.core.effects import Delete, Reserve, Send, Settle, due_at, pending
 from cloudpar_master.core.events import (
@@ -79,6 +80,21 @@ class Package(RuleBasedStateMachine):
     def give_back(self, chance: int, data: st.DataObject) -> None:
         chunk = self.chunk(chance)
         self.send(GaveBack(generation=chunk.generation, ranges=data.draw(st.lists(_within(chunk), max_size=5))))
+
+    @precondition(lambda self: self.chunks)
+    @rule(chance=chances, data=st.data(), by_publication=st.booleans())
+    def close(self, chance: int, data: st.DataObject, by_publication: bool) -> None:
+        """Close a lease, although some of its tasks may have been neither published nor given back."""
+        chunk = self.chunk(chance)
+        closed = chunk.start, chunk.end
+        if by_publication:
+            indices = data.draw(st.lists(st.integers(chunk.start, chunk.end - 1), max_size=30))
+            self.send(replace(published(chunk.generation, indices), closed=closed))
+        else:
+            some = data.draw(st.lists(_within(chunk), max_size=5))
+            self.send(GaveBack(generation=chunk.generation, ranges=some, closed=closed))
+        left = [each for each in self.head.tasks.open if each.generation == chunk.generation]
+        assert not ranges.intersect([(each.start, each.end) for each in left], [closed]), "no message brings them again"
 
     @precondition(lambda self: self.chunks)
     @rule(chance=chances)

@@ -77,6 +77,36 @@ def test_a_whole_lease_given_back_leaves_no_message(world: World, ann: AccountRe
     assert world.backend.queue.waiting() == 1
 
 
+@pytest.mark.parametrize("by", ["publication", "give-back"])
+def test_tasks_whose_publication_was_refused_for_good_run_again_once_their_lease_is_closed(
+    world: World, ann: AccountRecord, by: str
+) -> None:
+    """A proxy may refuse a publication that the master would take. The worker drops it and later closes the lease."""
+    package_id = world.start(ann, tasks=5)
+    lease = world.lease()
+    if by == "publication":
+        world.publish(publication(lease, [3, 4], seq=1, closes=True))
+    else:
+        world.give_back(lease, (3, 5), seq=1, closes=True)
+    world.work_all()
+    assert world.status(ann, package_id).state == "completed"
+    assert world.backend.queue.waiting() == 0
+
+
+def test_a_task_whose_result_is_refused_each_time_ends_as_lost_and_the_others_have_their_results(
+    world: World, ann: AccountRecord
+) -> None:
+    package_id = world.start(ann, tasks=8, chunksize=8)
+    for _ in range(20):
+        for lease in world.retrieve(chunks=1):
+            indices = [index for start, end in lease.ranges for index in range(start, end) if index != 3]
+            world.publish(publication(lease, indices, closes=True))
+    status = world.status(ann, package_id)
+    assert (status.state, status.failed) == ("error", [(3, 4)])
+    outcomes = {result.index: result.outcome for result in status.results}
+    assert outcomes == {index: "lost" if index == 3 else "ok" for index in range(8)}
+
+
 def test_one_request_gives_back_leases_of_several_packages(world: World, ann: AccountRecord) -> None:
     world.start(ann, tasks=5)
     world.start(ann, tasks=5)
