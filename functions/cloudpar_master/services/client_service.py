@@ -45,7 +45,7 @@ from .closed_packages import ClosedPackages, OpenCount
 from .folding import Folding
 from .formatting import moment, span
 from .placement import Placement
-from .result_pages import Results, read_results
+from .result_pages import Results, read_results, reload_at_end
 from .stored_bytes import StoredBytes
 from .submission import check_owner, check_submission
 from .upload_links import UploadLinks
@@ -230,11 +230,14 @@ class ClientService:
 
     def _status(self, head: Head, cursor: Cursor, room: int) -> tuple[PackageStatus, int]:
         life = head.life
-        gone = life.acknowledged_at is not None or life.state == "expired"
+        gone = life.unreadable
         if gone:
             page = Results([], cursor.cursor, more=False, size_bytes=0)
         else:
             page = read_results(self._backend.packages, head, cursor.cursor, room)
+            newest = reload_at_end(self._backend.packages, head, cursor.cursor, page, self._backend.policy)
+            if newest.life.unreadable:
+                return self._status(newest, cursor, room)
         keys = {result.blob.key for result in page.results if result.blob is not None}
         message = life.message
         if gone:

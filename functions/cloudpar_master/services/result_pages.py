@@ -1,6 +1,7 @@
 from typing import NamedTuple
 
 from cloudpar_master.core.head import Head
+from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import PackageStore
 from cloudpar_protocol.payloads import TaskResult
 
@@ -22,11 +23,24 @@ def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> 
     if head.page <= cursor or not room:
         return Results([], cursor, more=head.page > cursor, size_bytes=0)
     pages = packages.pages(head.package_id, cursor, head.page, room)
-    if not pages:  # the package was deleted since its head was read: the next answer says so
+    if not pages:  # the package was deleted since its head was read: the caller notices that
         return Results([], cursor, more=False, size_bytes=0)
     results = [result for page in pages for result in page.results]
     end = pages[-1].version
     return Results(results, end, more=end < head.page, size_bytes=sum(map(result_bytes, results)))
+
+
+def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results, policy: Policy) -> Head:
+    """Read the head of an ended package again after its last results were read. Otherwise, return `head`.
+
+    Another client may acknowledge the package between the reads of its head and of its results. Without this second
+    look, the answer would have fewer results than there were, the state "completed", and no `more`.
+    """
+    # The results of a package below `kept_bytes` stay for a day after that. A request to AWS costs money.
+    kept = head.life.stored_bytes < policy.kept_bytes
+    if kept or page.more or not head.life.ended or cursor >= head.page:
+        return head
+    return packages.load(head.package_id) or head
 
 
 def result_bytes(result: TaskResult) -> int:

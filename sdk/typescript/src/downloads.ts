@@ -1,7 +1,7 @@
 import type { Connection } from './connection.ts';
 import { CloudparError, RequestError } from './errors.ts';
 import type { Link } from './messages.ts';
-import type { Fetch, News, Package, TaskResult } from './package.ts';
+import { type Fetch, type News, type Package, packageError, type TaskResult } from './package.ts';
 
 /** Neighbouring results are downloaded together up to this size. */
 const SPAN_BYTES = 16 << 20;
@@ -136,6 +136,10 @@ export class Downloads {
     const packages = [{ package_id: from.id, cursor: page }];
     const reply = await this.#connection.call('await_tasks', { session: `${this.#session}-link`, packages });
     const link = reply.packages.map(({ links }) => links[key]).find((each) => each !== undefined);
+    const deleted = reply.packages.find(({ state }) => state === 'expired');
+    if (link === undefined && deleted !== undefined) {
+      throw packageError(deleted);
+    }
     if (link === undefined) {
       throw new CloudparError(`the master names no link for the results in ${key}: ${reply.missing[from.id] ?? ''}`);
     }

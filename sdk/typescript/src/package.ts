@@ -258,7 +258,7 @@ function withoutOutput(raw: Message<'TaskResult'>): Message<'TaskResult'> {
 }
 
 /** Why a package ended without all of its results, or that it was deleted, which the master calls "expired". */
-function packageError({ package_id, state, reason, message }: Message<'PackageStatus'>): CloudparError {
+export function packageError({ package_id, state, reason, message }: Message<'PackageStatus'>): CloudparError {
   if (state === 'expired') {
     return new Gone(`package ${package_id}: ${message ?? 'it has expired, and the master has deleted it'}`);
   }

@@ -66,9 +66,17 @@ class Life(Struct, kw_only=True):
         return self.state != "running"
 
     @property
+    def unreadable(self) -> bool:
+        """Whether clients get no results any more: a client has acknowledged the package, or it has expired.
+
+        Results are deleted only after a head that says so is saved.
+        """
+        return self.acknowledged_at is not None or self.state == "expired"
+
+    @property
     def unneeded(self) -> bool:
         """Whether the package is settled, and a client has acknowledged it or none did so in time."""
-        return self.settled and (self.acknowledged_at is not None or self.state == "expired")
+        return self.settled and self.unreadable
 
 
 def cut(text: str, size_bytes: int) -> str:

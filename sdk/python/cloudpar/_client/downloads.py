@@ -14,6 +14,7 @@ from cloudpar_protocol.payloads import Link, TaskResult
 from cloudpar_protocol.transport.retries import Stopped
 
 from .connection import Connection
+from .failures import package_error
 from .package import News
 from .package_handle import PackageHandle
 
@@ -113,6 +114,8 @@ class Downloads:
         for status in reply.packages:
             if key in status.links:
                 return status.links[key]
+            if status.state == "expired":
+                raise package_error(status.state, status.reason, status.message)
         raise CloudparError(f"the master names no link for the results in {key}: {reply.missing.get(package_id, '')}")
 
     def close(self) -> None:

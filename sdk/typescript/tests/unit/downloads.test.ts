@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Connection } from '../../src/connection.ts';
 import { Downloads, spans } from '../../src/downloads.ts';
-import { CloudparError } from '../../src/errors.ts';
+import { CloudparError, Gone } from '../../src/errors.ts';
 import { Events } from '../../src/events.ts';
 import { type Fetch, type News, Package, type TaskResult } from '../../src/package.ts';
 import { type Answer, reply, ScriptedPlatform } from './scripted-platform.ts';
@@ -77,6 +77,15 @@ test('a link that has expired is renewed from the page that brought it', async (
   const { arrived, sent } = await download([[0, ['key', 1, 0]]], { key: LINK }, old, fresh, partial(7));
   expect(arrived).toMatchObject([{ index: 0, data: new Uint8Array([7]) }]);
   expect(sent.map(({ url }) => url)).toEqual(['http://store/key', 'http://master/v1/await_tasks', 'http://new']);
+});
+
+test('a large result that another client has deleted is gone', async () => {
+  const deleted = reply('AwaitTasksReply', {
+    packages: [statusOf('p', { state: 'expired', message: 'acknowledged by its client' })],
+  });
+  const { arrived } = await download([[0, ['key', 1, 0]]], {}, deleted);
+  expect(arrived).toBeInstanceOf(Gone);
+  expect(arrived).toMatchObject({ message: expect.stringContaining('acknowledged by its client') });
 });
 
 test('a link that the master does not name any more is an error', async () => {

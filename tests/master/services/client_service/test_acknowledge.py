@@ -1,13 +1,15 @@
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cloudpar_master.adapters.embedded.blob_store import WASTE
-from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports import AccountRecord, Opened
 from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.payloads import BlobData, BlobRef
-from master.services.world import POLICY, World, publication
+from master.services.world import POLICY, WatchedWorld, World, publication
 
 DAY_S = 86400.0
 
@@ -35,6 +37,46 @@ def test_an_acknowledged_package_is_deleted_and_says_when(world: World, ann: Acc
     assert (status.state, status.results) == ("expired", [])
     assert status.message == "deleted at 2027-01-15 08:01:00 UTC: acknowledged by its client"
     assert status.progress.charged_us == 10_000
+
+
+def test_an_await_during_which_another_client_acknowledges_says_that_the_results_are_gone(
+    world: World, ann: AccountRecord
+) -> None:
+    """The master reads the head, then the other client acknowledges, then the master reads the results."""
+    package_id = world.start(ann, tasks=4)
+    world.work_all()
+    reader = WatchedWorld(world)
+    pages = world.backend.packages.pages
+
+    def pages_after_the_other_client(*args: Any) -> Any:
+        world.acknowledge(ann, package_id)
+        return pages(*args)
+
+    reader.ports["packages"].instead["pages"] = pages_after_the_other_client
+    status = reader.status(ann, package_id)
+    assert (status.state, status.results, status.more) == ("expired", [], False)
+    assert status.message is not None
+    assert status.message.endswith("acknowledged by its client")
+
+
+def test_an_await_that_finds_some_result_pages_deleted_says_that_the_results_are_gone(
+    world: World, ann: AccountRecord
+) -> None:
+    """Another master is deleting the pages one after the other."""
+    package_id = world.start(ann, tasks=4, chunksize=2)
+    world.work_all()
+    reader = WatchedWorld(world)
+    found = world.backend.packages.pages(package_id, 0, 2**60, 10**9)
+    assert len(found) == 2
+    world.acknowledge(ann, package_id)
+    head = world.head(package_id)
+    before = replace(head, life=replace(head.life, acknowledged_at=None, deleted_at=None))
+    reader.ports["packages"].instead |= {
+        "open": lambda *_: Opened(before, [], more=False),
+        "pages": lambda *_: found[1:],
+    }
+    status = reader.status(ann, package_id)
+    assert (status.state, status.results) == ("expired", [])
 
 
 def test_a_running_package_that_is_acknowledged_is_cancelled_first(world: World, ann: AccountRecord) -> None:
