@@ -224,7 +224,10 @@ export class Grants extends Construct {
         ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:PutItem'],
         [storage.packages.tableArn, storage.accounts.tableArn],
       ),
-      allow(['dynamodb:Query', 'dynamodb:BatchWriteItem'], [storage.packages.tableArn]),
+      allow(
+        ['dynamodb:Query', 'dynamodb:BatchWriteItem', 'dynamodb:DeleteItem', 'dynamodb:ConditionCheckItem'],
+        [storage.packages.tableArn],
+      ),
       allow(['dynamodb:UpdateItem'], [storage.accounts.tableArn]),
       this.index('unsettled'),
       allow(['sqs:SendMessage'], [queue.tasks.queueArn, queue.express.queueArn]),

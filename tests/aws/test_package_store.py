@@ -1,7 +1,7 @@
 """DynamoPackageStore, beyond what the port's suite tests."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from cloudpar_master.adapters.aws.objects import Objects
 from cloudpar_master.adapters.aws.package_rows import SHARDS, shard
-from cloudpar_master.adapters.aws.package_store import DAY_S, DynamoPackageStore
+from cloudpar_master.adapters.aws.package_store import DAY_S, FORGET_BATCH, DynamoPackageStore
 from cloudpar_master.adapters.aws.result_pages import OBJECT_ROOM
-from cloudpar_master.adapters.aws.table import Table
+from cloudpar_master.adapters.aws.table import Change, Table
 from cloudpar_master.core.events import Acknowledged, ExecutorsIdle, Published
 from cloudpar_master.ports import ResultPage
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import TaskResult
 from master.heads import altered
-from master.packages import create, inbox, make_head, make_results, make_spec, put_page
+from master.packages import create, forget, inbox, make_head, make_results, make_spec, put_page
 from master.stores import NOW, SetClock, Stores
 
 from .stores import KEPT_S
@@ -268,8 +268,39 @@ def test_rows_that_a_crash_of_forget_left_are_forgotten_again(stores: Stores, cl
     create(stores.packages)
     client.delete_item(TableName=name, Key={"pk": {"S": "p"}, "sk": {"S": "spec"}})
     assert stores.packages.load("p") is not None
-    stores.packages.forget("p")
+    forget(stores.packages)
     assert rows(stores) == []
+
+
+@pytest.mark.parametrize("events", [0, 1, FORGET_BATCH, 2 * FORGET_BATCH + 1])
+def test_all_rows_of_a_package_are_forgotten(stores: Stores, events: int) -> None:
+    create(stores.packages)
+    stores.packages.append("p", [(f"{number}", Acknowledged()) for number in range(events)])
+    forget(stores.packages)
+    assert rows(stores) == []
+
+
+def test_a_later_package_keeps_its_rows_if_it_starts_while_a_slow_process_forgets_the_earlier_one(
+    stores: Stores, client: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slow process has read the names of all rows. Rows of the later package have the same names."""
+    events = [(f"{number}", Acknowledged()) for number in range(2 * FORGET_BATCH)]
+    earlier = create(stores.packages)
+    stores.packages.append("p", events)
+    slow = DynamoPackageStore(Table(client, name), NO_OBJECTS, SetClock(), stores.ids, KEPT_S)
+    transact, later = slow._table.transact, make_spec(started_at=NOW + 86_400)
+
+    def transact_late(changes: Sequence[Change]) -> Any:
+        if stores.packages.load("p") == make_head(earlier):
+            forget(stores.packages)
+            stores.packages.create(later, make_head(later))
+            stores.packages.append("p", events)
+        return transact(changes)
+
+    monkeypatch.setattr(slow._table, "transact", transact_late)
+    assert not slow.forget(make_head(earlier))
+    assert (stores.packages.load("p"), stores.packages.spec("p")) == (make_head(later), later)
+    assert len(inbox(stores.packages)) == len(events)
 
 
 def test_a_package_that_is_being_forgotten_is_not_made_yet(
@@ -279,7 +310,7 @@ def test_a_package_that_is_being_forgotten_is_not_made_yet(
     client.delete_item(TableName=name, Key={"pk": {"S": "p"}, "sk": {"S": "spec"}})
     with pytest.raises(Exception, match="busy"):
         stores.packages.create(spec, make_head(spec))
-    stores.packages.forget("p")
+    forget(stores.packages)
     assert stores.packages.create(spec, make_head(spec)) is spec
     assert no_waiting
 

@@ -37,6 +37,13 @@ def create(packages: PackageStore, package_id: str = "p", *, started_at: float =
     return spec
 
 
+def forget(packages: PackageStore, package_id: str = "p") -> None:
+    """Forget a package as it is stored now."""
+    head = packages.load(package_id)
+    assert head is not None
+    assert packages.forget(head)
+
+
 def make_results(number: int, *, size: int = 1) -> list[TaskResult]:
     return [TaskResult(number, "ok", 10, data=b"x" * size)]
 

@@ -99,6 +99,8 @@ class PackageStore(Protocol):
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         """Replace the head if the stored one has the version head.version - 1. Returns whether it was replaced.
 
+        A head of an earlier package with the same id, which has another start time, is not replaced.
+
         The same write stores `due_at`, which is when the timer should fold the package, and a page of the results that
         this version commits, if there are any.
         """
@@ -142,5 +144,9 @@ class PackageStore(Protocol):
     def delete_pages(self, package_id: str) -> None:
         """Remove the result pages, and what `Spec.freed` removes; the head and the rest of the spec stay."""
 
-    def forget(self, package_id: str) -> None:
-        """Remove everything of the package."""
+    def forget(self, head: Head) -> bool:
+        """Remove everything of the package if this head is still stored. Returns whether everything was removed.
+
+        If another version is stored, or a later package with the same id, nothing of the package is lost: at most, some
+        of a tombstone's other records are removed.
+        """

@@ -65,10 +65,13 @@ class EffectRunner:
             case Forget():
                 raise AssertionError(effect)
 
-    def forget(self, head: Head) -> None:
-        """Remove the tombstone and all that is still stored of its package, such as results that were uploaded late."""
+    def forget(self, head: Head) -> bool:
+        """Remove the tombstone and all that is still stored of its package, such as results that were uploaded late.
+
+        Returns False if another master has saved or removed the tombstone meanwhile.
+        """
         self._backend.blobs.abandon(f"results/{head.package_id}/")
-        self._backend.packages.forget(head.package_id)
+        return self._backend.packages.forget(head)
 
     def _all_spent(self, head: Head) -> tuple[bool, int]:
         """Whether this package and all others of its account have used up their slices, so that they give none back.

@@ -189,8 +189,8 @@ class Folding:
         while True:
             effects = pending(head, self._backend.policy)
             if any(isinstance(effect, Forget) for effect in effects):
-                self._effects.forget(head)
-                return None
+                forgotten = self._effects.forget(head)
+                return None if forgotten else self._backend.packages.load(head.package_id)
             answers = [answer for effect in effects if (answer := self._effects.answer(head, effect)) is not None]
             if not answers:
                 return head

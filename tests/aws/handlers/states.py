@@ -8,13 +8,14 @@ from msgspec.structs import replace
 
 from aws import engines
 from aws.stores import clients
+from cloudpar_master.adapters.aws.package_store import FORGET_BATCH
 from cloudpar_master.core.events import Published
 from cloudpar_master.core.head import BLOB_BYTES, Head, OpenRange
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode, TaskData, TaskResult
 from master.heads import altered
-from master.packages import make_head, make_spec
+from master.packages import make_head, make_results, make_spec
 from master.stores import Stores
 
 from .conftest import USER_TOKEN
@@ -65,6 +66,10 @@ def create_all(stack: Stores) -> list[str]:
         create_package(stack, "to-delete", **freed, stored_bytes=BLOB_BYTES, blob=True),
         create_package(stack, "to-forget", **freed, deleted_at=now - 200_000),
     ]
+    # More rows than one transaction deletes.
+    for version in range(2, FORGET_BATCH + 4):
+        tombstone = replace(made[-1], version=version, page=version)
+        assert stack.packages.save(tombstone, now - 100, make_results(version))
     return [head.package_id for head in made]
 
 

@@ -5,14 +5,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.core.head import Head
 from cloudpar_protocol.payloads import InlineData, RangeData
 from cloudpar_protocol_tools.samples import samples
-from master.packages import create, make_head, make_spec
+from master.packages import create, forget, inbox, make_head, make_results, make_spec
 from master.races import race
-from master.stores import Factory, SetClock, Stores
+from master.stores import NOW, Factory, SetClock, Stores
 
 RACERS = 16
+DAY_S = 86_400.0
 
 
 def test_an_unknown_package_is_none(stores: Stores) -> None:
@@ -20,7 +22,7 @@ def test_an_unknown_package_is_none(stores: Stores) -> None:
     assert stores.packages.spec("p") is None
     assert not stores.packages.save(make_head(make_spec(), 1), 0.0)
     stores.packages.delete_pages("p")
-    stores.packages.forget("p")
+    assert not stores.packages.forget(make_head(make_spec()))
     assert stores.packages.load("p") is None
 
 
@@ -63,7 +65,7 @@ def test_of_many_creations_at_once_one_wins(factory: Factory, tmp_path: Path, cl
 
 @pytest.mark.parametrize("sample", samples(Head))
 def test_a_whole_head_comes_back(stores: Stores, others: Stores, sample: Head) -> None:
-    create(stores.packages, version=1)
+    create(stores.packages, version=1, started_at=sample.started_at)
     head = replace(sample, package_id="p", version=2)
     assert stores.packages.save(head, 9.0)
     assert others.packages.load("p") == head
@@ -132,10 +134,35 @@ def test_deleted_pages_take_the_inlined_data_along(stores: Stores, others: Store
     stores.packages.delete_pages("p")
 
 
+def test_only_the_head_that_is_stored_is_forgotten(stores: Stores, others: Stores) -> None:
+    """Another process has saved the tombstone after this one has read it."""
+    spec = create(stores.packages, version=1)
+    assert others.packages.save(make_head(spec, 2), NOW)
+    assert not stores.packages.forget(make_head(spec, 1))
+    assert others.packages.load("p") == make_head(spec, 2)
+    assert stores.packages.forget(make_head(spec, 2))
+    assert others.packages.load("p") is None
+
+
+def test_a_slow_process_neither_forgets_nor_replaces_a_later_package_with_the_same_id(
+    stores: Stores, others: Stores
+) -> None:
+    earlier = create(stores.packages, version=1)
+    forget(others.packages)
+    later = create(others.packages, started_at=NOW + DAY_S, version=1)
+    others.packages.append("p", [("k", Acknowledged())])
+    assert not stores.packages.forget(make_head(earlier, 1))
+    assert not stores.packages.save(make_head(earlier, 2), NOW, make_results(1))
+    assert others.packages.load("p") == make_head(later, 1)
+    assert others.packages.spec("p") == later
+    assert [item.key for item in inbox(others.packages)] == ["k"]
+    assert others.packages.pages("p", 0, 9, 10**6) == []
+
+
 def test_a_forgotten_package_leaves_nothing(stores: Stores, others: Stores) -> None:
     for name in ("p", "q"):
         create(stores.packages, name, version=1)
-    stores.packages.forget("p")
+    forget(stores.packages)
     assert others.packages.load("p") is None
     assert others.packages.spec("p") is None
     assert not stores.packages.save(make_head(make_spec(), 2), 0.0)

@@ -8,7 +8,7 @@ import pytest
 from cloudpar_master.core.events import Event, ExecutorsIdle, Published
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol_tools.samples import samples
-from master.packages import create, inbox
+from master.packages import create, forget, inbox
 from master.races import race
 from master.stores import Factory, SetClock, Stores
 
@@ -93,7 +93,7 @@ def test_a_deleted_key_may_come_again(stores: Stores) -> None:
 
 def test_events_of_an_unknown_package_are_dropped(stores: Stores) -> None:
     stores.packages.append("never was", [("k", idle(1))])
-    stores.packages.forget("p")
+    forget(stores.packages)
     stores.packages.append("p", [("k", idle(1))])
     stores.packages.append("p", [])
     create(stores.packages, version=1)
@@ -102,7 +102,7 @@ def test_events_of_an_unknown_package_are_dropped(stores: Stores) -> None:
 
 def test_a_forgotten_package_takes_its_inbox_along(stores: Stores) -> None:
     stores.packages.append("p", [("k", idle(1))])
-    stores.packages.forget("p")
+    forget(stores.packages)
     create(stores.packages, version=1)
     assert keys(stores) == []
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.ports import ResultPage
 from cloudpar_protocol.payloads import TaskResult
-from master.packages import create, make_results, put_page
+from master.packages import create, forget, make_results, put_page
 from master.stores import NOW, Stores
 
 PLENTY = 10_000_000
@@ -87,5 +87,5 @@ def test_deleted_pages_are_gone(stores: Stores, others: Stores) -> None:
 
 def test_a_forgotten_package_takes_its_pages_along(stores: Stores) -> None:
     put_page(stores.packages, make_results(2))
-    stores.packages.forget("p")
+    forget(stores.packages)
     assert stores.packages.pages("p", 0, 9, PLENTY) == []

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.ports import Running
 from master.heads import altered
-from master.packages import make_head, make_spec
+from master.packages import forget, make_head, make_spec
 from master.stores import NOW, Stores
 
 
@@ -53,7 +53,7 @@ def test_a_save_that_loses_its_race_does_not_change_the_registry(stores: Stores)
 
 def test_a_forgotten_package_is_in_no_registry(stores: Stores) -> None:
     create(stores, "p")
-    stores.packages.forget("p")
+    forget(stores.packages)
     assert stores.packages.due(NOW * 2, 10) == []
     assert stores.packages.uncut() == []
     assert stores.packages.of_account(None, 10) == []
@@ -68,7 +68,7 @@ def test_what_an_accounts_packages_store_is_added_up_until_they_are_forgotten(st
     assert others.packages.stored_bytes("a") == first.counted_bytes + second.counted_bytes
     saved(stores, spec, 1, NOW, stored_bytes=first.life.stored_bytes + 1_000)
     assert others.packages.stored_bytes("a") == first.counted_bytes + 1_000 + second.counted_bytes
-    stores.packages.forget("q")
+    forget(stores.packages, "q")
     assert others.packages.stored_bytes("a") == first.counted_bytes + 1_000
 
 

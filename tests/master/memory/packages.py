@@ -92,7 +92,7 @@ class MemoryPackageStore:
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         with ALONE:
             stored = self._packages.get(head.package_id)
-            if stored is None or stored.version != head.version - 1:
+            if stored is None or (stored.version, stored.started_at) != (head.version - 1, head.started_at):
                 return False
             stored.head, stored.version, stored.due_at = heads.encode(head), head.version, due_at
             stored.unsettled, stored.uncut = not head.life.settled, head.cuttable
@@ -165,6 +165,10 @@ class MemoryPackageStore:
                 stored.spec = _encode(spec.freed())
                 stored.pages.clear()
 
-    def forget(self, package_id: str) -> None:
+    def forget(self, head: Head) -> bool:
         with ALONE:
-            self._packages.pop(package_id, None)
+            stored = self._packages.get(head.package_id)
+            if stored is None or (stored.version, stored.started_at) != (head.version, head.started_at):
+                return False
+            del self._packages[head.package_id]
+            return True

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from guarantees.scale import Scale
 from master.races import patiently, race
 from master.stores import FACTORIES, Factory, SetClock, Stores
 
-from .world import HOUR_US, POLICY, World, all_results, master, start_tasks, world_on
+from .world import HOUR_US, POLICY, WatchedWorld, World, all_results, master, start_tasks, world_on
 
 CALLERS = 50
 FORGOTTEN_S = POLICY.tombstone_s + 1
@@ -108,6 +109,36 @@ def test_g05_a_key_whose_package_is_forgotten_starts_another_package(
         assert (status.state, status.settled, all_results(status)) == ("completed", True, list(range(tasks)))
         account = world.record(ann.account_id)
         assert (account.spent_us, account.reserved_us) == (10_000 + tasks * 1_000, 0)
+
+
+@on_adapters_whose_day_passes
+def test_g05_a_slow_timer_leaves_alone_the_package_that_a_forgotten_key_has_started(
+    factory: Factory, tmp_path: Path
+) -> None:
+    """Both timers see the tombstone. Before the slow one removes it, the other has done so, and the key is used again.
+
+    If the new package were removed, its slice would stay reserved, and its client would get no results.
+    """
+    with master(tmp_path, factory=factory) as world:
+        ann = world.account("ann")
+        package_id = world.client.start_tasks(ann, start_tasks("key")).package_id
+        world.work_all()
+        world.acknowledge(ann, package_id)
+        world.clock.move(FORGOTTEN_S)
+        slow, forget_now = WatchedWorld(world), world.backend.packages.forget
+
+        def forget_late(*removed: Any) -> Any:
+            world.timer.tick()
+            world.client.start_tasks(ann, start_tasks("key"))
+            return forget_now(*removed)
+
+        slow.ports["packages"].instead["forget"] = forget_late
+        slow.timer.tick()
+        world.work_all()
+        status = world.status(ann, package_id)
+        assert (status.state, all_results(status)) == ("completed", list(range(10)))
+        account = world.record(ann.account_id)
+        assert (account.spent_us, account.reserved_us) == (20_000, 0)
 
 
 @on_adapters_whose_day_passes

@@ -1,4 +1,5 @@
 from cloudpar_master.ports import AccountRecord
+from master.packages import forget
 from master.services.world import POLICY, World
 
 
@@ -23,7 +24,7 @@ def test_a_lost_chunk_of_a_forgotten_package_is_removed(world: World, ann: Accou
         world.backend.queue.receive(1, POLICY.lease_s, "")
         world.clock.move(POLICY.lease_s + 1)
         world.backend.queue.receive(0, POLICY.lease_s, "other")
-    world.backend.packages.forget(package_id)
+    forget(world.backend.packages, package_id)
     world.timer.tick()
     assert world.backend.queue.dead(10) == []
 

@@ -1,6 +1,6 @@
 import heapq
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from cloudpar_master.core.events import Event
@@ -12,7 +12,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 from . import errors
 from . import result_pages as pages
-from .backoff import attempts
+from .backoff import attempts, batches
 from .objects import Objects
 from .package_rows import (
     HEAD,
@@ -31,7 +31,7 @@ from .package_rows import (
     spec_row,
 )
 from .rows import Row
-from .table import MISSING, THERE, Refused, Table, put
+from .table import MISSING, THERE, Refused, Table, check, put, remove
 
 CACHED = 64
 DUE_STEP_S = 60.0
@@ -48,6 +48,9 @@ transaction takes."""
 
 ROW_BYTES = 395_000
 """An event that has more bytes, when compressed, is refused: DynamoDB takes rows of at most 400 KB."""
+
+FORGET_BATCH = 9
+"""How many rows one transaction of `forget` deletes besides the head: a transaction takes 4 MB, and a row 400 KB."""
 
 COUNTED = 1_000
 """How many packages of an account count towards what it stores: the newest ones."""
@@ -160,7 +163,8 @@ class DynamoPackageStore(PackageStore):
         """
         writer, before = self._ids.fresh(), head.version - 1
         row = self._dated(head_row(head, due_at, self._due_step_s, writer=writer))
-        change = put(row, "version = :before", before=before)
+        # Without the start time, a slow process could replace the head of a later package with the same id.
+        change = put(row, "version = :before AND started_at = :born", before=before, born=row["started_at"])
         page = self._dated(self._page_row(head, results, writer)) if results else {}
         for _ in attempts(longest_s=CONFLICT_S):
             try:
@@ -274,21 +278,33 @@ class DynamoPackageStore(PackageStore):
         return self.heads([row["pk"] for row in found])
 
     def delete_pages(self, package_id: str) -> None:
-        self._delete_all(package_id, "pk = :pk AND begins_with(sk, :page)", {"page": pages.PAGE})
+        found = self._table.query(
+            "pk = :pk AND begins_with(sk, :page)", {"pk": package_id, "page": pages.PAGE}, keys_only=True
+        )
+        self._table.delete([(row["pk"], row["sk"]) for row in found])
         spec = self.spec(package_id)
         self._cache.pop(package_id, None)
         if spec is not None:
             self._table.write(put(self._dated(spec_row(spec.freed())), THERE))
 
-    def forget(self, package_id: str) -> None:
-        """See the port. The head is deleted last: if a crash comes before, the timer finds it and deletes the rest."""
-        self._cache.pop(package_id, None)
-        self._delete_all(package_id, "pk = :pk", {})
-        self._table.delete([(package_id, HEAD)])
+    def forget(self, head: Head) -> bool:
+        """See the port. The head is deleted last: if a crash comes before, the timer finds it and deletes the rest.
 
-    def _delete_all(self, package_id: str, condition: str, values: Mapping[str, str]) -> None:
-        found = self._table.query(condition, {"pk": package_id, **values}, keys_only=True)
-        self._table.delete([(row["pk"], row["sk"]) for row in found if row["sk"] != HEAD])
+        Each transaction checks the head. Without the check, a slow process could delete the rows of a later package
+        with the same id, after another process has deleted those of this one.
+        """
+        self._cache.pop(head.package_id, None)
+        key, this = (head.package_id, HEAD), "version = :version AND started_at = :born"
+        values = {"version": head.version, "born": round(head.started_at, 6)}
+        found = self._table.query("pk = :pk", {"pk": head.package_id}, keys_only=True)
+        others = [(row["pk"], row["sk"]) for row in found if row["sk"] != HEAD]
+        # Without the empty list, the head of a package without other rows would stay.
+        parts = [list(part) for part in batches(others, FORGET_BATCH)] or [[]]
+        for part in parts:
+            at_head = remove(key, this, **values) if part is parts[-1] else check(key, this, **values)
+            if self._table.transact([at_head, *map(remove, part)]) is not None:
+                return False
+        return True
 
     def _dated(self, row: Row) -> Row:
         """Add the day after which AWS may remove the row."""

@@ -1,6 +1,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from botocore.exceptions import ClientError
 
@@ -23,11 +23,17 @@ class Refused(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One write: a row to put, or a key and the expression that updates its row. It may depend on a condition."""
+    """One write, or a check in a transaction. It may depend on a condition.
+
+    Attributes:
+        row: The row to put; for other kinds its key.
+        update: The expression of an Update.
+    """
 
     row: Mapping[str, Any]
     condition: str
     values: Mapping[str, Any]
+    kind: Literal["Put", "Update", "Delete", "ConditionCheck"] = "Put"
     update: str | None = None
 
 
@@ -45,7 +51,17 @@ def update(key: tuple[str, str], expression: str, condition: str, **values: Any)
     `:name` stands for the value of that name, and `#name` for an attribute whose name is one of DynamoDB's reserved
     words.
     """
-    return Change({"pk": key[0], "sk": key[1]}, condition, values, expression)
+    return Change({"pk": key[0], "sk": key[1]}, condition, values, "Update", expression)
+
+
+def remove(key: tuple[str, str], condition: str = "", **values: Any) -> Change:
+    """Make a change that removes a row if the condition holds for it. Only `transact` takes it."""
+    return Change({"pk": key[0], "sk": key[1]}, condition, values, "Delete")
+
+
+def check(key: tuple[str, str], condition: str, **values: Any) -> Change:
+    """Make a change that writes nothing: the transaction fails if the condition does not hold for the row."""
+    return Change({"pk": key[0], "sk": key[1]}, condition, values, "ConditionCheck")
 
 
 class Table:
@@ -132,7 +148,7 @@ class Table:
             Conflict: A transaction is writing the row, and the caller is not `patient`.
         """
         action: Any = self._action(change)
-        call = self._client.update_item if change.update else self._client.put_item
+        call = self._client.update_item if change.kind == "Update" else self._client.put_item
         for _ in attempts():
             try:
                 call(**action)
@@ -157,7 +173,7 @@ class Table:
         Raises:
             Conflict: Another process is writing one of the rows, and the caller is not `patient`.
         """
-        items: Any = [{"Update" if change.update else "Put": self._action(change)} for change in changes]
+        items: Any = [{change.kind: self._action(change)} for change in changes]
         for _ in attempts():
             try:
                 self._client.transact_write_items(TransactItems=items)
@@ -193,10 +209,9 @@ class Table:
                 "ConditionExpression": change.condition,
                 "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
             }
-        if change.update is None:
-            action["Item"] = rows.encode(change.row)
-        else:
-            action |= {"Key": rows.encode(change.row), "UpdateExpression": change.update}
+        action["Item" if change.kind == "Put" else "Key"] = rows.encode(change.row)
+        if change.update is not None:
+            action["UpdateExpression"] = change.update
         names = re.findall(r"#(\w+)", f"{change.condition} {change.update}")
         if names:
             action["ExpressionAttributeNames"] = {f"#{name}": name for name in names}

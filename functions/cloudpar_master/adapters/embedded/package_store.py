@@ -121,13 +121,14 @@ class SqlitePackageStore(PackageStore):
     def _replace(self, head: Head, due_at: float) -> bool:
         row = (
             head.version, stored.encode(head), due_at, head.cuttable, not head.life.settled, not head.life.ended,
-            head.counted_bytes, head.package_id, head.version - 1,
+            head.counted_bytes, head.package_id, head.version - 1, head.started_at,
         )  # fmt: skip
         # The version decides the race: without it, two processes would each save a fold of the same head, and the
-        # results of one of them would be lost.
+        # results of one of them would be lost. Without the start time, a slow process could replace the head of a later
+        # package with the same id.
         update = (
             "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ?, unsettled = ?, running = ?,"
-            " stored_bytes = ? WHERE package_id = ? AND version = ?"
+            " stored_bytes = ? WHERE package_id = ? AND version = ? AND started_at = ?"
         )
         return self._db.execute(update, row).rowcount == 1
 
@@ -199,11 +200,15 @@ class SqlitePackageStore(PackageStore):
                 row = (_encode(spec.freed()), package_id)
                 self._db.execute("UPDATE specs SET spec = ? WHERE package_id = ?", row)
 
-    def forget(self, package_id: str) -> None:
-        self._cache.pop(package_id, None)
+    def forget(self, head: Head) -> bool:
+        self._cache.pop(head.package_id, None)
+        delete = "DELETE FROM packages WHERE package_id = ? AND version = ? AND started_at = ?"
         with self._db.transaction():
-            for table in ("pages", "inbox", "specs", "packages"):
-                self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (package_id,))
+            if self._db.execute(delete, (head.package_id, head.version, head.started_at)).rowcount == 0:
+                return False
+            for table in ("pages", "inbox", "specs"):
+                self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (head.package_id,))
+        return True
 
 
 def code_in_use(database: Database) -> Iterator[str | None]:

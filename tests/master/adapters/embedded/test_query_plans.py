@@ -47,7 +47,7 @@ CALLS: dict[str, Call] = {
     "open": lambda packages, accounts, queue: packages.open("p7", 10),
     "find": lambda packages, accounts, queue: packages.find(["p7"]),
     "pages": lambda packages, accounts, queue: packages.pages("p7", 0, 9, 1000),
-    "forget": lambda packages, accounts, queue: packages.forget("p7"),
+    "forget": lambda packages, accounts, queue: packages.forget(make_head(make_spec("p7", started_at=7.0))),
     "reserve": lambda packages, accounts, queue: accounts.reserve("a", "p7", 1, 10),
     "settle": lambda packages, accounts, queue: accounts.settle("a", "p7", 10),
 }

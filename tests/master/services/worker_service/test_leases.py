@@ -7,6 +7,7 @@ import pytest
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.worker_messages import GiveBack, LeaseView, PrepareResult, PrepareResults, Return
+from master.packages import forget
 from master.services.world import POLICY, WatchedWorld, World, publication
 
 
@@ -125,7 +126,7 @@ def test_give_backs_of_ended_or_unknown_packages_are_answered(world: World, ann:
     lease = world.lease()
     world.cancel(ann, package_id)
     world.give_back(lease, (0, 5), closes=True)
-    world.backend.packages.forget(package_id)
+    forget(world.backend.packages, package_id)
     world.give_back(lease, (0, 5), seq=1, closes=True)
     assert world.backend.queue.waiting() == 0
 

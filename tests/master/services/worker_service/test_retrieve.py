@@ -20,7 +20,7 @@ from cloudpar_protocol.limits import (
 )
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef, RetrieveTasks, RetrieveTasksReply
-from master.packages import make_head, make_spec
+from master.packages import forget, make_head, make_spec
 from master.services.world import CODE, POLICY, WatchedWorld, World, master, publication
 
 
@@ -100,7 +100,7 @@ def test_a_message_of_finished_tasks_is_deleted(world: World, ann: AccountRecord
 
 def test_a_message_of_a_forgotten_package_is_deleted(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
-    world.backend.packages.forget(package_id)
+    forget(world.backend.packages, package_id)
     assert world.retrieve() == []
     world.clock.move(POLICY.lease_s + 1)
     assert world.backend.queue.waiting() == 0
