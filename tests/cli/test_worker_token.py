@@ -10,7 +10,7 @@ from cloudpar_protocol.tokens import has_checksum
 
 
 def test_a_worker_runs_with_its_own_token_until_this_is_revoked(tmp_path: Path) -> None:
-    with Up(tmp_path / "data", workers=0) as up:
+    with Up(tmp_path / "data", workers=0, more=["--set", "lease_s=1"]) as up:
         made = cloudpar_json("worker-token", "create", "lab-3", "--expires", "2d", *up.admin())
         assert has_checksum(made["token"])
         connection = {**up.connection, "worker_token": made["token"]}
@@ -21,7 +21,10 @@ def test_a_worker_runs_with_its_own_token_until_this_is_revoked(tmp_path: Path) 
             assert re.search(r"lab-3\s+active\s+\d{4}-\d\d-\d\d \d\d:\d\d UTC", listed)
             revoked = cloudpar("worker-token", "revoke", "lab-3", *up.admin())
             assert "revoked" in revoked.stdout
+            task = pool.submit(abs, -2)  # ends the request that the worker holds, otherwise after up to 20 s
             assert process.wait(END_S) == 3
+            with worker(up):
+                assert task.result(END_S) == 2
         assert "lab-3" not in cloudpar("account", "list", *up.admin()).stdout
 
 

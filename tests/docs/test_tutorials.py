@@ -6,7 +6,6 @@ Installations (pip, npm) and `ssh` need other machines, so their lines are only 
 """
 
 import shlex
-import subprocess
 import tomllib
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from docs.pages import ROOT, TUTORIALS, blocks
 from docs.reader import Reader
 from docs.test_examples import parse
+from support import javascript_package
 
 NAMES = {path.name for path in TUTORIALS}
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -32,10 +32,8 @@ def test_a_reader_of_python_sees_what_the_page_shows(name: str, tmp_path: Path) 
 
 
 def test_a_reader_of_javascript_sees_what_the_page_shows(tmp_path: Path) -> None:
-    package = ROOT / "sdk/typescript"
-    subprocess.run([str(ROOT / "node_modules/.bin/tsx"), "scripts/build.ts"], cwd=package, check=True, timeout=100)
     (tmp_path / "node_modules/@cloudpar").mkdir(parents=True)
-    (tmp_path / "node_modules/@cloudpar/sdk").symlink_to(package)
+    (tmp_path / "node_modules/@cloudpar/sdk").symlink_to(javascript_package.built())
     with Reader(ROOT / "docs/tutorials/javascript.md", tmp_path) as reader:
         assert reader.follow() > 0
 

@@ -15,6 +15,7 @@ from PIL import Image
 
 from cli.operation import Up, environment
 from docs.pages import ROOT
+from support import javascript_package
 from support.http_server import Answer, HttpServer, Request
 
 EXAMPLES = ROOT / "examples"
@@ -134,10 +135,8 @@ def test_a_crawl_finds_every_page_of_a_site_and_its_broken_links(tmp_path: Path)
 
 def test_a_client_in_javascript(tmp_path: Path) -> None:
     """The SDK is installed from a checkout's folder as npm does it, after the package was built."""
-    package = ROOT / "sdk/typescript"
-    subprocess.run([str(ROOT / "node_modules/.bin/tsx"), "scripts/build.ts"], cwd=package, check=True, timeout=100)
     (tmp_path / "node_modules/@cloudpar").mkdir(parents=True)
-    (tmp_path / "node_modules/@cloudpar/sdk").symlink_to(package)
+    (tmp_path / "node_modules/@cloudpar/sdk").symlink_to(javascript_package.built())
     (tmp_path / "forecast.mjs").write_text((EXAMPLES / "forecast.mjs").read_text())
     with Up(tmp_path / "data", workers=1) as up:
         variables = environment(CLOUDPAR_ENDPOINT=up.endpoint, CLOUDPAR_TOKEN=up.connection["token"])

@@ -176,6 +176,8 @@ RARE = {
     the_loser_of_a_race_does_not_look_again,
     a_message_is_deleted_before_its_results_are_taken,
     lost_effects_are_not_carried_out,
+    a_generation_is_used_again,
+    events_are_deleted_before_the_save,
     an_expired_lease_brings_no_message_back,
 }
 """The simulation needs many seeds, or long runs, to find these."""

@@ -51,7 +51,7 @@ def work(up: Up, token: str, rounds: int, until_s: float) -> list[float]:
 
 @pytest.mark.timeout(1_200)
 def test_g22_many_clients_and_agents(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
-    clients, agents = scale(5, 50), scale(3, 20)
+    clients, agents = scale(4, 50), scale(2, 20)
     with Up(tmp_path / "data", workers=0) as up, ExitStack() as fleet, ThreadPoolExecutor(clients) as threads:
         for _ in range(agents):
             fleet.enter_context(worker(up))

@@ -70,7 +70,7 @@ WORK = [
     Scenario("some tasks are cancelled", meanwhile=cancel_some),
     Scenario("queued tasks are cancelled", meanwhile=cancel_queued),
 ]
-"""What may happen to a running package. Each run is so small that every test tries all of its crash points."""
+"""What may happen to a running package."""
 
 ENDS = [
     Scenario("no client acknowledges", policy=SHORT, blobs=True, acknowledged=False, forgotten=True),

@@ -84,7 +84,6 @@ async def test_a_held_await_answers_when_a_worker_reports_that_it_cannot_write(s
 async def test_a_session_of_the_same_name_in_another_account_wakes_no_await(served: Served) -> None:
     await add_account(served)
     package_id = await start(served, session="mine")
-    await hearing(served, package_id, session="mine")
     hears = await held(hearing(served, package_id, session="mine"))
     await served.ask("other", routes.START_TASKS, start_tasks(session="mine"))
     await turn_loop()
