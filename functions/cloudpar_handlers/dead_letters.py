@@ -5,7 +5,6 @@ from typing import Any
 
 from cloudpar_master.adapters.aws.backend import from_environment
 from cloudpar_master.ports import LARGEST_RECEIVES, Message
-from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_master.services.timer import Timer
 
 from .request_log import RequestLog
@@ -25,8 +24,8 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, s
     records = event.get("Records", [])
     for record in records:
         try:
-            package_ids.append(ChunkText.parse(record["body"]).package_id)
-            _timer.lost(Message(record["body"], record["receiptHandle"], LARGEST_RECEIVES, 0))
+            package_id = _timer.lost(Message(record["body"], record["receiptHandle"], LARGEST_RECEIVES, 0))
+            package_ids += [package_id] if package_id else []
         except Exception as error:  # noqa: BLE001 - one chunk that fails must not fail the others of its batch
             failures.append({"itemIdentifier": record["messageId"]})
             entry.fail(error)

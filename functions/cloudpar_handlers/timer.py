@@ -6,7 +6,7 @@ from typing import Any
 from cloudpar_master.adapters.aws.backend import from_environment
 from cloudpar_master.services.timer import PACKAGES, Timer
 
-from .request_log import RequestLog
+from .request_log import Entry, RequestLog
 
 ENOUGH_MS = 15_000
 """If the invocation has less time left than this, in milliseconds, it starts no further round. The next invocation
@@ -19,22 +19,33 @@ _log = RequestLog()
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
     """Fold the packages that are due, in rounds, until none is left or little time is left.
 
+    Packages that cannot be folded are put off, so that the rounds go on with the others.
+
     Raises:
-        Exception: A round failed. No further round starts; the next invocation folds what is left.
+        Exception: The registry of due packages cannot be read.
+        ExceptionGroup: Some packages could not be folded; all others were.
     """
     del event
     entry = _log.entry("tick", context)
-    folded = 0
     try:
-        while True:
-            done = _timer.fold_due()
-            folded += done
-            if done < PACKAGES or context.get_remaining_time_in_millis() < ENOUGH_MS:
-                break
+        return {"folded": _rounds(context, entry)}
     except Exception as error:
         entry.fail(error)
         raise
     finally:
-        entry.note(folded=folded)
         entry.close()
-    return {"folded": folded}
+
+
+def _rounds(context: Any, entry: Entry) -> int:
+    folded = 0
+    failures: list[Exception] = []
+    while True:
+        due = _timer.fold_due()
+        folded += due.packages - len(due.failures)
+        failures += due.failures
+        if due.packages < PACKAGES or context.get_remaining_time_in_millis() < ENOUGH_MS:
+            break
+    entry.note(folded=folded)
+    if failures:
+        raise ExceptionGroup("some packages could not be folded", failures)
+    return folded

@@ -121,9 +121,14 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** Folds the packages that are due. */
+  /** Folds the packages that are due, and puts those off that it cannot fold. */
   private timer(): void {
-    this.policy('Timer', this.props.services.timer, [...this.folding(), this.index('due')]);
+    const { services, storage } = this.props;
+    this.policy('Timer', services.timer, [
+      ...this.folding(),
+      this.index('due'),
+      allow(['dynamodb:UpdateItem'], [storage.packages.tableArn]),
+    ]);
   }
 
   /** Records lost chunks in their packages. */

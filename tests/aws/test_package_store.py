@@ -227,7 +227,11 @@ def test_event_keys_may_have_any_length(stores: Stores) -> None:
     assert [item.key for item in inbox(stores.packages)] == keys[2:]
 
 
-@pytest.mark.parametrize("damaged", [b"\x78nonsense", b"\xc1", b""], ids=["compressed", "plain", "empty"])
+@pytest.mark.parametrize(
+    "damaged",
+    [b"\x78nonsense", b"\xc1", b"", b"\x82\xa4type\xa6broken\xa7message\xa1\xff"],
+    ids=["compressed", "plain", "empty", "not UTF-8"],
+)
 def test_an_unreadable_event_is_set_aside_by_its_key(stores: Stores, client: Any, name: str, damaged: bytes) -> None:
     create(stores.packages)
     stores.packages.append("p", [("good", Acknowledged())])

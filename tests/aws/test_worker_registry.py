@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_master.adapters.aws.worker_registry import FRESH_S, LOOK_S
+from cloudpar_master.adapters.aws.table import put
+from cloudpar_master.adapters.aws.worker_registry import FRESH_S, LOOK_S, DynamoWorkerRegistry
 from cloudpar_master.ports import Fit, WorkerRecord
 from master.services.agent import Agent
 from master.services.world import POLICY, world_on
@@ -59,6 +60,18 @@ def test_a_worker_that_returns_to_an_earlier_state_is_written_again(
     tell(stores, clock, LACKS)
     assert fits(others, newest=True) == [LACKS]
     assert clock.now() < stores.registry.workers(0.0)[0].seen_at + FRESH_S
+
+
+def test_a_row_that_cannot_be_read_hides_no_other_worker(
+    stores: Stores, others: Stores, clock: SetClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    tell(stores, clock, FITS)
+    stores.registry.note(WorkerRecord("damaged", clock.now(), "host", 1, FITS))
+    registry = stores.registry
+    assert isinstance(registry, DynamoWorkerRegistry)
+    registry._table.write(put(registry._row(WorkerRecord("damaged", clock.now())) | {"fit": "\x00"}))
+    assert [worker.worker_id for worker in others.registry.workers(0.0)] == ["w"]
+    assert "the row of worker damaged cannot be read" in caplog.text
 
 
 def test_a_worker_that_left_by_another_instance_does_not_come_back(

@@ -5,8 +5,9 @@ import json
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,31 @@ def test_a_package_while_it_runs_and_after_its_cancellation(cluster: Up, tmp_pat
     listed = cloudpar("packages", "list", "--data", str(cluster.folder))
     assert package_id[:8] in listed.stdout
     assert "cancelled" in listed.stdout
+
+
+def flip_a_bit(path: Path, package_id: str) -> None:
+    """Damage the head of a package."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")  # the master saves no head meanwhile
+        (head,) = database.execute("SELECT head FROM packages WHERE package_id = ?", (package_id,)).fetchone()
+        damaged = head[:100] + bytes([head[100] ^ 1]) + head[101:]
+        database.execute("UPDATE packages SET head = ? WHERE package_id = ?", (damaged, package_id))
+        database.execute("COMMIT")
+
+
+def test_a_package_that_the_master_cannot_read_fails_at_its_client_and_is_listed_with_the_reason(
+    cluster: Up, tmp_path: Path
+) -> None:
+    running, gate = pipe(tmp_path / "running"), pipe(tmp_path / "gate")
+    with cluster.pool() as pool, cluster.pool() as other:
+        results = pool.starmap(pass_gate, [(running, gate)])
+        Path(running).read_text()
+        flip_a_bit(cluster.folder / "master.sqlite", str(results.package_id))
+        with pytest.raises(PackageFailed, match="is damaged"):
+            list(results)
+        assert list(other.map(abs, [-1, -2])) == [1, 2]
+    listed = cloudpar("packages", "list", *cluster.user(), COLUMNS="200").stdout
+    assert f"the master's head of package {results.package_id} is damaged" in listed
 
 
 def test_a_package_of_another_account_is_not_found(cluster: Up) -> None:

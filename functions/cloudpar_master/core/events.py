@@ -145,9 +145,14 @@ class Deleted(Struct, frozen=True, kw_only=True, tag="deleted"):
 
 
 class Broken(Struct, frozen=True, kw_only=True, tag="broken"):
-    """An event could not be read or folded, so the package fails."""
+    """A record of the package cannot be read, or an event cannot be folded, so the package fails.
+
+    Attributes:
+        results: Whether committed results cannot be read. Then a completed package fails, too.
+    """
 
     message: str
+    results: bool = False
 
 
 Event = (

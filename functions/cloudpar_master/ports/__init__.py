@@ -15,7 +15,7 @@ from .blob_store import BlobStore
 from .clock import Clock, Ids
 from .fleet import Fleet
 from .key_safe import KeySafe
-from .package_store import RUNNING_FIGURES, InboxItem, Opened, PackageStore, ResultPage, Running
+from .package_store import RUNNING_FIGURES, InboxItem, Opened, PackageStore, ResultPage, Running, Unreadable
 from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, StaleAttempt, TaskQueue
 from .worker_registry import WorkerRecord, WorkerRegistry
 
@@ -41,6 +41,7 @@ __all__ = [
     "Sending",
     "StaleAttempt",
     "TaskQueue",
+    "Unreadable",
     "WorkerRecord",
     "WorkerRegistry",
 ]

@@ -5,9 +5,14 @@ import msgspec
 
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
+from cloudpar_protocol.errors import Gone
 from cloudpar_protocol.payloads import TaskResult
 
 _events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
+
+
+class Unreadable(Gone):
+    """The spec or a result page of a package cannot be read. The text names the package, for its owner."""
 
 
 class InboxItem(NamedTuple):
@@ -21,7 +26,7 @@ class InboxItem(NamedTuple):
         """Make an item of an event that an adapter has stored as MessagePack."""
         try:
             return cls(key, _events.decode(body))
-        except msgspec.DecodeError:
+        except ValueError:  # not only a DecodeError: text that is not UTF-8 raises a UnicodeDecodeError
             return cls(key, None)
 
 
@@ -69,6 +74,9 @@ class PackageStore(Protocol):
     """Specs, heads, inboxes and result pages. A read of the last three sees every write that was answered before it.
 
     A list of packages (`due`, `uncut`, `of_account`, `running`, `unsettled`) may be a little old.
+
+    If a stored head cannot be read, each call returns `Head.stand_in` in its place, and logs that once in a while. So
+    one damaged record makes no call fail for other packages.
     """
 
     def create(self, spec: Spec, head: Head) -> Spec:
@@ -78,13 +86,17 @@ class PackageStore(Protocol):
         """
 
     def spec(self, package_id: str) -> Spec | None:
-        """Return the part of a package that never changes; None if there is no such package. It may be from a cache."""
+        """Return the part of a package that never changes; None if there is no such package. It may be from a cache.
+
+        Raises:
+            Unreadable: The stored spec is damaged.
+        """
 
     def load(self, package_id: str) -> Head | None:
         """Return the head as last saved; None if there is no such package."""
 
-    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
-        """Return the head and the spec of each of these packages that exists."""
+    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec | None]]:
+        """Return the head and the spec of each of these packages that exists. None stands for a damaged spec."""
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
         """Return the heads of those packages that exist, in the given order."""
@@ -120,11 +132,21 @@ class PackageStore(Protocol):
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
         """Return the pages of the versions from `after` + 1 to `until`, in order, up to about `limit_bytes`.
 
-        If there is such a page, at least one is returned.
+        If there is such a page, at least one is returned. Pages before a damaged one are returned without it.
+
+        Raises:
+            Unreadable: The first of these pages is damaged.
         """
 
     def due(self, now: float, limit: int) -> list[str]:
         """Return packages whose due time has come, the most overdue first. Reads only the registry of due times."""
+
+    def defer(self, package_id: str, now: float, until: float) -> None:
+        """Make a package that is due before `now` due at `until` instead. Its head stays as it is.
+
+        Without it, the packages that this master cannot fold would be the most overdue ones forever, and hide the
+        others.
+        """
 
     def uncut(self) -> list[str]:
         """Return all packages that were `cuttable` when last saved, oldest first. A hint: it may be a little old."""

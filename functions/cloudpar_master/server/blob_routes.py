@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore, Turn
-from cloudpar_master.ports import PackageStore
+from cloudpar_master.ports import PackageStore, Unreadable
 from cloudpar_master.services.stored_bytes import StoredBytes
 from cloudpar_protocol.errors import BadRequest
 
@@ -80,7 +80,10 @@ def _owner(packages: PackageStore, key: str) -> str:
     """Return the id of the account whose payload has this key; "-" if that is not known, such as after its deletion."""
     kind, owner, *_ = [*key.split("/"), ""]
     if kind == "results":
-        spec = packages.spec(owner)
+        try:
+            spec = packages.spec(owner)
+        except Unreadable:
+            spec = None
         owner = spec.account_id if spec else ""
     return owner or "-"  # not "", which stands for callers without a limit
 

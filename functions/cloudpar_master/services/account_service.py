@@ -24,6 +24,7 @@ from cloudpar_protocol.version import __version__
 from .account_keys import AccountKeys
 from .backend import Backend
 from .folding import Folding
+from .isolation import each
 from .stored_bytes import StoredBytes
 
 
@@ -132,9 +133,8 @@ class AccountService:
         if account is None:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         event = CancelAsked(reason="revoked", message="the operator revoked the account's token")
-        for head in self._backend.packages.unsettled(account.account_id):
-            if not head.life.ended:
-                self._folding.confirm(head.package_id, "revoke", event)
+        running = [head for head in self._backend.packages.unsettled(account.account_id) if not head.life.ended]
+        each(running, lambda head: self._folding.confirm(head.package_id, "revoke", event))
         return AccountReply(account=_public(account))
 
     def rotate_seal(self, request: RotateSeal) -> AccountReply:

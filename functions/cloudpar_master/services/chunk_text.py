@@ -44,10 +44,15 @@ class ChunkText(NamedTuple):
     def parse(cls, body: str) -> "ChunkText":
         """Read a text.
 
+        Raises:
+            ValueError: It is not the text of a chunk.
+
         >>> ChunkText.parse(ChunkText("p1", 0, 5, 7, losses=2).text)
         ChunkText(package_id='p1', start=0, end=5, generation=7, losses=2, queue_losses=0, waits_since_ms=None)
         """
         package_id, *numbers = body.split("#")
+        if len(numbers) < 3:
+            raise ValueError(f"{body[:100]!r} is not the text of a chunk")
         return cls(package_id, *map(int, numbers[:FIELDS]))
 
     @property

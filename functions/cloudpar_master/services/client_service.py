@@ -5,10 +5,10 @@ import hashlib
 from msgspec.structs import replace
 
 from cloudpar_master.core import pacing, planning
-from cloudpar_master.core.events import Acknowledged, CancelAsked
+from cloudpar_master.core.events import Acknowledged, Broken, CancelAsked
 from cloudpar_master.core.fold import fold
 from cloudpar_master.core.head import CANCELLED_RANGES, Head, Spec, size_of
-from cloudpar_master.ports import AccountRecord, Opened, Running
+from cloudpar_master.ports import AccountRecord, Opened, Running, Unreadable
 from cloudpar_protocol import codec, limits, ranges, seals
 from cloudpar_protocol.client_messages import (
     Acknowledge,
@@ -44,6 +44,7 @@ from .backend import Backend
 from .closed_packages import ClosedPackages, OpenCount
 from .folding import Folding
 from .formatting import moment, span
+from .isolation import each
 from .placement import Placement
 from .result_pages import Results, read_results, reload_at_end
 from .stored_bytes import StoredBytes
@@ -193,12 +194,7 @@ class ClientService:
         return 1 if request.depth else 0
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
-        """Return the news of these packages, in bulk, up to the size of one body.
-
-        Raises:
-            Unavailable: A package that waits for workers is too busy now, or a master of a newer release has written
-                its head. The client should repeat the request.
-        """
+        """Return the news of these packages, in bulk, up to the size of one body."""
         statuses: list[PackageStatus] = []
         missing: dict[str, str] = {}
         delays: list[float] = []
@@ -228,16 +224,23 @@ class ClientService:
         age_s = self._backend.clock.now() - head.started_at
         return not head.life.ended and not head.pace.executors and age_s > LONELY_S
 
-    def _status(self, head: Head, cursor: Cursor, room: int) -> tuple[PackageStatus, int]:
-        life = head.life
-        gone = life.unreadable
-        if gone:
-            page = Results([], cursor.cursor, more=False, size_bytes=0)
-        else:
+    def _read(self, head: Head, cursor: Cursor, room: int) -> tuple[Head, Results]:
+        """Read the next results of a package. Returns them, and the head that they belong to."""
+        nothing = Results([], cursor.cursor, more=False, size_bytes=0)
+        if head.life.unreadable:
+            return head, nothing
+        try:
             page = read_results(self._backend.packages, head, cursor.cursor, room)
-            newest = reload_at_end(self._backend.packages, head, cursor.cursor, page, self._backend.policy)
-            if newest.life.unreadable:
-                return self._status(newest, cursor, room)
+        except Unreadable as damaged:
+            # Without this event a completed package would be reported as such, although results are missing.
+            broken = Broken(message=str(damaged), results=True)
+            return self._folding.advance(head.package_id, [(f"broken#{cursor.cursor}", broken)]) or head, nothing
+        newest = reload_at_end(self._backend.packages, head, cursor.cursor, page, self._backend.policy)
+        return (newest, nothing) if newest.life.unreadable else (head, page)
+
+    def _status(self, head: Head, cursor: Cursor, room: int) -> tuple[PackageStatus, int]:
+        head, page = self._read(head, cursor, room)
+        life, gone = head.life, head.life.unreadable
         keys = {result.blob.key for result in page.results if result.blob is not None}
         message = life.message
         if gone:
@@ -308,11 +311,13 @@ class ClientService:
             Unavailable: A package is too busy now, or a master of a newer release has written its head. The client
                 should repeat the request.
         """
-        for package_id in request.package_ids:
-            opened = self._visible(account, package_id)
-            if opened is not None and opened.head.life.acknowledged_at is None:
-                self._folding.confirm(package_id, "acknowledge", Acknowledged(), opened)
+        each(request.package_ids, lambda package_id: self._acknowledge(account, package_id))
         return AcknowledgeReply()
+
+    def _acknowledge(self, account: AccountRecord, package_id: str) -> None:
+        opened = self._visible(account, package_id)
+        if opened is not None and opened.head.life.acknowledged_at is None:
+            self._folding.confirm(package_id, "acknowledge", Acknowledged(), opened)
 
     def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
         """List the packages of an account (None: of all accounts), newest first, with what each was charged."""

@@ -58,7 +58,7 @@ class ClosedPackages:
     def open_if_few(self, head: Head, others: OpenCount) -> Head:
         """Open a closed package if its account may have more open ones. Returns its newest head."""
         policy = self._backend.policy
-        if not head.pace.closed or head.life.ended:
+        if not head.pace.closed or head.life.ended or head.foreign:
             return head
         most = policy.open_small_packages if head.tasks.count <= planning.SMALL_PACKAGE else policy.open_packages
         if others.of(head.account_id) >= most:

@@ -7,6 +7,7 @@ from cloudpar_master.core.events import Deleted, Event, QuotaGranted, Sent, Sett
 from cloudpar_master.core.fold.quota import REQUESTS_PER_S
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import Unreadable
 from cloudpar_protocol.payloads import BlobData
 
 from .backend import Backend
@@ -98,7 +99,9 @@ class EffectRunner:
         account = self._backend.accounts.get(account_id)
         held_us = 0 if account is None else account.reserved_us
         noted_us = sum(head.quota.reserved_us for head in heads)
-        spent = all(head.quota.reserve_spent for head in heads) and held_us <= noted_us
+        # What an unreadable package has reserved is not known. Without it, this answer would always be False.
+        all_noted = held_us <= noted_us or any(head.damaged for head in heads)
+        spent = all_noted and all(head.quota.reserve_spent for head in heads)
         return spent, len(heads) if spent else self._note(account_id, len(heads))
 
     def _note(self, account_id: str, packages: int) -> int:
@@ -108,7 +111,10 @@ class EffectRunner:
         return packages
 
     def _delete(self, head: Head) -> None:
-        spec = self._backend.packages.spec(head.package_id)
+        try:
+            spec = self._backend.packages.spec(head.package_id)
+        except Unreadable:
+            spec = None  # its task data is removed as unused later
         if spec is not None and isinstance(spec.start.data, BlobData):
             self._backend.blobs.delete(spec.start.data.blob.key)
         self._backend.blobs.delete(f"results/{head.package_id}/")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from cloudpar_master.core.effects import Forget, due_at, pending
 from cloudpar_master.core.events import Broken, Event, Published
 from cloudpar_master.core.fold import Folded, fold
-from cloudpar_master.core.head import SCHEMA, Head
+from cloudpar_master.core.head import Head
 from cloudpar_master.ports import InboxItem, Opened
 from cloudpar_protocol.errors import Unavailable
 
@@ -79,8 +79,8 @@ class Folding:
             due: Fold in any case: the registry says that the package is due, and only a save corrects the registry.
 
         Returns:
-            The newest head; None if the package is gone. If a master of a newer release wrote the head, the events wait
-            in the inbox for such a master.
+            The newest head; None if the package is gone. If a master of a newer release wrote the head, or it cannot
+            be read, the events wait in the inbox.
 
         Raises:
             Unavailable: Other processes won each race. The caller should try again with all events: those that were
@@ -91,7 +91,7 @@ class Folding:
         head = None
         for part in _parts(items):
             head, taken = self._take(package_id, part, due=due)
-            if part and not taken and head is not None and head.schema <= SCHEMA:
+            if part and not taken and head is not None and not head.foreign:
                 raise _busy(package_id)
         return head
 
@@ -129,10 +129,11 @@ class Folding:
             if opened is None:
                 return Taken(None, all=True)
             head, inbox, more = opened
-            if head.schema > SCHEMA:
+            if head.foreign:
                 # This master could misread such a head: it only stores the events for a newer master.
                 packages.append(package_id, items)
-                return Taken(head, all=not items)
+                # No caller waits for a fold of an unreadable head: none would come.
+                return Taken(head, all=not items or head.damaged)
             if not (events or inbox or due or self._is_due(head)):
                 return Taken(head, all=True)
             saved = self._fold_and_save(head, inbox, events)
@@ -164,8 +165,8 @@ class Folding:
             if waiting and not more and waiting.isdisjoint(item.key for item in inbox):
                 # Head and inbox are not read at one instant: this head may be older than the fold that took the events.
                 return Taken(packages.load(package_id), all=True)
-            if head.schema > SCHEMA:
-                return Taken(head, all=not waiting)
+            if head.foreign:
+                return Taken(head, all=not waiting or head.damaged)
             if not (inbox or self._is_due(head)):
                 return Taken(head, all=True)
             saved = self._fold_and_save(head, inbox, [])
@@ -176,6 +177,10 @@ class Folding:
             if newest is None or not (more or waiting):
                 return Taken(newest, all=True)
         return Taken(packages.load(package_id), all=not waiting)
+
+    def remove(self, head: Head) -> None:
+        """Remove all that is stored of a package that cannot be folded any more."""
+        self._effects.forget(head)
 
     def _is_due(self, head: Head) -> bool:
         return self._backend.clock.now() >= due_at(head, self._backend.policy)

@@ -8,7 +8,7 @@ from cloudpar_master.core.events import Event, Placed, Stranded
 from cloudpar_master.core.head import SET_ASIDE, Head, number_of
 from cloudpar_master.ports import Fit, Message, Needs, Sending, WorkerRecord
 from cloudpar_protocol import client_messages
-from cloudpar_protocol.errors import Forbidden
+from cloudpar_protocol.errors import Forbidden, Unavailable
 from cloudpar_protocol.payloads import Unfit
 from cloudpar_protocol.worker_messages import RetrieveTasks
 
@@ -95,9 +95,6 @@ class Placement:
         It takes the packages that workers run anyway, because each live worker with their Python lacks something. It
         also takes what is in the queue of packages that have ended: otherwise such chunks would wait until another
         worker comes, and the master would consider itself busy.
-
-        Raises:
-            Unavailable: As `decided`.
         """
         heads = self._decided(self._backend.packages.heads(passed_over))
         wanted = {head.package_id: head for head in heads if not head.life.ended}
@@ -110,9 +107,6 @@ class Placement:
         """Decide again about packages that run although all workers lacked something, if this worker lacks nothing.
 
         Returns the newest heads of these packages, by package id.
-
-        Raises:
-            Unavailable: As `decided`.
         """
         found = [head for head in heads if head.life.run_anyway and fit.takes(needs(head))]
         return {head.package_id: head for head in self._decided(found)}
@@ -138,8 +132,8 @@ class Placement:
     def decided(self, head: Head) -> Head:
         """Decide what happens to a package with the workers that live now, and return its head after that.
 
-        Raises:
-            Unavailable: The package is too busy now, or a master of a newer release has written its head.
+        If the package is too busy now, a later fold takes the decision in, and its head is returned as it is. If a
+        newer release has written the head, a master of that release decides.
         """
         (decided,) = self._decided([head])
         return decided
@@ -156,14 +150,19 @@ class Placement:
             workers = self._live(newest=True)
             events = [self._event(head, workers) for head in heads]
         return [
-            (None if event is None else self._folding.confirm(head.package_id, f"s#{head.version}", event)) or head
-            for head, event in zip(heads, events, strict=True)
+            head if event is None else self._confirmed(head, event) for head, event in zip(heads, events, strict=True)
         ]
+
+    def _confirmed(self, head: Head, event: Event) -> Head:
+        try:
+            return self._folding.confirm(head.package_id, f"s#{head.version}", event) or head
+        except Unavailable:
+            return head  # the event is stored, and a later fold consumes it: other packages must not wait for that
 
     def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
         now = self._backend.clock.now()
         workers = [worker for worker in workers if worker.fit.serves(head.account_id)]
-        if head.life.ended or not workers:
+        if head.life.ended or head.foreign or not workers:
             return None  # without a worker that serves its account, a package waits for one
         if any(worker.fit.takes(needs(head)) for worker in workers):
             return None if head.life.stranded_at is None and not head.life.run_anyway else Placed()

@@ -1,10 +1,13 @@
 """Takes chunks out of the queue until a worker has some that it can run."""
 
+import logging
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from cloudpar_master.core.events import Cleared, Event, GaveBack, Lost
+from cloudpar_master.core.events import Broken, Cleared, Event, GaveBack, Lost
 from cloudpar_master.core.head import Head
 from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message, StaleAttempt
+from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.limits import RETRIEVED_CHUNKS
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease, RetrieveTasks
@@ -18,6 +21,10 @@ from .placement import Placement, runs
 
 STALE_ROUNDS = 20
 """How many times one call of `receive` receives from the queue, at most, while no chunk comes that can be leased."""
+
+SPEC_DAMAGED = Broken(message="the master's spec of the package is damaged: start the work again")
+
+log = logging.getLogger("cloudpar_master")
 
 
 class Received(NamedTuple):
@@ -35,6 +42,22 @@ class Received(NamedTuple):
     came: bool
     unfit: frozenset[str] = frozenset()
     unfit_express: bool = False
+
+
+class _Placed(NamedTuple):
+    """What happens to the chunks of one round.
+
+    Attributes:
+        settled: The receipts of messages that are not needed any more.
+        unfit: The chunks that this worker cannot run.
+        refused, refusals: The chunks that cannot be handed out now, and why.
+    """
+
+    leases: list[Lease]
+    settled: list[str]
+    unfit: list[tuple[Message, Head]]
+    refused: list[tuple[Message, Head]]
+    refusals: list[Unavailable]
 
 
 class Receiver:
@@ -65,8 +88,8 @@ class Receiver:
             unfit_rounds: How many times to receive, at most, if some of the chunks that come do not fit the worker.
 
         Raises:
-            Unavailable: A package is too busy now, a master of a newer release has written its head, or an account's
-                key is not available. The worker should repeat the request.
+            Unavailable: No chunk can be handed out, because a package is too busy now or an account's key is not
+                available. The worker should repeat the request.
         """
         unfit: set[str] = set()
         put_back: set[tuple[str, int, int, int]] = set()
@@ -90,43 +113,74 @@ class Receiver:
         messages = self._messages(request, fit, express=express)
         if messages is None:
             return Received([], came=True)
-        chunks = [(message, ChunkText.parse(message.body)) for message in messages]
+        chunks = self._parsed(messages)
+        placed = self._place(request, fit, chunks)
+        # Only now: if this process dies before it has folded the events, the messages must come again.
+        if placed.settled:
+            self._backend.queue.delete(placed.settled)
+        names = {ChunkText.parse(message.body).name for message, _ in placed.unfit}
+        came = bool(messages) and not (len(placed.unfit) == len(messages) and names <= put_back)
+        put_back.update(names)
+        unfit_express = self._placement.put_back(placed.unfit)
+        # A refused chunk also gets a new message: deliveries that bring it to no worker must not count as lost workers.
+        self._placement.put_back(placed.refused)
+        if placed.refusals and not placed.leases:
+            self._attempts.went_stale(request.attempt_id)  # the messages that the attempt would repeat are deleted
+            raise placed.refusals[0]
+        # A repeated attempt may bring the full number of messages from each of two queues. Chunks that do not fit into
+        # one answer surface again when their visibility ends.
+        packages = frozenset(head.package_id for _, head in placed.unfit)
+        return Received(placed.leases[:RETRIEVED_CHUNKS], came, packages, unfit_express)
+
+    def _parsed(self, messages: Sequence[Message]) -> list[tuple[Message, ChunkText]]:
+        """Read the texts of messages, and delete those that are not the text of a chunk: each worker would get them."""
+        chunks: list[tuple[Message, ChunkText]] = []
+        for message in messages:
+            try:
+                chunks.append((message, ChunkText.parse(message.body)))
+            except ValueError as error:
+                log.error("a message of the task queue is deleted: %s", error)  # noqa: TRY400 - the text says it all
+                self._backend.queue.delete([message.receipt])
+        return chunks
+
+    def _place(self, request: RetrieveTasks, fit: Fit, chunks: Sequence[tuple[Message, ChunkText]]) -> _Placed:
+        """Lease each chunk that may be handed out, and say what happens to the others."""
         found = self._backend.packages.find([chunk.package_id for _, chunk in chunks])
         known = [head for head, _ in found.values()]
         heads: dict[str, Head | None] = {head.package_id: head for head in known}
         heads |= self._placement.restored(known, fit)
         budgets = self._leases.budgets(heads.values())
-        leases: list[Lease] = []
-        settled: list[str] = []
-        unfit: list[tuple[Message, Head]] = []
+        placed = _Placed([], [], [], [], [])
         for message, chunk in chunks:
             package_id = chunk.package_id
             head = heads.get(package_id)
             left = wanted(head, chunk.start, chunk.end, chunk.generation)
-            if head is None or not left:
-                if head is not None:
-                    self._note_untouched(head, chunk, message)
-                settled.append(message.receipt)
-            elif withdrawal := _withdrawal(head, chunk, message, left, budgets[package_id]):
-                key, event = withdrawal
-                heads[package_id] = self._folding.confirm(package_id, key, event)
-                settled.append(message.receipt)
-            elif not runs(fit, head):
-                unfit.append((message, head))
-            else:
-                start, budget_us = found[package_id][1].start, budgets[package_id]
-                leases.append(self._leases.make(request.executors, head, start, message, budget_us))
-        # Only now: if this process dies before it has folded the events, the messages must come again.
-        if settled:
-            self._backend.queue.delete(settled)
-        names = {ChunkText.parse(message.body).name for message, _ in unfit}
-        came = bool(messages) and not (len(unfit) == len(messages) and names <= put_back)
-        put_back.update(names)
-        unfit_express = self._placement.put_back(unfit)
-        # A repeated attempt may bring the full number of messages from each of two queues. Chunks that do not fit into
-        # one answer surface again when their visibility ends.
-        packages = frozenset(head.package_id for _, head in unfit)
-        return Received(leases[:RETRIEVED_CHUNKS], came, packages, unfit_express)
+            try:
+                if head is None or not left:
+                    if head is not None:
+                        self._note_untouched(head, chunk, message)
+                    placed.settled.append(message.receipt)
+                    continue
+                spec, budget_us = found[package_id][1], budgets[package_id]
+                withdrawal = _withdrawal(head, chunk, message, left, budget_us) if spec else ("spec", SPEC_DAMAGED)
+                if withdrawal:
+                    heads[package_id] = self._report(head, *withdrawal)
+                    placed.settled.append(message.receipt)
+                elif not runs(fit, head):
+                    placed.unfit.append((message, head))
+                elif spec is not None:
+                    placed.leases.append(self._leases.make(request.executors, head, spec.start, message, budget_us))
+            except Unavailable as refusal:
+                # One package that is busy, or whose key is not available, must not hold up the chunks of others.
+                placed.refusals.append(refusal)
+                placed.refused.extend([(message, head)] if head else [])
+        return placed
+
+    def _report(self, head: Head, key: str, event: Event) -> Head | None:
+        """Fold an event that withdraws a chunk. If a newer release wrote the head, a master of it folds the event."""
+        if head.foreign:
+            return self._folding.advance(head.package_id, [(key, event)])
+        return self._folding.confirm(head.package_id, key, event)
 
     def _messages(self, request: RetrieveTasks, fit: Fit, *, express: bool) -> list[Message] | None:
         """Receive messages. None: the queue cannot repeat this attempt, so that the caller needs a new one."""

@@ -56,8 +56,7 @@ class Retrieval:
         A peek gets no chunks; the reply only says whether chunks of other packages wait.
 
         Raises:
-            Unavailable: A package is too busy now, a master of a newer release has written its head, or an account's
-                key is not available. The worker should repeat the request.
+            Unavailable: As `Receiver.receive`.
         """
         now, fit = self._backend.clock.now(), self._resume(request.worker_id, self._placement.heard(request))
         if request.peek:

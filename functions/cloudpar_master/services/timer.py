@@ -1,4 +1,9 @@
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
 from cloudpar_master.core.events import Lost
+from cloudpar_master.core.head import Head
 from cloudpar_master.ports import Message
 
 from .backend import Backend
@@ -10,6 +15,22 @@ PACKAGES = 100
 
 MESSAGES = 10
 """How many lost chunks one tick reports to their packages at most."""
+
+DEFER_S = 30.0
+"""For how many seconds a package that cannot be folded, or a lost chunk that cannot be reported, is put off. Meanwhile
+a tick handles others, also if a hundred such packages are the most overdue ones."""
+
+log = logging.getLogger("cloudpar_master")
+
+
+class Due(NamedTuple):
+    """How many packages were due, and the errors of those that could not be folded.
+
+    If there were fewer than PACKAGES, no other package is due.
+    """
+
+    packages: int
+    failures: list[Exception]
 
 
 class Timer:
@@ -35,40 +56,61 @@ class Timer:
                 self.lost(message)
                 self._backend.queue.delete([message.receipt])
             except Exception as error:  # noqa: BLE001 - one package must not hold up all others
-                failures.append(error)
-        try:
-            done = self.fold_due()
-        except ExceptionGroup as group:
-            failures += group.exceptions
+                failures += [error, *self._put_off(self._backend.queue.extend, [message.receipt], DEFER_S)]
+        due = self.fold_due()
+        failures += due.failures
         if failures:
             raise ExceptionGroup("some packages could not be folded", failures)
-        return done + len(dead)
+        return due.packages + len(dead)
 
-    def fold_due(self) -> int:
-        """Fold the packages that are due. Returns how many there were, PACKAGES at most.
-
-        Raises:
-            ExceptionGroup: Some packages could not be folded; all others were.
-        """
-        due = self._backend.packages.due(self._backend.clock.now(), PACKAGES)
+    def fold_due(self) -> Due:
+        """Fold the packages that are due, PACKAGES at most. One that cannot be folded is put off for DEFER_S."""
+        now = self._backend.clock.now()
+        due = self._backend.packages.due(now, PACKAGES)
         failures: list[Exception] = []
         for package_id in due:
             try:
-                self._folding.advance(package_id, due=True)
+                head = self._folding.advance(package_id, due=True)
+                folded = head is None or not head.foreign or self._removed(head, now)
             except Exception as error:  # noqa: BLE001 - one package must not hold up those behind it
                 error.add_note(f"package {package_id}")
                 failures.append(error)
-        if failures:
-            raise ExceptionGroup("packages that were due could not be folded", failures)
-        return len(due)
+                folded = False
+            if not folded:
+                failures += self._put_off(self._backend.packages.defer, package_id, now, now + DEFER_S)
+        return Due(len(due), failures)
 
-    def lost(self, message: Message) -> None:
+    def _removed(self, head: Head, now: float) -> bool:
+        """Remove a package that cannot be read after the longest time for which a package is kept."""
+        policy = self._backend.policy
+        over = now >= head.started_at + policy.lifetime_s + policy.retention_s + policy.tombstone_s
+        if head.damaged and over:
+            self._folding.remove(head)
+        return head.damaged and over
+
+    @staticmethod
+    def _put_off(call: Callable[..., None], *arguments: object) -> list[Exception]:
+        """Make a call that moves what failed behind the others. Returns its failure, if it fails, too."""
+        try:
+            call(*arguments)
+        except Exception as error:  # noqa: BLE001 - the next tick finds the same ones first, and tries again
+            return [error]
+        return []
+
+    def lost(self, message: Message) -> str | None:
         """Report a chunk that was delivered too often to its package. Afterwards its message may be deleted.
+
+        Returns the package's id; None if the message is not the text of a chunk, which is only logged.
 
         Raises:
             Unavailable: The package is too busy now. The caller should try again later.
         """
-        chunk = ChunkText.parse(message.body)
+        try:
+            chunk = ChunkText.parse(message.body)
+        except ValueError as error:
+            log.error("a dead letter is deleted: %s", error)  # noqa: TRY400 - the text says it all
+            return None
         lost = chunk.losses + message.receives
         event = Lost(start=chunk.start, end=chunk.end, generation=chunk.generation, receives=lost)
         self._folding.advance(chunk.package_id, [(f"l#{chunk.start}#{chunk.generation}", event)])
+        return chunk.package_id

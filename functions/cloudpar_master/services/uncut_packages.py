@@ -40,7 +40,8 @@ class UncutPackages:
         wanted = self._in_order(fit)
         for start in range(0, len(wanted), TOGETHER):
             for head in self._packages.heads(wanted[start : start + TOGETHER]):
-                if head.cuttable:  # the list may be a little old
+                # The list may be a little old, and some packages may be of a later release, or unreadable.
+                if head.cuttable and not head.foreign:
                     yield head
 
     def had_turn(self, account_id: str) -> None:

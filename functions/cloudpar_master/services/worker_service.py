@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event, GaveBack, Published
 from cloudpar_master.core.head import Head
+from cloudpar_master.ports import Unreadable
 from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.payloads import Range, TaskResult
 from cloudpar_protocol.seals import Seals, is_sealed
@@ -32,6 +33,7 @@ from .backend import Backend
 from .closed_packages import ClosedPackages
 from .folding import Folding
 from .idle_workers import IdleWorkers
+from .isolation import each
 from .leases import Leases
 from .placement import Placement
 from .receiver import Receiver
@@ -103,7 +105,12 @@ class WorkerService:
                 closed=_closed(pub),
             )
             events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
-        heads = {package_id: self._folding.advance(package_id, items) for package_id, items in events.items()}
+        heads: dict[str, Head | None] = {}
+
+        def take(package_id: str) -> None:
+            heads[package_id] = self._folding.advance(package_id, events[package_id])
+
+        each(events, take)
         # Only now: if a message were deleted before its results are durable, a crash in between would lose
         # both, and no worker would run the tasks again.
         self._close(request.publications)
@@ -125,7 +132,10 @@ class WorkerService:
             Unavailable: The account's key is not available now (see AccountKeys).
         """
         package_id, results = publication.package_id, publication.results
-        spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
+        try:
+            spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
+        except Unreadable:
+            return results  # the client refuses them; the results of other packages must not wait for that
         key = None if spec is None else self._keys.key_of(spec.account_id, package_id, spec.start)
         if key is None:
             return results
@@ -161,16 +171,7 @@ class WorkerService:
             Unavailable: A package is too busy now, or a master of a newer release has written its head. The worker
                 should repeat the request; nothing counts twice then.
         """
-        for item in request.returns:
-            event = GaveBack(
-                generation=item.generation,
-                ranges=item.ranges,
-                losses=max(item.attempt - 1, 0),
-                unfit=item.unfit,
-                used_us=item.used_us,
-                closed=_closed(item),
-            )
-            self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
+        each(request.returns, self._take_back)
         unused = [item for item in request.returns if item.ranges == [(item.start, item.end)]]
         self._backend.queue.delete_unused([item.receipt for item in unused if item.closes])
         self._close(item for item in request.returns if item not in unused)
@@ -178,6 +179,17 @@ class WorkerService:
             self._idle.left(request.worker_id)
             self._placement.left(request.worker_id)
         return GiveBackReply()
+
+    def _take_back(self, item: Return) -> None:
+        event = GaveBack(
+            generation=item.generation,
+            ranges=item.ranges,
+            losses=max(item.attempt - 1, 0),
+            unfit=item.unfit,
+            used_us=item.used_us,
+            closed=_closed(item),
+        )
+        self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
 
     def _load(self, package_ids: Iterable[str]) -> dict[str, Head | None]:
         return {package_id: self._backend.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}

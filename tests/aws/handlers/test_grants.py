@@ -24,7 +24,7 @@ from aws.stores import clients
 from aws.stubs import stubbed
 from aws.template import Right
 from cloudpar_master.adapters.key_safe import AesGcmSafe
-from cloudpar_master.core.head import OpenRange
+from cloudpar_master.core.head import SCHEMA, OpenRange
 from cloudpar_master.ports import AccountRecord, Fit, Sending, WorkerRecord
 from cloudpar_master.services.backend import hash_token
 from cloudpar_master.services.chunk_text import ChunkText
@@ -205,7 +205,8 @@ def account(function: ModuleType, stack: Stores) -> None:
 def timer(function: ModuleType, stack: Stores) -> None:
     """Run the timer once."""
     due = states.create_all(stack)
-    assert function.handle({}, Context()) == {"folded": len(due)}
+    states.create_package(stack, "newer", schema=SCHEMA + 1)
+    assert function.handle({}, Context()) == {"folded": len(due) + 1}
 
 
 def dead_letters(function: ModuleType, stack: Stores) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from cloudpar_master.core.head import OpenRange
-from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports import AccountRecord, Message
 from cloudpar_master.services.chunk_text import ChunkText
+from cloudpar_master.services.timer import Due
+from cloudpar_protocol.errors import Unavailable
 from master.packages import make_head, make_spec
 from master.stores import Stores
 
@@ -52,11 +54,23 @@ def test_an_idle_minute_costs_a_line_and_no_figure(start: Start, log: Log) -> No
 def test_rounds_follow_while_there_is_more_and_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     timer, context = start("timer"), Context()
     rounds = iter([timer.PACKAGES, timer.PACKAGES, 3, 99])
-    monkeypatch.setattr(timer._timer, "fold_due", lambda: next(rounds))
+    monkeypatch.setattr(timer._timer, "fold_due", lambda: Due(next(rounds), []))
     assert timer.handle({}, context) == {"folded": 2 * timer.PACKAGES + 3}
     rounds = iter([timer.PACKAGES, 99])
     context.remaining_ms = timer.ENOUGH_MS - 1
     assert timer.handle({}, context) == {"folded": timer.PACKAGES}
+
+
+def test_rounds_go_on_after_packages_that_cannot_be_folded(
+    start: Start, monkeypatch: pytest.MonkeyPatch, log: Log
+) -> None:
+    timer = start("timer")
+    rounds = iter([Due(timer.PACKAGES, [RuntimeError("x")]), Due(3, [])])
+    monkeypatch.setattr(timer._timer, "fold_due", lambda: next(rounds))
+    with pytest.raises(ExceptionGroup, match="could not be folded"):
+        timer.handle({}, Context())
+    line, _ = log()
+    assert (line["level"], line["folded"]) == ("ERROR", timer.PACKAGES + 2)
 
 
 def test_a_tick_that_fails_is_logged(start: Start, monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
@@ -91,15 +105,29 @@ def test_a_lost_chunk_is_cut_again(start: Start, stack: Stores, log: Log) -> Non
     assert figure["ChunksLost"] == [1.0]
 
 
-def test_a_letter_that_fails_comes_again_and_the_others_go(start: Start, stack: Stores, log: Log) -> None:
+def test_a_letter_that_fails_comes_again_and_the_others_go(
+    start: Start, stack: Stores, monkeypatch: pytest.MonkeyPatch, log: Log
+) -> None:
     piece = OpenRange(0, 4, 1, sent=True)
     create(stack, "p", [piece], reserved_us=10_000)
-    records = [
-        record("nonsense", 1),
-        record(ChunkText.of("p", piece).text, 2),
-        record(ChunkText.of("gone", piece).text, 3),
-    ]
-    answer = start("dead_letters").handle({"Records": records}, Context())
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+    letters = start("dead_letters")
+    lost = letters._timer.lost
+
+    def fail(message: Message) -> str | None:
+        if message.body.startswith("busy"):
+            raise Unavailable("x")
+        done: str | None = lost(message)
+        return done
+
+    monkeypatch.setattr(letters._timer, "lost", fail)
+    texts = [ChunkText.of(package_id, piece).text for package_id in ("busy", "p", "gone")]
+    answer = letters.handle({"Records": [record(text, number) for number, text in enumerate(texts)]}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
     line, _ = log()
     assert (line["level"], line["failed"], line["package_ids"]) == ("ERROR", 1, ["p", "gone"])
+
+
+def test_a_letter_that_is_no_chunk_is_deleted(start: Start, log: Log) -> None:
+    """It could never be handled: Lambda would deliver it again for two weeks."""
+    answer = start("dead_letters").handle({"Records": [record("nonsense", 1)]}, Context())
+    assert answer == {"batchItemFailures": []}

@@ -64,8 +64,8 @@ class MemoryPackageStore:
         stored = self._packages.get(package_id)
         return None if stored is None else heads.decode(stored.head)
 
-    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
-        found: dict[str, tuple[Head, Spec]] = {}
+    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec | None]]:
+        found: dict[str, tuple[Head, Spec | None]] = {}
         for package_id in dict.fromkeys(package_ids):
             stored = self._packages.get(package_id)
             if stored is not None:
@@ -130,6 +130,12 @@ class MemoryPackageStore:
         with ALONE:
             due = sorted((each.due_at, package_id) for package_id, each in self._packages.items() if each.due_at <= now)
             return [package_id for _, package_id in due[:limit]]
+
+    def defer(self, package_id: str, now: float, until: float) -> None:
+        with ALONE:
+            stored = self._packages.get(package_id)
+            if stored is not None and stored.due_at <= now:
+                stored.due_at = until
 
     def uncut(self) -> list[str]:
         with ALONE:

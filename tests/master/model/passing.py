@@ -50,7 +50,8 @@ class Passing(Asking):
     @rule()
     def timer(self) -> None:
         done = [side.timer.fold_due() for side in self.sides]
-        assert len(set(done)) == 1
+        assert len({due.packages for due in done}) == 1
+        assert not any(due.failures for due in done)
         self.look()
 
     @rule(days=st.integers(0, 60))

@@ -44,7 +44,7 @@ def folds_in(world: World, seconds: int) -> int:
     folds = 0
     for _ in range(seconds):
         world.clock.move(1)
-        while (more := world.timer.fold_due()) == PACKAGES:
+        while (more := world.timer.fold_due().packages) == PACKAGES:
             folds += more
         folds += more
     return folds

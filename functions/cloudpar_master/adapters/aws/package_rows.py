@@ -4,8 +4,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
+from cloudpar_master.adapters.records import HeadRow, Records
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec, stored
 from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Running
@@ -28,8 +27,6 @@ KEY_BYTES = 1000
 
 INBOX_BYTES = 1_000_000
 """About how many bytes of events one fold reads at most."""
-
-_specs = msgspec.msgpack.Decoder(Spec)
 
 
 def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row:
@@ -77,19 +74,15 @@ def shard(package_id: str) -> int:
     return zlib.crc32(package_id.encode()) % SHARDS
 
 
-def read_head(row: Row) -> Head:
+def read_head(records: Records, row: Row) -> Head:
     """Read the head in a row."""
-    return stored.decode(unpack(row["head"]))
+    at = row["pk"], row.get("account", ""), float(row["started_at"]), row["version"]
+    return records.head(HeadRow(*at, row["head"]))
 
 
 def spec_row(spec: Spec) -> Row:
     """Make the row of a spec."""
     return {"pk": spec.package_id, "sk": SPEC, "spec": pack(spec)}
-
-
-def read_spec(row: Row) -> Spec:
-    """Read the spec in a row."""
-    return _specs.decode(unpack(row["spec"]))
 
 
 def event_key(package_id: str, key: str) -> tuple[str, str]:

@@ -3,16 +3,18 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from cloudpar_master.adapters.records import Records
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.core.recent import Recent
-from cloudpar_master.ports import Clock, Ids, Opened, PackageStore, ResultPage, Running
+from cloudpar_master.ports import Clock, Ids, Opened, PackageStore, ResultPage, Running, Unreadable
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import TaskResult
 
 from . import errors
 from . import result_pages as pages
 from .backoff import attempts, batches
+from .compression import unpack
 from .objects import Objects
 from .package_rows import (
     HEAD,
@@ -27,11 +29,10 @@ from .package_rows import (
     read_events,
     read_head,
     read_running,
-    read_spec,
     spec_row,
 )
 from .rows import Row
-from .table import MISSING, THERE, Refused, Table, check, put, remove
+from .table import MISSING, THERE, Refused, Table, check, put, remove, update
 
 CACHED = 64
 DUE_STEP_S = 60.0
@@ -85,6 +86,7 @@ class DynamoPackageStore(PackageStore):
         self._skew_us = round(skew_s * 1e6)
         self._cache = Recent[str, Spec](CACHED)
         self._born = Recent[str, int](CACHED)
+        self._records = Records(unpack)
         self._arrivals = 0
 
     def create(self, spec: Spec, head: Head) -> Spec:
@@ -99,7 +101,7 @@ class DynamoPackageStore(PackageStore):
                 return spec
             row = self._table.get(spec.package_id, SPEC)
             if row is not None:
-                return read_spec(row)
+                return self._records.spec(spec.package_id, row["spec"])
         raise errors.busy(f"package {spec.package_id}")  # an earlier package of this id is being deleted
 
     def spec(self, package_id: str) -> Spec | None:
@@ -110,33 +112,40 @@ class DynamoPackageStore(PackageStore):
         return None if row is None else self._keep(row)
 
     def _keep(self, row: Row) -> Spec:
-        spec = self._cache[row["pk"]] = read_spec(row)
+        spec = self._cache[row["pk"]] = self._records.spec(row["pk"], row["spec"])
         return spec
 
     def load(self, package_id: str) -> Head | None:
         row = self._table.get(package_id, HEAD)
-        return None if row is None else read_head(row)
+        return None if row is None else read_head(self._records, row)
 
-    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
+    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec | None]]:
         """See the port. Specs that are not in the cache are read with the heads.
 
         A cached spec may be that of an earlier package with the same id. The head then has another start time, and the
         spec is read again.
         """
-        known = {each: self._cache[each] for each in package_ids if each in self._cache}
+        known: dict[str, Spec | None] = {each: self._cache[each] for each in package_ids if each in self._cache}
         keys = [(each, HEAD) for each in package_ids]
         rows = self._table.get_many(keys + [(each, SPEC) for each in package_ids if each not in known])
-        heads = {pk: read_head(row) for (pk, sk), row in rows.items() if sk == HEAD}
-        outdated = [each for each in known if each in heads and heads[each].started_at != known[each].started_at]
+        heads = {pk: read_head(self._records, row) for (pk, sk), row in rows.items() if sk == HEAD}
+        outdated = [
+            each for each, spec in known.items() if spec and each in heads and heads[each].started_at != spec.started_at
+        ]
         if outdated:
             rows |= self._table.get_many([(each, SPEC) for each in outdated])
-        known |= {pk: self._keep(row) for (pk, sk), row in rows.items() if sk == SPEC}
+        for (pk, sk), row in rows.items():
+            if sk == SPEC:
+                try:
+                    known[pk] = self._keep(row)
+                except Unreadable:
+                    known[pk] = None
         return {each: (heads[each], spec) for each, spec in known.items() if each in heads}
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
         keys = [(package_id, HEAD) for package_id in package_ids]
         rows = self._table.get_many(keys)
-        return [read_head(rows[key]) for key in keys if key in rows]
+        return [read_head(self._records, rows[key]) for key in keys if key in rows]
 
     def open(self, package_id: str, limit: int) -> Opened | None:
         """See the port. If the inbox has over a megabyte, only the first megabyte in the order of keys is read."""
@@ -154,7 +163,7 @@ class DynamoPackageStore(PackageStore):
                 break
         own = self._own(package_id, found)
         items = list(read_events(own, limit))
-        return Opened(read_head(first), items, more=len(items) < len(own) or room < 0)
+        return Opened(read_head(self._records, first), items, more=len(items) < len(own) or room < 0)
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         """See the port. botocore may repeat a write that took effect.
@@ -234,7 +243,7 @@ class DynamoPackageStore(PackageStore):
             return []
         between = "pk = :pk AND sk BETWEEN :first AND :last"
         values = {"pk": package_id, "first": pages.key(after + 1), "last": pages.key(until)}
-        return pages.read_pages(self._table.query(between, values), self._objects.get, limit_bytes)
+        return pages.read_pages(self._table.query(between, values), self._objects.get, limit_bytes, self._records)
 
     def due(self, now: float, limit: int) -> list[str]:
         condition = "due = :shard AND due_at <= :now"
@@ -243,6 +252,10 @@ class DynamoPackageStore(PackageStore):
             for shard in range(SHARDS)
         ]
         return [row["pk"] for row in islice(heapq.merge(*shards, key=lambda row: row["due_at"]), limit)]
+
+    def defer(self, package_id: str, now: float, until: float) -> None:
+        condition = f"{THERE} AND due_at <= :now"
+        self._table.write(update((package_id, HEAD), "SET due_at = :until", condition, until=until, now=now))
 
     def uncut(self) -> list[str]:
         """See the port. One query brings about 8,000 packages, because the index has only keys."""
@@ -282,7 +295,10 @@ class DynamoPackageStore(PackageStore):
             "pk = :pk AND begins_with(sk, :page)", {"pk": package_id, "page": pages.PAGE}, keys_only=True
         )
         self._table.delete([(row["pk"], row["sk"]) for row in found])
-        spec = self.spec(package_id)
+        try:
+            spec = self.spec(package_id)
+        except Unreadable:
+            spec = None
         self._cache.pop(package_id, None)
         if spec is not None:
             self._table.write(put(self._dated(spec_row(spec.freed())), THERE))

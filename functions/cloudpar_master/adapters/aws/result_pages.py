@@ -5,12 +5,11 @@ A large page is an object in the bucket, and its row names the object, because a
 
 from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
-
-from cloudpar_master.ports import ResultPage
+from cloudpar_master.adapters.records import Records
+from cloudpar_master.ports import ResultPage, Unreadable
 from cloudpar_protocol.payloads import TaskResult
 
-from .compression import pack, unpack
+from .compression import pack
 from .rows import Row
 
 PAGE = "r#"
@@ -19,8 +18,6 @@ ROW_BYTES = 16_000
 
 OBJECT_ROOM = 64_000
 """When pages are read up to a limit of bytes, an object counts as at least this many, because fetching it is a call."""
-
-_results = msgspec.msgpack.Decoder(list[TaskResult])
 
 
 def key(version: int) -> str:
@@ -42,11 +39,16 @@ def page_row(package_id: str, version: int, results: Sequence[TaskResult], write
     return {**row, "object": f"results/{package_id}/pages/{version}#{writer}"}, body
 
 
-def read_pages(found: Iterable[Row], fetch: Callable[[str], bytes | None], limit_bytes: int) -> list[ResultPage]:
+def read_pages(
+    found: Iterable[Row], fetch: Callable[[str], bytes | None], limit_bytes: int, records: Records
+) -> list[ResultPage]:
     """Read the pages of rows, in order, up to about `limit_bytes`.
 
     If there is a page, at least one is returned. Only if the object of a page is missing, because its package was
-    deleted meanwhile, no further page is read.
+    deleted meanwhile, no further page is read. Pages before a damaged one are returned without it.
+
+    Raises:
+        Unreadable: The first page is damaged.
     """
     pages: list[ResultPage] = []
     room = limit_bytes
@@ -54,9 +56,15 @@ def read_pages(found: Iterable[Row], fetch: Callable[[str], bytes | None], limit
         packed = row["results"] if "results" in row else fetch(row["object"])
         if packed is None:
             break  # the package was deleted meanwhile
-        body = unpack(packed)
-        room -= max(len(body), OBJECT_ROOM) if "object" in row else len(body)
+        version = int(row["sk"].removeprefix(PAGE))
+        try:
+            size, results = records.results(row["pk"], version, packed)
+        except Unreadable:
+            if pages:
+                break
+            raise
+        room -= max(size, OBJECT_ROOM) if "object" in row else size
         if pages and room < 0:
             break
-        pages.append(ResultPage(int(row["sk"].removeprefix(PAGE)), _results.decode(body)))
+        pages.append(ResultPage(version, results))
     return pages

@@ -1,3 +1,4 @@
+import logging
 from collections.abc import Sequence
 
 import msgspec
@@ -26,6 +27,8 @@ REMEMBERED = 1_000
 
 _encode = msgspec.json.encode
 _fits = msgspec.json.Decoder(Fit)
+
+log = logging.getLogger("cloudpar_master")
 
 
 class DynamoWorkerRegistry(WorkerRegistry):
@@ -120,7 +123,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
         now = self._clock.now()
         if newest or not 0 <= now - self._seen_at < LOOK_S:
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))
-            self._seen = {worker.worker_id: worker for worker in rows if worker.seen_at}
+            self._seen = {worker.worker_id: worker for worker in rows if worker and worker.seen_at}
             self._seen_at = now
             # Each noted worker has had a row. If the row is missing, or says that the worker left, it has ended.
             for name in self._noted.keys() - self._seen.keys():
@@ -142,5 +145,11 @@ def _differ(one: WorkerRecord, other: WorkerRecord) -> bool:
     return one._replace(seen_at=0.0) != other._replace(seen_at=0.0)
 
 
-def _record(row: Row) -> WorkerRecord:
-    return WorkerRecord(row["sk"], float(row["seen_at"]), row["host"], row["executors"], _fits.decode(row["fit"]))
+def _record(row: Row) -> WorkerRecord | None:
+    try:
+        fit = _fits.decode(row["fit"])
+    except ValueError as error:
+        # Until the worker reports again, it is as if it had not yet: no call may fail for all others because of it.
+        log.warning("the row of worker %s cannot be read (%s)", row["sk"], error)
+        return None
+    return WorkerRecord(row["sk"], float(row["seen_at"]), row["host"], row["executors"], fit)

@@ -2,10 +2,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from cloudpar_master.adapters.records import HeadRow, Records
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec, stored
 from cloudpar_master.core.recent import Recent
-from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Opened, PackageStore, ResultPage, Running
+from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Opened, PackageStore, ResultPage, Running, Unreadable
 from cloudpar_protocol.payloads import TaskResult
 
 from .database import Database
@@ -18,8 +19,7 @@ RESULT_BYTES = 512
 results, and the master's one thread would serve no other account for half a second."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_specs = msgspec.msgpack.Decoder(Spec)
-_results = msgspec.msgpack.Decoder(list[TaskResult])
+_HEAD = ", ".join(HeadRow._fields)
 
 
 class SqlitePackageStore(PackageStore):
@@ -41,6 +41,7 @@ class SqlitePackageStore(PackageStore):
         self._saved = saved
         self._started = started
         self._cache = Recent[str, Spec](CACHED_SPECS)
+        self._records = Records()
 
     def create(self, spec: Spec, head: Head) -> Spec:
         row = {
@@ -68,24 +69,30 @@ class SqlitePackageStore(PackageStore):
         row = self._db.execute("SELECT spec FROM specs WHERE package_id = ?", (package_id,)).fetchone()
         if row is None:
             return None
-        spec = self._cache[package_id] = _specs.decode(row[0])
+        spec = self._cache[package_id] = self._records.spec(package_id, row[0])
         return spec
 
     def load(self, package_id: str) -> Head | None:
-        row = self._db.execute("SELECT head FROM packages WHERE package_id = ?", (package_id,)).fetchone()
-        return None if row is None else stored.decode(row[0])
+        row = self._db.execute(f"SELECT {_HEAD} FROM packages WHERE package_id = ?", (package_id,)).fetchone()
+        return None if row is None else self._records.head(HeadRow(*row))
 
-    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec]]:
-        found: dict[str, tuple[Head, Spec]] = {}
+    def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec | None]]:
+        found: dict[str, tuple[Head, Spec | None]] = {}
         for package_id in dict.fromkeys(package_ids):
             head = self.load(package_id)
-            spec = self.spec(package_id) if head else None
-            # The cache may still have the spec of an earlier package with the same id, which was deleted.
-            if head and spec and spec.started_at != head.started_at:
-                self._cache.pop(package_id)
+            if head is None:
+                continue
+            try:
                 spec = self.spec(package_id)
-            if head and spec:
-                found[package_id] = head, spec
+                # The cache may still have the spec of an earlier package with the same id, which was deleted.
+                if spec and spec.started_at != head.started_at:
+                    self._cache.pop(package_id)
+                    spec = self.spec(package_id)
+            except Unreadable:
+                found[package_id] = head, None
+            else:
+                if spec:
+                    found[package_id] = head, spec
         return found
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
@@ -154,8 +161,13 @@ class SqlitePackageStore(PackageStore):
             "SELECT version, results FROM pages WHERE package_id = ? AND version > ? AND version <= ? ORDER BY version"
         )
         for version, body in self._db.execute(select, (package_id, after, until)):
-            results = _results.decode(body)
-            room -= max(len(body), len(results) * RESULT_BYTES)
+            try:
+                size, results = self._records.results(package_id, version, body)
+            except Unreadable:
+                if pages:
+                    break
+                raise
+            room -= max(size, len(results) * RESULT_BYTES)
             if pages and room < 0:
                 break
             pages.append(ResultPage(version, results))
@@ -165,14 +177,18 @@ class SqlitePackageStore(PackageStore):
         select = "SELECT package_id FROM packages WHERE due_at <= ? ORDER BY due_at LIMIT ?"
         return [package_id for (package_id,) in self._db.execute(select, (now, limit))]
 
+    def defer(self, package_id: str, now: float, until: float) -> None:
+        update = "UPDATE packages SET due_at = ? WHERE package_id = ? AND due_at <= ?"
+        self._db.execute(update, (until, package_id, now))
+
     def uncut(self) -> list[str]:
         select = "SELECT package_id FROM packages WHERE uncut ORDER BY started_at"
         return [package_id for (package_id,) in self._db.execute(select)]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
         where, values = ("", ()) if account_id is None else ("WHERE account_id = ?", (account_id,))
-        select = f"SELECT head FROM packages {where} ORDER BY started_at DESC LIMIT ?"
-        return [stored.decode(head) for (head,) in self._db.execute(select, (*values, limit))]
+        select = f"SELECT {_HEAD} FROM packages {where} ORDER BY started_at DESC LIMIT ?"
+        return [self._records.head(HeadRow(*row)) for row in self._db.execute(select, (*values, limit))]
 
     def running(self, account_id: str) -> Running:
         """See the port. The query reads only an index."""
@@ -188,11 +204,14 @@ class SqlitePackageStore(PackageStore):
         return total
 
     def unsettled(self, account_id: str) -> list[Head]:
-        select = "SELECT head FROM packages WHERE account_id = ? AND unsettled"
-        return [stored.decode(head) for (head,) in self._db.execute(select, (account_id,))]
+        select = f"SELECT {_HEAD} FROM packages WHERE account_id = ? AND unsettled"
+        return [self._records.head(HeadRow(*row)) for row in self._db.execute(select, (account_id,))]
 
     def delete_pages(self, package_id: str) -> None:
-        spec = self.spec(package_id)
+        try:
+            spec = self.spec(package_id)
+        except Unreadable:
+            spec = None
         self._cache.pop(package_id, None)
         with self._db.transaction():
             self._db.execute("DELETE FROM pages WHERE package_id = ?", (package_id,))
@@ -217,8 +236,12 @@ def code_in_use(database: Database) -> Iterator[str | None]:
     An ended package hands out no tasks. Specs may be large, so each one is read when the caller requests the next key.
     Packages that start or end meanwhile may be missing.
     """
+    records = Records()
     running = database.execute("SELECT package_id FROM packages WHERE unsettled AND running").fetchall()
     for (package_id,) in running:
         row = database.execute("SELECT spec FROM specs WHERE package_id = ?", (package_id,)).fetchone()
-        blob = None if row is None else _specs.decode(row[0]).start.code.blob
+        try:
+            blob = None if row is None else records.spec(package_id, row[0]).start.code.blob
+        except Unreadable:
+            blob = None
         yield None if blob is None else blob.key

@@ -38,6 +38,13 @@ def end(draft: Draft, state: State, reason: str | None = None, message: str | No
     life.settle_at = head.now + 2 * draft.policy.lease_s
 
 
+def lose_results(draft: Draft, message: str) -> None:
+    """Note that results of the package cannot be read. A completed package fails: it has not all of its results."""
+    life = draft.head.life
+    if life.state == "completed":
+        life.state, life.reason, life.message = "failed", "broken", cut(message, MESSAGE_BYTES)
+
+
 def complete(draft: Draft) -> None:
     """End a package whose tasks are all done, if its reserve covers the time that they used.
 

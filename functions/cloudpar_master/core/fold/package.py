@@ -116,8 +116,10 @@ def _take_answer(draft: Draft, event: Event) -> None:
             head.tasks.stopping = []
         case Deleted():
             head.life.deleted_at = head.life.deleted_at or head.now
-        case Broken(message=message):
+        case Broken(message=message, results=results):
             life.end(draft, "failed", "broken", message)
+            if results:
+                life.lose_results(draft, message)
         case Stranded(message=message):
             life.strand(draft, message)
         case Placed():

@@ -17,6 +17,9 @@ SCHEMA = 1
 """The version of the format of heads. A release increments it if older masters could misread the heads of this release.
 A master that loads a head with a higher version than its own only appends events to the inbox."""
 
+UNREADABLE = 1 << 62
+"""The version of the format that a stand-in has (Head.stand_in). It is above the version of every release."""
+
 PACKAGE_BYTES = 4 * 1024
 """How many bytes a package counts in addition to its payloads, for its records. They stay until it is forgotten."""
 
@@ -118,6 +121,36 @@ class Head(Identity, kw_only=True):
             pace=Pace(window=window),
             life=Life(stored_bytes=uploaded_bytes or data_bytes),
         )
+
+    @classmethod
+    def stand_in(cls, package_id: str, account_id: str, started_at: float, version: int, message: str) -> "Head":
+        """Make what takes the place of a stored head that cannot be read.
+
+        It is a failed package without tasks, so that each loop over packages goes on with the others, workers stop the
+        tasks, and the owner and the operator see the message. It is never saved: the stored head stays as it is.
+        """
+        return cls(
+            schema=UNREADABLE,
+            package_id=package_id,
+            account_id=account_id,
+            version=version,
+            started_at=started_at,
+            now=started_at,
+            tasks=Tasks(count=0),
+            quota=Quota(),
+            pace=Pace(window=0),
+            life=Life(state="failed", reason="unreadable", message=message),
+        )
+
+    @property
+    def foreign(self) -> bool:
+        """Whether this master must not fold the head: a newer release has written it, or it cannot be read."""
+        return self.schema > SCHEMA
+
+    @property
+    def damaged(self) -> bool:
+        """Whether this is the stand-in of a head that cannot be read."""
+        return self.schema == UNREADABLE
 
     def draft(self) -> "Head":
         """Return a copy that a fold may change. The original stays as it was loaded."""

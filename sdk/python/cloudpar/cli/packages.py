@@ -48,6 +48,9 @@ def list_packages(*, limit: int, as_json: bool, **user: Unpack[User]) -> None:
     out.print(package_tables.packages(found, names, out.width) if found else "No packages yet.")
     for line in set_aside.of_packages(found):
         out.print(line)
+    for package in found:
+        if package.reason == "unreadable":
+            out.print(words(f"{package.package_id}: {package.message}"))
 
 
 def account_names(master: Master) -> dict[str, str]:

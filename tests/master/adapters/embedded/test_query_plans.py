@@ -34,6 +34,7 @@ CALLS: dict[str, Call] = {
     "has_others": lambda packages, accounts, queue: queue.has_others({"p7"}),
     "dead": lambda packages, accounts, queue: queue.dead(10),
     "due": lambda packages, accounts, queue: packages.due(NOW, 10),
+    "defer": lambda packages, accounts, queue: packages.defer("p7", 2e12, 1e12),
     "uncut": lambda packages, accounts, queue: packages.uncut(),
     "running": lambda packages, accounts, queue: packages.running("a"),
     "unsettled": lambda packages, accounts, queue: packages.unsettled("a"),

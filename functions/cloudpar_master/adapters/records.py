@@ -1,0 +1,87 @@
+"""Reads the records of packages, for all adapters, and says what happens if one of them is damaged."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from cloudpar_master.core.head import Head, Spec, stored
+from cloudpar_master.core.recent import Recent
+from cloudpar_master.ports import Unreadable
+from cloudpar_protocol.payloads import TaskResult
+
+REPEAT_S: Final = 3600.0
+"""The log names a damaged record at most once in this many seconds, however often it is read."""
+
+KNOWN: Final = 1_000
+"""How many damaged records are remembered as logged."""
+
+LOST: Final = "package %s: its %s cannot be read (%s); it counts as failed, and all others go on"
+
+_specs = msgspec.msgpack.Decoder(Spec)
+_results = msgspec.msgpack.Decoder(list[TaskResult])
+
+log = logging.getLogger("cloudpar_master")
+
+
+class HeadRow(NamedTuple):
+    """A stored head, with what the store knows of its package without reading the head."""
+
+    package_id: str
+    account_id: str
+    started_at: float
+    version: int
+    head: bytes
+
+
+class Records:
+    """Decodes what one store has stored.
+
+    Args:
+        unpack: Returns a record as MessagePack. It raises ValueError if the record is damaged.
+    """
+
+    def __init__(self, unpack: Callable[[bytes], bytes] = bytes) -> None:
+        self._unpack = unpack
+        self._logged = Recent[tuple[str, str], float](KNOWN)
+
+    def head(self, row: HeadRow) -> Head:
+        """Decode a head. If it is damaged, return a stand-in: it must not make a call for other packages fail."""
+        try:
+            return stored.decode(self._unpack(row.head))
+        except ValueError as error:
+            text = self._damaged(row.package_id, "head", error)
+            return Head.stand_in(row.package_id, row.account_id, row.started_at, row.version, text)
+
+    def spec(self, package_id: str, body: bytes) -> Spec:
+        """Decode a spec.
+
+        Raises:
+            Unreadable: It is damaged.
+        """
+        try:
+            return _specs.decode(self._unpack(body))
+        except ValueError as error:
+            raise Unreadable(self._damaged(package_id, "spec", error)) from None
+
+    def results(self, package_id: str, version: int, page: bytes) -> tuple[int, list[TaskResult]]:
+        """Decode the result page of a version. Returns its size without compression, and its results.
+
+        Raises:
+            Unreadable: It is damaged.
+        """
+        try:
+            body = self._unpack(page)
+            return len(body), _results.decode(body)
+        except ValueError as error:
+            raise Unreadable(self._damaged(package_id, f"result page {version}", error)) from None
+
+    def _damaged(self, package_id: str, record: str, error: ValueError) -> str:
+        """Log a damaged record, and return the text for the owner of its package."""
+        now = time.monotonic()
+        if now - self._logged.get((package_id, record), -REPEAT_S) >= REPEAT_S:
+            self._logged[package_id, record] = now
+            log.error(LOST, package_id, record, error)
+        return f"the master's {record} of package {package_id} is damaged ({error}): start the work again"
