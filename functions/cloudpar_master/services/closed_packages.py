@@ -38,7 +38,7 @@ class ClosedPackages:
     def __init__(self, backend: Backend, folding: Folding) -> None:
         self._backend = backend
         self._folding = folding
-        self._uncut = UncutPackages(backend.packages)
+        self._uncut = UncutPackages(backend.packages, backend.clock)
 
     def open_next(self, ended: Head) -> None:
         """After a package has ended, open the oldest closed package of the same account, if there is one.

@@ -44,7 +44,7 @@ class Retrieval:
         self._placement = placement
         self._receiver = receiver
         self._idle = idle
-        self._uncut = UncutPackages(backend.packages)
+        self._uncut = UncutPackages(backend.packages, backend.clock)
         self._unfit = Recent[str, int](REMEMBERED)
         """By worker id: how many of the worker's last requests in a row brought only chunks that it cannot run."""
         self._rounds, self._rounds_aside = RoundRobin(), RoundRobin()

@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.recent import Recent
-from cloudpar_master.ports import Fit, Needs, PackageStore
+from cloudpar_master.ports import Clock, Fit, Needs, PackageStore
 
 TOGETHER = 25
 """How many heads are read together. Mostly the first one is enough."""
@@ -17,6 +17,12 @@ need of a worker. The next request learns about further packages."""
 REMEMBERED = 1_000
 """Of how many accounts the process remembers when they last had a turn. An account that it has forgotten is first."""
 
+SKIPPED_S = 30.0
+"""For how many seconds a package that this master cannot fold is left out, so that its head is not read each time."""
+
+SKIPPED = 10_000
+"""How many such packages are remembered. The heads of further ones are read each time."""
+
 
 class UncutPackages:
     """Lists the packages that can cut chunks, so that no account and no package hides the others behind it.
@@ -25,8 +31,11 @@ class UncutPackages:
     needs of a worker never changes. So the process remembers it, and reads the heads of packages once to learn it.
     """
 
-    def __init__(self, packages: PackageStore) -> None:
+    def __init__(self, packages: PackageStore, clock: Clock) -> None:
         self._packages = packages
+        self._clock = clock
+        self._skipped = Recent[str, float](SKIPPED)
+        """By package id: until when a package that this master cannot fold is left out."""
         self._needs: dict[str, Needs] = {}
         self._turns = Recent[str, int](REMEMBERED)
         self._taken = 0
@@ -40,8 +49,9 @@ class UncutPackages:
         wanted = self._in_order(fit)
         for start in range(0, len(wanted), TOGETHER):
             for head in self._packages.heads(wanted[start : start + TOGETHER]):
-                # The list may be a little old, and some packages may be of a later release, or unreadable.
-                if head.cuttable and not head.foreign:
+                if head.foreign:
+                    self._skipped[head.package_id] = self._clock.now() + SKIPPED_S
+                elif head.cuttable:  # the list may be a little old
                     yield head
 
     def had_turn(self, account_id: str) -> None:
@@ -51,8 +61,9 @@ class UncutPackages:
 
     def _in_order(self, fit: Fit) -> list[str]:
         accounts: dict[str, list[str]] = {}
+        now = self._clock.now()
         for package_id, needs in self._known().items():
-            if fit.takes(needs):
+            if fit.takes(needs) and self._skipped.get(package_id, 0.0) <= now:
                 accounts.setdefault(needs.account, []).append(package_id)
         lines = sorted(accounts, key=lambda account_id: self._turns.get(account_id, 0))
         rounds = zip_longest(*(accounts[account_id] for account_id in lines))

@@ -23,6 +23,12 @@ _PATTERNED = ("0" * 64, "0123456789abcdef" * 4, "a:b", "package.module:Class.met
 """Candidates for fields with a pattern; each field takes those that match."""
 _DEPTH = 4
 """The depth below which lists hold one item, so that the samples stay readable."""
+_FEW: dict[type[inspect.Type], tuple[Any, ...]] = {
+    inspect.BoolType: (False, True),
+    inspect.NoneType: (None,),
+    inspect.RawType: (msgspec.Raw(b"\x03"), msgspec.Raw(b"\x92\x01\xc0")),
+}
+"""All values of types that have few, and some encoded ones."""
 
 
 def message_types() -> dict[str, type[msgspec.Struct]]:
@@ -84,16 +90,12 @@ def _scalars(info: inspect.Type) -> list[Any]:
             values = (value for value in _TEXTS if len(value) in sizes)
         case inspect.BytesType():
             values = _BYTES if info.min_length is None else (bytes(range(info.min_length)),)
-        case inspect.BoolType():
-            values = (False, True)
-        case inspect.NoneType():
-            values = (None,)
         case inspect.LiteralType():
             values = info.values
         case inspect.UnionType():
             values = chain.from_iterable(map(_scalars, info.types))
         case _:
-            pass
+            values = _FEW.get(type(info), ())
     return list(values)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
 from cloudpar_protocol.client_messages import PackageState, Progress, StartTasks
@@ -14,8 +14,12 @@ from .quota import Quota
 from .tasks import Tasks
 
 SCHEMA = 1
-"""The version of the format of heads. A release increments it if older masters could misread the heads of this release.
-A master that loads a head with a higher version than its own only appends events to the inbox."""
+"""The version of the format of heads. A master that loads a head with a higher version than its own only appends events
+to the inbox.
+
+A release that only adds fields to the groups need not increment it if a fold of an older release may leave these fields
+as they are: stored.py keeps them. Any other change of what is stored needs another number. A test notices each change
+(tests/master/core/head/test_shapes.py)."""
 
 UNREADABLE = 1 << 62
 """The version of the format that a stand-in has (Head.stand_in). It is above the version of every release."""
@@ -88,12 +92,17 @@ def size_of(data: TaskData) -> int:
 
 
 class Head(Identity, kw_only=True):
-    """The state of one package, in groups. stored.py encodes and decodes it."""
+    """The state of one package, in groups. stored.py encodes and decodes it.
+
+    Attributes:
+        later: The stored fields that only later releases know, by name. A fold leaves them as they are.
+    """
 
     tasks: Tasks
     quota: Quota
     pace: Pace
     life: Life
+    later: dict[str, Raw] = {}
 
     @classmethod
     def first(cls, spec: Spec, window: int) -> "Head":

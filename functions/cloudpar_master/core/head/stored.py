@@ -2,7 +2,8 @@
 
 During an upgrade masters of two releases run beside each other, and each reads what the other wrote. Therefore neither
 a stored name nor its meaning ever changes. A field that is renamed in a group keeps its stored name
-(`field(name=...)`), and no two groups use the same stored name.
+(`field(name=...)`), and no two groups use the same stored name. A master also keeps the fields that it does not know:
+otherwise its fold would remove what a later release has stored.
 """
 
 from zlib import crc32
@@ -26,10 +27,12 @@ _tasks = msgspec.msgpack.Decoder(Tasks)
 _quota = msgspec.msgpack.Decoder(Quota)
 _pace = msgspec.msgpack.Decoder(Pace)
 _life = msgspec.msgpack.Decoder(Life)
+_fields = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 _encoder = msgspec.msgpack.Encoder()
 _stored_names: dict[type[Struct], list[tuple[str, str]]] = {
     group: [(each.name, each.encode_name) for each in fields(group)] for group in (Identity, Tasks, Quota, Pace, Life)
 }
+_known = {CHECKSUM, *(stored for names in _stored_names.values() for _, stored in names)}
 
 
 def encode(head: Head) -> bytes:
@@ -38,12 +41,12 @@ def encode(head: Head) -> bytes:
         Identity: head, Tasks: head.tasks, Quota: head.quota, Pace: head.pace, Life: head.life,
     }  # fmt: skip
     flat = {stored: getattr(record, name) for group, record in groups.items() for name, stored in _stored_names[group]}
-    body = _encoder.encode(flat | {CHECKSUM: bytes(4)})[:-4]
+    body = _encoder.encode(flat | head.later | {CHECKSUM: bytes(4)})[:-4]
     return body + crc32(body).to_bytes(4, "big")
 
 
 def decode(body: bytes) -> Head:
-    """Decode a stored head. Each group takes its own fields out of the map, and ignores the others.
+    """Decode a stored head. Each group takes its own fields out of the map, and `Head.later` those of no group.
 
     Raises:
         ValueError: The head is damaged.
@@ -58,4 +61,5 @@ def decode(body: bytes) -> Head:
         quota=_quota.decode(body),
         pace=_pace.decode(body),
         life=_life.decode(body),
+        later={name: value for name, value in _fields.decode(body).items() if name not in _known},
     )
