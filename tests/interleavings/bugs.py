@@ -1,0 +1,60 @@
+"""Bugs, each with a scenario that finds it: those of the simulation, and the opposites of three more rules."""
+
+from typing import Final, NamedTuple
+
+import pytest
+
+from cloudpar_master.core.fold import tasks
+from cloudpar_master.core.head import Head
+from cloudpar_master.services import client_service
+from master.memory.packages import MemoryPackageStore
+from simulation import bugs
+from simulation.bugs import Bug
+
+
+def a_closed_lease_gives_nothing_back(patch: pytest.MonkeyPatch) -> None:
+    """The master believes a worker that closes a lease: the results that did not arrive are never wanted again."""
+    patch.setattr(tasks, "close", lambda *_: None)
+
+
+def a_reader_does_not_look_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(client_service, "reload_at_end", lambda packages, head, cursor, page: head)
+
+
+def a_slow_master_forgets_the_next_package(patch: pytest.MonkeyPatch) -> None:
+    def forget(self: MemoryPackageStore, head: Head) -> bool:
+        self._packages.pop(head.package_id, None)
+        return True
+
+    patch.setattr(MemoryPackageStore, "forget", forget)
+
+
+class Planted(NamedTuple):
+    """A bug, the scenario that finds it, and the deviations that this takes."""
+
+    bug: Bug
+    scenario: str
+    deviations: int = 1
+
+
+PUBLISHERS: Final = "another worker publishes, a worker takes all and dies with its master"
+REUSE: Final = "a key is used again while two timers forget its package"
+
+PLANTED: Final = [
+    Planted(bugs.the_loser_of_a_race_does_not_look_again, PUBLISHERS),
+    Planted(bugs.a_save_overwrites_what_others_saved, PUBLISHERS),
+    Planted(bugs.a_result_counts_again, PUBLISHERS),
+    Planted(bugs.a_slice_is_reserved_again, REUSE),
+    Planted(bugs.a_package_is_settled_again, PUBLISHERS),
+    Planted(bugs.events_are_deleted_before_the_save, "at the same time: three publications", 2),
+    Planted(bugs.a_message_is_deleted_before_its_results_are_taken, PUBLISHERS),
+    Planted(bugs.a_generation_is_used_again, "another worker publishes, a worker gives back", 0),
+    Planted(bugs.lost_effects_are_not_carried_out, REUSE),
+    Planted(bugs.lost_deletions_are_not_carried_out, "two readers, and one acknowledges"),
+    Planted(bugs.an_expired_lease_brings_no_message_back, PUBLISHERS),
+    Planted(
+        a_closed_lease_gives_nothing_back, "a lease is closed before every result of it arrived: nothing arrived", 0
+    ),
+    Planted(a_reader_does_not_look_again, "two readers, and one acknowledges"),
+    Planted(a_slow_master_forgets_the_next_package, REUSE),
+]
