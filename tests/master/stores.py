@@ -20,6 +20,8 @@ from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import AccountStore, BlobStore, Ids, PackageStore, TaskQueue, WorkerRegistry
 from cloudpar_master.server.blob_routes import BlobRoutes
 from cloudpar_master.server.bodies import refusal
+from cloudpar_master.server.failure_log import FailureLog
+from cloudpar_master.server.storage_state import StorageState
 from cloudpar_master.server.turns import Turns
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.payloads import Link
@@ -80,7 +82,11 @@ def sqlite_stores(database: Database, folder: Path, clock: SetClock) -> Stores:
         folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=partial(code_in_use, database)
     )
     packages = SqlitePackageStore(database, started=blobs.started)
-    route = Route("/blobs/{key:path}", BlobRoutes(blobs, packages, Turns()).serve, methods=["GET", "PUT"])
+    route = Route(
+        "/blobs/{key:path}",
+        BlobRoutes(blobs, packages, Turns(), FailureLog(StorageState())).serve,
+        methods=["GET", "PUT"],
+    )
     app = Starlette(routes=[route], exception_handlers={RequestError: refusal, HTTPException: refusal})
 
     def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:

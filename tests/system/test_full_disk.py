@@ -12,7 +12,9 @@ from system.work import until
 ROOM_BYTES = 500_000
 """How far each file of the master may grow: enough for a package to start, too little for its results."""
 
-DATED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d cloudpar master: the master cannot write to its data folder \(.*\)")
+DATED = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d cloudpar master: the master cannot read or write its data folder \(.*\)"
+)
 
 
 def test_results_arrive_once_there_is_room_again(tmp_path: Path) -> None:
@@ -25,7 +27,7 @@ def test_results_arrive_once_there_is_room_again(tmp_path: Path) -> None:
             _, hard = master.rlimit(psutil.RLIMIT_FSIZE)
             master.rlimit(psutil.RLIMIT_FSIZE, (largest + ROOM_BYTES, hard))
             results = pool.map(bytes, [20_000] * 400)
-            until(lambda: "cannot write" in log.read_text())
+            until(lambda: "cannot read or write" in log.read_text())
             master.rlimit(psutil.RLIMIT_FSIZE, (resource.RLIM_INFINITY, hard))
             assert sum(map(len, results)) == 400 * 20_000
             uploaded = bytes(500_000)

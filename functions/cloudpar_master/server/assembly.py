@@ -128,7 +128,7 @@ def assemble(
     proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes)
     calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage)
     return Assembly(
-        app=make_app(calls, proving, BlobRoutes(blobs, backend.packages, turns, dispatcher.stored), failures),
+        app=make_app(calls, proving, BlobRoutes(blobs, backend.packages, turns, failures, dispatcher.stored), failures),
         long_polling=long_polling,
         wakeups=wakeups,
         timer=Timer(backend),

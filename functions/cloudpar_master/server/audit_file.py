@@ -36,7 +36,19 @@ class AuditFile:
         line = msgspec.json.encode({"at": self._backend.clock.now(), **facts}) + b"\n"
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(descriptor, line)
-            os.fsync(descriptor)
+            size = os.fstat(descriptor).st_size
+            try:
+                _append(descriptor, line)
+            except OSError:
+                # Without this, the next line would continue one that the full disk has cut off. The caller repeats the
+                # action, which then gets a whole line.
+                os.ftruncate(descriptor, size)
+                raise
         finally:
             os.close(descriptor)
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(descriptor, line) :]  # a disk that becomes full takes the start of a line without an error
+    os.fsync(descriptor)

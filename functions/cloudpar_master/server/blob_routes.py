@@ -3,7 +3,8 @@
 import re
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import IO, Final
+from io import BufferedReader
+from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,7 +15,8 @@ from cloudpar_master.ports import PackageStore, Unreadable
 from cloudpar_master.services.stored_bytes import StoredBytes
 from cloudpar_protocol.errors import BadRequest
 
-from .connections import admitted, sent
+from .connections import abort, admitted, sent
+from .failure_log import FailureLog
 from .turns import Turns
 
 BINARY = "application/octet-stream"
@@ -36,15 +38,22 @@ class BlobRoutes:
         store: Stores the blobs.
         packages: Tells whose results are under a key.
         turns: In which order parts of transfers are handled.
+        failures: Logs a disk that fails during a download.
         stored: Counts what accounts upload, and refuses what is too much; None: nothing is refused.
     """
 
     def __init__(
-        self, store: FileBlobStore, packages: PackageStore, turns: Turns, stored: StoredBytes | None = None
+        self,
+        store: FileBlobStore,
+        packages: PackageStore,
+        turns: Turns,
+        failures: FailureLog,
+        stored: StoredBytes | None = None,
     ) -> None:
         self._store = store
         self._packages = packages
         self._turns = turns
+        self._failures = failures
         self._stored = stored
 
     async def serve(self, request: Request) -> Response:
@@ -62,7 +71,7 @@ class BlobRoutes:
             return Response()
         file = self._store.open(key)
         try:
-            return _read(file, request, turn)
+            return self._read(file, request, turn)
         except BaseException:
             file.close()
             raise
@@ -75,6 +84,35 @@ class BlobRoutes:
         if self._stored is not None:
             self._stored.arrived(key)
 
+    def _read(self, file: BufferedReader, request: Request, turn: Turn) -> Response:
+        wanted = request.headers.get("range")
+        size = file.seek(0, 2)
+        start, end = (0, size) if wanted is None else parse_range(wanted, size)
+        headers = {"Content-Length": str(end - start), "Accept-Ranges": "bytes"}
+        if wanted is not None:
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+        file.seek(start)
+        file.peek()  # if the disk fails, most likely now: once the answer has started, it cannot say so
+        status = 200 if wanted is None else 206
+        return StreamingResponse(self._parts(file, end - start, request, turn), status, headers, BINARY)
+
+    async def _parts(self, file: BufferedReader, left: int, request: Request, turn: Turn) -> AsyncIterator[bytes]:
+        with file:
+            while left > 0:
+                # Before the next part is read: otherwise a client that does not read holds two parts in memory.
+                await sent(request)
+                await turn()
+                try:
+                    part = file.read(min(PART_BYTES, left))
+                except OSError as error:
+                    self._failures.note(error, "a download failed")
+                    abort(request)  # the client repeats the request, and then gets the reason
+                    return
+                if not part:
+                    break
+                left -= len(part)
+                yield part
+
 
 def _owner(packages: PackageStore, key: str) -> str:
     """Return the id of the account whose payload has this key; "-" if that is not known, such as after its deletion."""
@@ -86,17 +124,6 @@ def _owner(packages: PackageStore, key: str) -> str:
             spec = None
         owner = spec.account_id if spec else ""
     return owner or "-"  # not "", which stands for callers without a limit
-
-
-def _read(file: IO[bytes], request: Request, turn: Turn) -> Response:
-    wanted = request.headers.get("range")
-    size = file.seek(0, 2)
-    start, end = (0, size) if wanted is None else parse_range(wanted, size)
-    headers = {"Content-Length": str(end - start), "Accept-Ranges": "bytes"}
-    if wanted is not None:
-        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-    status = 200 if wanted is None else 206
-    return StreamingResponse(_parts(file, start, end, request, turn), status, headers, BINARY)
 
 
 def parse_range(header: str, size: int) -> tuple[int, int]:
@@ -121,16 +148,3 @@ def parse_range(header: str, size: int) -> tuple[int, int]:
         text = f"the range {header!r} is not within the {size} bytes there are"
         raise HTTPException(416, text, {"Content-Range": f"bytes */{size}"})
     return start, end
-
-
-async def _parts(file: IO[bytes], start: int, end: int, request: Request, turn: Turn) -> AsyncIterator[bytes]:
-    with file:
-        file.seek(start)
-        while start < end:
-            await sent(request)  # before the next part is read: a client that does not read holds one part in memory
-            await turn()
-            part = file.read(min(PART_BYTES, end - start))
-            if not part:
-                break
-            start += len(part)
-            yield part

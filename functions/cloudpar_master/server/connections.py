@@ -177,6 +177,14 @@ async def sent(request: Request) -> None:
         await connection.flow.drain()
 
 
+def abort(request: Request) -> None:
+    """Close the connection of a request whose answer cannot be completed, so that the client notices."""
+    connection = _connection(request)
+    if connection is not None:
+        connection.cycle.disconnected = True  # otherwise uvicorn logs a traceback about the length of the answer
+        connection.transport.abort()
+
+
 def _connection(request: Request) -> GuardedConnection | None:
     """Return the connection of a request; None if the request came to the application without a server."""
     found = getattr(request.state, "connection", None)

@@ -100,7 +100,8 @@ class DataFolder:
         If a token is empty, the file keeps its earlier one, or gets a new one if it has none.
 
         Raises:
-            DataFolderError: The file exists and cannot be read, is malformed, or cannot be written.
+            DataFolderError: The file exists and cannot be read, is malformed, or cannot be written although its content
+                changes.
         """
         kept = self._kept()
         connection = replace(
@@ -109,7 +110,12 @@ class DataFolder:
             worker_token=given.worker_token or kept.worker_token or new_token(),
             admin_token=given.admin_token or kept.admin_token or new_token(),
         )
-        _write_privately(self._connection_path, msgspec.json.encode(connection))
+        try:
+            _write_privately(self._connection_path, msgspec.json.encode(connection))
+        except DataFolderError:
+            # A master that was killed must be able to start again while its disk is full, to serve what is stored.
+            if connection != kept:
+                raise
         return connection
 
     def _kept(self) -> Connection:

@@ -11,25 +11,30 @@ from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
 from .storage_state import StorageState
 
 REPEAT_S = 60.0
-"""The log says at most once in this many seconds that the master cannot write, however many requests it refuses."""
+"""The log says at most once in this many seconds that the disk fails or is full, however many requests fail by that."""
 
 RETRY_S = 5.0
-"""If the master refuses a request because it cannot write, the caller tries again after this many seconds."""
+"""If the master refuses a request because its disk fails or is full, the caller tries again after this many seconds."""
 
-_FREE_SPACE = "free space on its disk"
+_OWN = "give it, and all that is in it, to the user of the master (chown -R)"
 _FIXES = {
-    errno.ENOSPC: _FREE_SPACE,
+    errno.ENOSPC: "free space on its disk",
+    errno.EIO: "check its disk, which fails or is full: the system's log (dmesg) says more",
     errno.EDQUOT: "free space, or raise the disk quota of its user",
     errno.EFBIG: "raise the limit of the size of its files (ulimit -f)",
     errno.EROFS: "mount its disk for writing",
+    errno.ESTALE: "mount its disk again",
+    errno.EACCES: _OWN,
+    errno.EPERM: _OWN,
     errno.EMFILE: "raise the limit of its open files (ulimit -n)",
     errno.ENFILE: "close files on its machine, or raise fs.file-max",
 }
-"""For each error of the system after which the master cannot write: what an operator can do about it."""
+"""For each error of the system that means that the disk fails or is full: what an operator can do about it."""
 
 _SQLITE_ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
-    sqlite3.SQLITE_IOERR: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_CANTOPEN: errno.EIO,
     sqlite3.SQLITE_READONLY: errno.EROFS,
 }
 """For each kind of SQLite error, the error of the system that causes it most often: SQLite does not name the cause."""
@@ -83,7 +88,8 @@ class FailureLog:
         if found is None:
             log.error("%s", what, exc_info=error)
             return None
-        text = f"the master cannot write to its data folder ({found.why}): {_FIXES[found.errno]}"
+        verb = "read or write" if found.errno == errno.EIO else "write to"
+        text = f"the master cannot {verb} its data folder ({found.why}): {_FIXES[found.errno]}"
         self._storage.note(Unwritable(text[:WHY_CHARS], found.errno))
         now = time.monotonic()
         if now - self._logged_s >= REPEAT_S:

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,8 @@ def test_an_action_that_fails_half_way_leaves_a_line(
 
     monkeypatch.setattr(SqlitePackageStore, "unsettled", fail)
     account_id = served.call("user", routes.HELLO, Hello()).account_id or ""
-    with pytest.raises(OSError, match="broken"):
-        served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id)))
+    refused = served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id)))
+    assert "the disk is broken" in error(refused).message
     (line,) = (tmp_path / "data" / "audit.jsonl").read_text().splitlines()
     assert json.loads(line)["outcome"] == "internal"
 
@@ -80,3 +81,30 @@ def test_an_audit_file_is_continued_after_a_restart(tmp_path: Path) -> None:
         served.run(served.exchange("admin", routes.CREATE_ACCOUNT, new))
         served.close()
     assert len((tmp_path / "data" / "audit.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_line_that_a_full_disk_cuts_off_is_removed_and_the_repeated_action_leaves_a_whole_one(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, write = tmp_path / "data" / "audit.jsonl", os.write
+    room = 20
+
+    def write_what_fits(descriptor: int, data: bytes) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = write(descriptor, data[:room])
+        room -= written
+        return written
+
+    first, second = (
+        CreateAccount(idempotency_key=name, name=name, token_hash=name * 64, quota_us=5) for name in ("a", "b")
+    )
+    served.call("admin", routes.CREATE_ACCOUNT, first)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write_what_fits)
+        refused = served.run(served.exchange("admin", routes.CREATE_ACCOUNT, second))
+    assert (error(refused).code, room) == ("unavailable", 0)
+    assert [json.loads(line)["name"] for line in path.read_text().splitlines()] == ["a"]
+    served.call("admin", routes.CREATE_ACCOUNT, second)
+    assert [json.loads(line)["name"] for line in path.read_text().splitlines()] == ["a", "b"]

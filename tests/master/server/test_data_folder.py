@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cloudpar_master.server.data_folder import Connection, DataFolder, DataFolderError
 
@@ -49,6 +50,21 @@ def test_a_planted_link_does_not_lead_the_tokens_to_another_file(tmp_path: Path)
     folder.connect(NOTHING_GIVEN)
     folder.close()
     assert other.read_text() == "precious"
+
+
+def test_a_master_that_starts_again_on_a_full_disk_keeps_its_connection_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = DataFolder(tmp_path)
+    first = folder.connect(NOTHING_GIVEN)
+    monkeypatch.setattr(os, "fsync", full)
+    assert folder.connect(NOTHING_GIVEN) == first
+    with pytest.raises(DataFolderError, match="No space left"):
+        folder.connect(replace(NOTHING_GIVEN, token="another"))
+    folder.close()
 
 
 def test_tokens_are_made_and_kept(tmp_path: Path) -> None:

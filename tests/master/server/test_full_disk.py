@@ -128,8 +128,11 @@ def test_a_report_is_passed_on_to_clients_until_it_is_old(served: Served, monkey
 
 @pytest.mark.parametrize(
     ("number", "fix"),
-    [(errno.EMFILE, "ulimit -n"), (errno.EROFS, "for writing"), (errno.EDQUOT, "quota"), (errno.EFBIG, "ulimit -f")],
-)
+    [
+        (errno.EMFILE, "ulimit -n"), (errno.EROFS, "for writing"), (errno.EDQUOT, "quota"), (errno.EFBIG, "ulimit -f"),
+        (errno.EIO, "dmesg"), (errno.ESTALE, "again"), (errno.EACCES, "chown"), (errno.EPERM, "chown"),
+    ],
+)  # fmt: skip
 def test_a_refusal_names_the_fix_of_each_reason(number: int, fix: str) -> None:
     storage = StorageState()
     refusal = FailureLog(storage).note(OSError(number, "what the system says"), "a request failed")

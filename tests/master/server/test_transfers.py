@@ -1,8 +1,12 @@
 """Uploads and downloads take turns: between accounts, and with other requests."""
 
 import asyncio
+import errno
+import io
+import os
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -102,6 +106,35 @@ async def test_a_download_that_the_client_does_not_read_holds_one_part(served: S
         line.writer.write(f"GET {target} HTTP/1.1\r\nHost: m\r\n\r\n".encode())
         await until(lambda: line.server.flow.write_paused)
         assert 0 < line.server.transport.get_write_buffer_size() <= PART_BYTES
+
+
+@pytest.mark.anyio
+async def test_a_download_whose_disk_fails_in_the_middle_closes_the_connection_with_one_line_in_the_log(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await answered(served, [upload(served, "", "data/ann/0", [])])
+    target = served.assembly.blobs.get_link("data/ann/0").url.removeprefix("http://master.test")
+    reads = 0
+
+    class Failing(io.BufferedReader):
+        def read(self, size: int | None = -1, /) -> bytes:
+            nonlocal reads
+            reads += 1
+            if reads == 3:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return super().read(size)
+
+    blobs = served.assembly.blobs
+    monkeypatch.setattr(blobs, "open", lambda key: Failing(io.FileIO(blobs._path(key))))
+    async with dialing(served.app) as dial:
+        line = await dial()
+        line.writer.write(f"GET {target} HTTP/1.1\r\nHost: m\r\n\r\n".encode())
+        with suppress(ConnectionError):
+            assert len(await line.reader.read()) < len(BODY)
+        await until(lambda: not line.server._tasks)
+    (record,) = caplog.records
+    assert "check its disk" in record.getMessage()
+    assert record.exc_info is None
 
 
 @pytest.mark.anyio

@@ -8,8 +8,9 @@ import tempfile
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 from urllib.parse import quote, urlencode
 
 from cloudpar_master.ports import BlobStore, Clock
@@ -238,7 +239,7 @@ class FileBlobStore(BlobStore):
         finally:
             del self._arriving[upload]
 
-    def open(self, key: str) -> IO[bytes]:
+    def open(self, key: str) -> BufferedReader:
         """Open a blob for reading.
 
         Raises:

@@ -46,8 +46,9 @@ class FileRemover:
     def remove_next(self) -> None:
         """Remove the file or folder that was moved aside first. If there is none, wait for one."""
         path = self._moved.get()
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with suppress(OSError):  # the next start removes it
+        # An error, of `is_dir` too, must not end the thread. The next start removes what is left.
+        with suppress(OSError):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
                 path.unlink()

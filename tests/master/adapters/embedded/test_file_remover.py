@@ -1,5 +1,7 @@
 """Files are removed in a thread, so that requests do not wait for it."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,16 @@ def test_a_removed_file_is_moved_aside_at_once_and_deleted_by_a_thread(
     remover.remove_next()
     remover.remove_next()
     assert not list((tmp_path / ".waste").iterdir())
+
+
+def test_a_failing_disk_does_not_end_the_thread(
+    tmp_path: Path, remover: FileRemover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(remover, "_start", lambda: None)
+    (tmp_path / "data.blob").touch()
+    remover.remove(tmp_path / "data.blob")
+    monkeypatch.setattr(Path, "is_dir", fail)
+    remover.remove_next()
