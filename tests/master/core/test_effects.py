@@ -60,6 +60,12 @@ def test_a_package_that_waits_for_quota_is_due_when_it_may_ask_again() -> None:
     assert due_at(head, POLICY) == NOW + 0.7
 
 
+def test_a_time_to_ask_for_quota_that_is_over_or_of_an_ended_package_makes_no_package_due() -> None:
+    assert due_at(altered(sent(running()), ask_again_at=NOW - 1), POLICY) == LIFETIME
+    cancelled = altered(then(sent(running()), CancelAsked()), ask_again_at=NOW + 1)
+    assert due_at(cancelled, POLICY) == NOW + 2 * POLICY.lease_s
+
+
 def test_an_ended_package_settles_once() -> None:
     head = finished(running())
     assert pending(head, POLICY) == [Settle(100_000)]
@@ -103,6 +109,7 @@ def test_a_small_package_is_removed_with_its_tombstone_where_a_deletion_costs_ca
         if not effects:
             assert ended.life.deleted_at == NOW
             assert due_at(ended, policy) == NOW + policy.tombstone_s
+            assert then(ended, now=NOW + 1, policy=policy).life.deleted_at == NOW
             assert pending(then(ended, now=NOW + policy.tombstone_s, policy=policy), policy) == [Forget()]
 
 

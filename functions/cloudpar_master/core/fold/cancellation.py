@@ -72,9 +72,8 @@ def charge_stopped(head: Head, event: Published, results: Sequence[TaskResult]) 
     # A task leaves `stopping` when it is charged, so a repeated publication finds nothing to charge. If a publication
     # names a task twice, the dictionary keeps one of the times.
     once = {each.index: each.duration_us for each in results if ranges.contains(stopping, each.index)}
-    if once:
-        head.quota.used_us = quota.add_us(head.quota.used_us, sum(once.values()))
-        stopped(head, ranges.of(sorted(once)))
+    head.quota.used_us = quota.add_us(head.quota.used_us, sum(once.values()))
+    stopped(head, ranges.of(sorted(once)))
     if event.closed is not None:
         stopped(head, [event.closed])
 

@@ -66,10 +66,11 @@ def expire(draft: Draft) -> None:
     if tasks.done < tasks.count and head.now >= head.started_at + policy.lifetime_s:
         days = policy.lifetime_s / DAY_S
         end(draft, "failed", "expired", f"it still ran after {days:g} days, the most that a package may")
-    if not life.ended and tasks.stopping and head.now >= (life.settle_at or 0.0):
+    if not life.ended and head.now >= (life.settle_at or 0.0):
         tasks.stopping = []
     retained_until = (life.ended_at or head.now) + policy.retention_s
-    unread = life.settled and life.acknowledged_at is None and life.deleted_at is None
+    # Once only: the message names the state in which the package ended.
+    unread = life.settled and life.acknowledged_at is None and life.state != "expired"
     if unread and head.now >= retained_until:
         days = policy.retention_s / DAY_S
         life.message = f"no client acknowledged it for {days:g} days after it ended ({head.client_state})"

@@ -45,9 +45,8 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
     tasks.done += len(accepted)
     head.quota.used_us = quota.add_us(head.quota.used_us, sum(result.duration_us for result in accepted))
     wrong = ranges.of(result.index for result in accepted if result.outcome != "ok")
-    if wrong:
-        tasks.errors += ranges.size(wrong)
-        tasks.failed = ranges.union(tasks.failed, wrong)[:FAILED_RANGES]
+    tasks.errors += ranges.size(wrong)
+    tasks.failed = ranges.union(tasks.failed, wrong)[:FAILED_RANGES]
     head.life.stored_bytes += sum(map(_inline_bytes, accepted))
     draft.results += accepted
     return accepted
@@ -66,7 +65,7 @@ def give_back(draft: Draft, event: GaveBack) -> None:
     # Only the first copy of the event finds its tasks open in this generation, or in `stopping`, from which the fold
     # takes them after this: the time is charged once.
     taken = take_back(draft, numbers, event.generation, event.losses)
-    if event.used_us and (taken or awaited):
+    if taken or awaited:
         used.used_us = quota.add_us(used.used_us, event.used_us)
     close(draft, event.closed, event.generation, event.losses)
 

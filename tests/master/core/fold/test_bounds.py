@@ -27,7 +27,7 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.limits import PACKAGE_TASKS
 from cloudpar_protocol.payloads import Unfit
 from master.core.folds import NOW, PLENTY_US, granted, new, published, spans, take, then
-from master.heads import make_head
+from master.heads import altered, make_head
 
 POLICY = Policy()
 MOST_ENTRIES = ENTRIES + HALVINGS + SMALL_WINDOW
@@ -146,6 +146,13 @@ def test_results_in_order_are_never_declined() -> None:
     folded = take(head, published(last.generation, range(last.start, last.start + 5)))
     assert len(folded.results) == 5
     assert len(folded.head.tasks.open) == before
+
+
+def test_a_result_from_the_middle_of_a_chunk_needs_one_free_entry_and_one_from_its_edge_none() -> None:
+    for free, index, committed in ((1, 5, 1), (0, 5, 0), (0, 0, 1), (0, 9, 1), (-1, 0, 1)):
+        full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (ENTRIES - free), 10)]
+        folded = take(altered(running(tasks=10_000, window=1), open=full, cursor=9_000), published(2, [index]))
+        assert len(folded.results) == committed
 
 
 def test_tasks_that_all_kill_their_workers_all_fail() -> None:

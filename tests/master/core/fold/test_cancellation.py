@@ -1,9 +1,11 @@
 import pytest
+from msgspec.structs import replace
 
 from cloudpar_master.core.events import Acknowledged, CancelAsked, Cleared, GaveBack, Lost
-from cloudpar_master.core.head import Head
+from cloudpar_master.core.head import ENTRIES, Head, OpenRange
 from cloudpar_protocol.payloads import Range
 from master.core.folds import NOW, POLICY, finished, published, running, spans, take, then
+from master.heads import altered
 
 
 def cancel(*asked: Range) -> CancelAsked:
@@ -63,6 +65,11 @@ def test_cancelling_twice_or_after_the_end_changes_nothing() -> None:
     assert then(done, CancelAsked(), cancel((0, 5)), CancelAsked(only_queued=True)).life.state == "completed"
 
 
+def test_cancelling_some_tasks_of_an_ended_package_changes_none() -> None:
+    head = then(running(), CancelAsked())
+    assert then(head, cancel((50, 60)), CancelAsked(only_queued=True)).tasks == head.tasks
+
+
 def test_some_tasks_are_cancelled_and_the_others_go_on() -> None:
     head = then(running(), cancel((5, 15), (50, 60)))
     assert spans(head.tasks.open) == [(0, 5), (15, 20), (20, 30), (30, 40)]
@@ -75,6 +82,7 @@ def test_cancelled_tasks_that_run_are_charged_until_two_leases_later() -> None:
     head = then(running(), cancel((5, 15)))
     head = then(head, published(2, [5, 6], outcome="cancelled", duration_us=10))
     assert (head.quota.used_us, head.tasks.stopping) == (20, [(7, 15)])
+    assert then(head, now=NOW + 2 * POLICY.lease_s - 0.1).tasks.stopping == [(7, 15)]
     head = then(head, now=NOW + 2 * POLICY.lease_s)
     assert head.tasks.stopping == []
     assert then(head, published(2, [7], outcome="cancelled", duration_us=10)).quota.used_us == 20
@@ -115,6 +123,20 @@ def test_too_scattered_a_cancellation_is_declined_as_a_whole() -> None:
     assert after.tasks.open == head.tasks.open
 
 
+def test_a_cancellation_that_just_fits_into_the_head_is_accepted() -> None:
+    """One that splits two open ranges needs six entries: two more open ranges, and two each cancelled and stopping."""
+    for free, cancelled in ((6, [(1, 2), (11, 12)]), (5, [])):
+        full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (ENTRIES - free), 10)]
+        head = altered(running(tasks=10_000, window=1), open=full, cursor=9_000)
+        assert then(head, cancel((1, 2), (11, 12))).tasks.cancelled == cancelled
+
+
+def test_the_end_of_a_lease_ends_the_wait_for_the_time_of_its_stopped_tasks() -> None:
+    head = then(running(tasks=20), CancelAsked())
+    head = then(head, replace(published(2, [3], outcome="cancelled", duration_us=10), closed=(0, 10)))
+    assert (head.quota.used_us, head.tasks.stopping) == (10, [(10, 20)])
+
+
 # only queued tasks
 
 
@@ -148,6 +170,21 @@ def test_a_repeated_clearing_counts_once() -> None:
     event = Cleared(generation=2, ranges=[(30, 40)])
     once = then(head, event)
     assert then(once, event).tasks.done == once.tasks.done == 70
+
+
+def test_a_clearing_of_another_generation_cancels_nothing() -> None:
+    head = then(running(), CancelAsked(only_queued=True))
+    assert then(head, Cleared(generation=3, ranges=[(30, 40)])).tasks.done == head.tasks.done
+
+
+def test_tasks_that_are_cancelled_already_count_once_when_the_queued_ones_are_cancelled() -> None:
+    head = then(running(), cancel((50, 60)), CancelAsked(only_queued=True))
+    assert (head.tasks.cancelled, head.tasks.done) == ([(40, 100)], 60)
+
+
+def test_an_ended_package_does_not_wait_for_tasks_of_a_chunk_that_no_worker_had() -> None:
+    head = then(running(), CancelAsked(), Cleared(generation=2, ranges=[(10, 20)]))
+    assert (head.tasks.stopping, head.tasks.cancelled, head.tasks.done) == ([(0, 10), (20, 40)], [], 0)
 
 
 def test_a_draining_package_without_chunks_ends() -> None:

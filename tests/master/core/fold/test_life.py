@@ -1,10 +1,11 @@
 import pytest
 from msgspec.structs import replace
 
-from cloudpar_master.core.events import Broken, CancelAsked, Deleted, Settled, Stranded
+from cloudpar_master.core.effects import Settle, pending
+from cloudpar_master.core.events import Acknowledged, Broken, CancelAsked, Deleted, Settled, Stranded
 from cloudpar_master.core.head import MESSAGE_BYTES
 from cloudpar_master.core.policy import Policy
-from master.core.folds import NOW, POLICY, finished, published, running, take, then
+from master.core.folds import NOW, POLICY, finished, new, published, running, take, then
 
 DAY_S = 86400.0
 
@@ -42,6 +43,16 @@ def test_a_package_that_runs_too_long_fails() -> None:
     assert head.life.message == "it still ran after 14 days, the most that a package may"
 
 
+def test_a_package_whose_tasks_are_all_done_and_that_waits_for_its_account_does_not_expire() -> None:
+    head = running(tasks=10, granted_us=5_000)
+    head = then(head, published(head.version, range(10)), now=NOW + 14 * DAY_S)
+    assert (head.life.state, head.tasks.done) == ("running", 10)
+
+
+def test_an_ended_package_requests_no_time() -> None:
+    assert pending(then(new(), CancelAsked()), POLICY) == [Settle(0)]
+
+
 def test_an_event_that_cannot_be_folded_fails_its_package() -> None:
     head = then(running(), Broken(message="event x is unreadable"))
     assert (head.life.state, head.life.reason, head.life.message) == ("failed", "broken", "event x is unreadable")
@@ -61,7 +72,13 @@ def test_a_package_that_no_client_acknowledges_expires(outcome: str, state: str)
     assert then(head, now=NOW + 60 + 7 * DAY_S - 1).life.state == "completed"
     head = then(head, now=NOW + 60 + 7 * DAY_S)
     assert (head.life.state, head.life.reason) == ("expired", "expired")
-    assert head.life.message == f"no client acknowledged it for 7 days after it ended ({state})"
+    for each in (head, then(head), then(head, Deleted())):
+        assert each.life.message == f"no client acknowledged it for 7 days after it ended ({state})"
+
+
+def test_an_acknowledged_package_does_not_expire() -> None:
+    head = then(then(finished(running()), Settled(charged_us=0)), Acknowledged())
+    assert then(head, now=NOW + 8 * DAY_S).life.state == "completed"
 
 
 def test_the_retention_is_a_setting() -> None:

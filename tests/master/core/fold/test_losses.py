@@ -102,6 +102,13 @@ def test_tasks_given_back_are_cut_in_chunks_of_the_current_size() -> None:
     assert {chunk.end - chunk.start for chunk in head.tasks.open if chunk.generation == head.version} == {1}
 
 
+def test_the_time_of_a_task_that_its_worker_gives_back_is_charged_once() -> None:
+    """It failed for lack of something, after it had computed."""
+    back = GaveBack(generation=2, ranges=[(5, 6)], used_us=500)
+    head = then(running(tasks=10), back)
+    assert head.quota.used_us == then(head, back).quota.used_us == 500
+
+
 def test_given_back_ranges_may_overlap_and_come_unsorted() -> None:
     head = running(tasks=10)
     head = then(head, GaveBack(generation=head.version, ranges=[(8, 10), (5, 9), (5, 5)]))

@@ -1,5 +1,6 @@
 from cloudpar_master.core.effects import Reserve, Settle, pending
 from cloudpar_master.core.events import QuotaGranted, Settled
+from cloudpar_master.core.fold.quota import REQUESTS_PER_S
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from master.core.folds import NOW, POLICY, asked, finished, granted, new, published, running, spans, take, then
@@ -55,6 +56,28 @@ def test_a_package_waits_and_asks_again_while_others_hold_the_rest_of_the_quota(
     head = granted(head, 10_000)
     assert head.life.state == "running"
     assert not head.quota.reserve_spent
+
+
+def test_a_package_of_an_account_with_many_that_wait_asks_again_later() -> None:
+    nothing = QuotaGranted(slice=0, granted_us=0, exhausted=False, packages=3 * REQUESTS_PER_S)
+    assert then(new(), nothing).quota.ask_again_at == NOW + 3.0
+
+
+def test_a_late_copy_of_an_answer_of_nothing_does_not_delay_the_next_request() -> None:
+    nothing = QuotaGranted(slice=0, granted_us=0, exhausted=False)
+    head = then(new(), nothing)
+    assert then(head, nothing, now=NOW + 0.5).quota.ask_again_at == NOW + 1.0
+
+
+def test_a_request_stays_the_same_until_it_is_answered() -> None:
+    head = running(tasks=10_000, chunksize=100, granted_us=10_000_000)
+    head = then(head, published(head.version, range(100), duration_us=99_000))
+    later = then(head, published(2, range(100, 101), duration_us=99_000))
+    assert later.quota.wanted_us == head.quota.wanted_us > 0
+
+
+def test_an_account_that_grants_something_does_not_count_as_exhausted() -> None:
+    assert not granted(new(), 10**9, exhausted=True).quota.exhausted
 
 
 def test_a_package_of_an_exhausted_account_goes_on_to_the_end_of_its_reserve() -> None:

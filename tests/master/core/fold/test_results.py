@@ -1,9 +1,10 @@
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import Published
-from cloudpar_master.core.head import FLEET, number_of
+from cloudpar_master.core.head import BLOB_BYTES, FLEET, number_of
 from cloudpar_master.core.quota import MOST_US
 from cloudpar_protocol.errors import Outcome
+from cloudpar_protocol.payloads import BlobRef, TaskResult
 from master.core.folds import NOW, POLICY, finished, published, result, running, spans, take, then
 
 
@@ -61,6 +62,23 @@ def test_the_last_result_completes_the_package() -> None:
         NOW,
     )
     assert head.life.reason is None
+
+
+def test_a_fold_without_results_keeps_the_number_of_the_last_page() -> None:
+    head = running()
+    head = then(head, published(head.version, [0]))
+    assert then(head).page == head.page == head.version
+
+
+def test_the_bytes_of_results_count_as_stored_and_those_of_uploads_even_without_a_result() -> None:
+    head = running(tasks=10)
+    texts = TaskResult(0, "ok", 1, data=b"12345", message="m", traceback="t", stdout="o", stderr="e", input="i")
+    event = Published(worker_id="w", executors=1, generation=head.version, results=[texts])
+    head = then(head, event)
+    assert head.life.stored_bytes == 20 + 5 + 5
+    uploaded = [TaskResult(index, "ok", 1, blob=BlobRef("results/p/l/0", 1_000)) for index in (0, 1)]
+    head = then(head, replace(event, results=uploaded))
+    assert head.life.stored_bytes == 30 + 20 + 2 * (1_000 + BLOB_BYTES)  # the first one's task had a result already
 
 
 def test_a_package_with_errors_completes_and_names_the_failed_tasks() -> None:
