@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
+from cloudpar_master.core.head import package
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.services import folding
 from cloudpar_protocol.errors import RequestError
 from master.stores import NOW
 from simulation.books import Broken
@@ -186,7 +186,7 @@ class Space:
         who = self.actors[actor]
         desk = Desk(who, memory, Tape(answers, NOW + now / 1000), self._policy)
         try:
-            with patch.object(folding, "SCHEMA", who.schema):
+            with patch.object(package, "SCHEMA", who.schema):
                 after = who.deeds[memory.at].do(desk, memory)
         except Next as ahead:
             return Onward(self._call(ahead.call), local)
