@@ -177,7 +177,8 @@ class Books:
         entries = len(head.tasks.open) + len(head.tasks.cancelled) + len(head.tasks.stopping)
         hold(entries <= ENTRIES + HALVINGS and len(stored.encode(head)) < HEAD_BYTES, "a head of", entries, "entries")
         first = planning.first_window(head.tasks.count, self._system.policy)
-        hold(head.pace.window <= max(first, self._system.policy.largest_window), "window", head.pace.window)
+        largest = planning.largest_window(head.pace.most_executors, self._system.policy)
+        hold(head.pace.window <= max(first, largest), "window", head.pace.window)
         hold(len(head.tasks.open) <= head.tasks.count, "more chunks than tasks")
 
     # Money.

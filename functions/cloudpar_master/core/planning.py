@@ -18,6 +18,9 @@ requests for their work."""
 FULL_FLEET = 50
 """With this many executors, chunks may last twice the target time, if `longest_chunk_us` permits it."""
 
+LARGE_FLEET = 250
+"""With more executors than this, a package may have more chunks open than `largest_window`, in proportion."""
+
 SHORT_WAIT_US = 500_000
 """How many microseconds a chunk should wait in the queue at most. That keeps workers supplied; a longer wait only
 delays other accounts."""
@@ -82,7 +85,7 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     """
     mean_us, executors = max(pace.mean_us, 1.0), pace.executors
     if not pace.measured:
-        wished = min(UNMEASURED_CHUNK, tasks // (16 * policy.first_window))
+        wished = min(UNMEASURED_CHUNK, tasks // (16 * policy.first_window), uncut // (2 * max(pace.most_executors, 1)))
     else:
         share = -(-uncut // (2 * max(executors, 1)))
         worthwhile = round(policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
@@ -93,14 +96,23 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     return max(1, min(wished, uncut))
 
 
-def next_window(window: int, wait_us: int, executors: int, policy: Policy) -> int:
+def largest_window(executors: int, policy: Policy) -> int:
+    """Return how many chunks a package may have open, at most: in proportion to its executors if these are many.
+
+    >>> largest_window(2, Policy()), largest_window(1_000, Policy())
+    (400, 1600)
+    """
+    return policy.largest_window * max(executors, LARGE_FLEET) // LARGE_FLEET
+
+
+def next_window(window: int, wait_us: int, executors: int, policy: Policy, most_executors: int = 0) -> int:
     """Return how many chunks may be open from now on, given how long a recent one waited in the queue.
 
     If the wait was short, the window doubles until it keeps the known executors busy, and then grows slowly, because
     chunks in the queue delay other accounts. If the wait was long, the window is halved, but to no less than keeps the
     executors busy. Otherwise it stays. A wait is short if it is less than a quarter of `chunk_target_us` and less than
     SHORT_WAIT_US. It is long if it is over twice `chunk_target_us` or over four times SHORT_WAIT_US. The result is at
-    most `largest_window`.
+    most the `largest_window` of these executors, or of `most_executors` if the package has had more.
 
     >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
     (6, 10, 8)
@@ -114,7 +126,7 @@ def next_window(window: int, wait_us: int, executors: int, policy: Policy) -> in
         window = window * 2 if window < enough else window + max(1, min(executors, 8), executors // 8)
     elif wait_us > min(2 * policy.chunk_target_us, 4 * SHORT_WAIT_US):
         window = max(window // 2, enough)
-    return max(1, min(window, policy.largest_window))
+    return max(1, min(window, largest_window(max(executors, most_executors), policy)))
 
 
 def _enough(executors: int) -> int:

@@ -18,7 +18,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             another account, so the longer chunks may last.
         first_window: How many chunks a package may have open before anything is measured. A package of at most
             planning.SMALL_PACKAGE tasks may have more.
-        largest_window: The size to which the window of a package may grow. Each open chunk takes room in the head.
+        largest_window: The size to which the window of a package may grow, with up to planning.LARGE_FLEET executors.
+            Each open chunk takes room in the head.
         lease_s: A worker that does not beat for this long loses its chunks to others.
         slice_us: How much compute time a package reserves ahead for each of its executors, at most, once durations are
             measured.

@@ -100,8 +100,9 @@ def wanted(head: Head | None, start: int, end: int, generation: int) -> list[Ran
     """
     if head is None or head.life.ended:
         return []
-    opened = [(each.start, each.end) for each in head.tasks.open if each.generation == generation]
-    return ranges.intersect(opened, [(start, end)])
+    chunk = [(start, end)]
+    near = (head.tasks.open[at] for at in head.tasks.among(chunk))
+    return ranges.intersect(((each.start, each.end) for each in near if each.generation == generation), chunk)
 
 
 def _slice(data: TaskData, left: Sequence[Range]) -> TaskData:

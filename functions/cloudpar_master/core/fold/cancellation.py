@@ -28,10 +28,10 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
     out = open_ranges.extract(head, asked)
     queued = ranges.subtract(ranges.intersect(asked, [(tasks.cursor, tasks.count)]), tasks.cancelled)
     # Each range that is taken out of the open ones becomes two entries, a cancelled range and a stopping one.
-    more = len(out.kept) - len(tasks.open) + 2 * len(out.taken) + len(queued)
+    more = len(out.kept) - len(out.among) + 2 * len(out.taken) + len(queued)
     if more > max(tasks.free_entries, 0):
         return  # a client could not use a partial cancellation; the reply is an error: the tasks are too scattered
-    tasks.open = out.kept
+    out.keep(head)
     at_workers = [(each.start, each.end) for each in out.taken]
     if at_workers:
         tasks.stopping = ranges.union(tasks.stopping, at_workers)

@@ -4,6 +4,8 @@ A head has room for a fixed number of entries (head.ENTRIES). Results that come 
 Results and give-backs from the middle of a chunk split its range into several. If the head has no room for more ranges,
 the open ranges that have these tasks are queued again as a whole, and their tasks run again. That is slower, but the
 head stays small.
+
+A large fleet has thousands of open ranges. They are sorted, so each fold looks only at those that its events name.
 """
 
 from bisect import insort
@@ -19,7 +21,7 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Range
 
-RESERVED = 120
+RESERVED = 4_000
 """How many entries `refill` leaves free, if at least SMALL_WINDOW ranges are open. Chunks that are partly finished need
 them, because they split into more ranges."""
 
@@ -37,14 +39,20 @@ class Extract(NamedTuple):
     """How a set of tasks divides the open ranges.
 
     Attributes:
-        kept: The ranges that stay open.
+        among: The places of the open ranges between the first and the last of these tasks. All others stay as they are.
+        kept: The ranges of `among` that stay open.
         taken: The parts that are taken out.
         touched: The open ranges that these parts come from.
     """
 
+    among: range
     kept: list[OpenRange]
     taken: list[OpenRange]
     touched: list[OpenRange]
+
+    def keep(self, head: Head) -> None:
+        """Take the parts out of the head."""
+        head.tasks.open[self.among.start : self.among.stop] = self.kept
 
 
 def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, only: bool = False) -> Extract:
@@ -57,16 +65,13 @@ def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, o
             sent. None: there is no such report.
         only: Take only ranges of the generation `heard`.
     """
+    places = head.tasks.among(numbers)
     kept: list[OpenRange] = []
     taken: list[OpenRange] = []
     touched: list[OpenRange] = []
-    low, high = (numbers[0][0], numbers[-1][1]) if numbers else (0, 0)
-    for each in head.tasks.open:
-        if each.end <= low or each.start >= high or (only and each.generation != heard):
-            kept.append(each)
-            continue
+    for each in head.tasks.open[places.start : places.stop]:
         whole = [(each.start, each.end)]
-        hit = ranges.intersect(whole, numbers)
+        hit = [] if only and each.generation != heard else ranges.intersect(whole, numbers)
         if not hit:
             kept.append(each)
             continue
@@ -74,7 +79,7 @@ def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, o
         part = replace(each, sent=each.sent or each.generation == heard)
         taken += [replace(part, start=start, end=end) for start, end in hit]
         kept += [replace(part, start=start, end=end) for start, end in ranges.subtract(whole, hit)]
-    return Extract(kept, taken, touched)
+    return Extract(places, kept, taken, touched)
 
 
 def take(
@@ -93,16 +98,17 @@ def take(
         The ranges that were taken. If the head has no room for the ranges that would result, nothing is taken, and each
         open range from which something would be taken is queued again as a whole.
     """
-    tasks = head.tasks
+    opened = head.tasks.open
     out = extract(head, numbers, heard, only=only)
-    more = len(out.kept) + (len(out.taken) if comes_back else 0) - len(tasks.open)
-    if more > max(tasks.free_entries, 0):
-        # These ranges get a new generation: the queue has had messages of the old one, and would drop a repeated
-        # message.
-        again = {"generation": head.version, "sent": False}
-        tasks.open = [replace(each, **again) if each in out.touched else each for each in tasks.open]
+    more = len(out.kept) + (len(out.taken) if comes_back else 0) - len(out.among)
+    if more > max(head.tasks.free_entries, 0):
+        for at in out.among:
+            if opened[at] in out.touched:
+                # These ranges get a new generation: the queue has had messages of the old one, and would drop a
+                # repeated message.
+                opened[at] = replace(opened[at], generation=head.version, sent=False)
         return []
-    tasks.open = out.kept
+    out.keep(head)
     return out.taken
 
 
@@ -126,13 +132,17 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 
             task only once: these workers may have been lost because of another task of the chunk.
         alone: The tasks that were alone in their open ranges before.
     """
+    # Before durations are measured, chunks are large. If each task that workers give back from them became a chunk of
+    # its own, a large fleet would fill the head with more chunks than its executors need.
+    largest = 2 * planning.largest_window(head.pace.most_executors, policy)
+    most = len(head.tasks.open) + min(head.tasks.free_entries, largest - len(head.tasks.open))
     for left, each in zip(range(len(taken) - 1, -1, -1), taken, strict=True):
         start = each.start
         while start < each.end:
             rest = each.end - start
             # Each range that is still to come needs an entry. This range uses at most half of the other entries, so
             # that the later ranges can be cut into several chunks, too.
-            parts = max(1, (head.tasks.free_entries - left) // 2)
+            parts = max(1, (most - len(head.tasks.open) - left) // 2)
             end = start + max(_chunk(head, rest, policy), -(-rest // parts))
             end = min(end, each.end)
             is_new = end - start == 1 and start not in alone
@@ -146,7 +156,7 @@ def halve(head: Head, lost: OpenRange) -> None:
     # Only the first range may use the spare entries: if each one could, the head could outgrow its bound.
     spare = HALVINGS if lost == tasks.open[0] else 0
     tasks.open.remove(lost)
-    if lost.end - lost.start == 1 or tasks.free_entries + spare < 2:
+    if lost.end - lost.start == 1 or head.tasks.free_entries + spare < 2:
         queue(head, lost.start, lost.end)
         return
     middle = (lost.start + lost.end + 1) // 2
@@ -175,13 +185,11 @@ def refill(head: Head, policy: Policy) -> None:
 
 def mark_sent(head: Head, chunks: Sequence[tuple[int, int, int]]) -> None:
     """Note that these chunks (start, end, generation) are in the queue, as far as they are still open."""
-    sent: dict[int, list[Range]] = {}
-    for start, end, generation in sorted(chunks):
-        sent.setdefault(generation, []).append((start, end))
     opened = head.tasks.open
-    for at, each in enumerate(opened):
-        if not each.sent and ranges.contains(sent.get(each.generation, ()), each.start):
-            opened[at] = replace(each, sent=True)
+    for start, end, generation in chunks:
+        for at in head.tasks.among([(start, end)]):
+            if opened[at].generation == generation:
+                opened[at] = replace(opened[at], sent=True)
 
 
 def _chunk(head: Head, rest: int, policy: Policy) -> int:

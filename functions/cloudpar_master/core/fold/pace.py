@@ -26,7 +26,7 @@ def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> N
     _count_member(draft, event.worker_id, event.executors)
     _average(draft, accepted)
     if accepted and event.generation >= pace.window_since:
-        window = planning.next_window(pace.window, event.wait_us, pace.executors, draft.policy)
+        window = planning.next_window(pace.window, event.wait_us, pace.executors, draft.policy, pace.most_executors)
         if window != pace.window:
             pace.window, pace.window_since = window, draft.head.version
 
@@ -37,8 +37,12 @@ def widen(draft: Draft, executors: int) -> None:
     The window becomes at least that of a new package. This opens a closed package.
     """
     tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
-    wished = max(len(tasks.open) + executors, planning.first_window(tasks.count, policy))
-    pace.window = max(pace.window, min(wished, policy.largest_window))
+    # Most open ranges keep an executor busy. If only publications counted executors, a large fleet would wait for the
+    # end of the first tasks, which may last hours.
+    at_work = len(tasks.open) + executors
+    pace.most_executors = max(pace.most_executors, at_work)
+    wished = max(at_work, planning.first_window(tasks.count, policy))
+    pace.window = max(pace.window, min(wished, planning.largest_window(pace.most_executors, policy)))
 
 
 def _average(draft: Draft, accepted: Sequence[TaskResult]) -> None:
@@ -54,9 +58,12 @@ def _average(draft: Draft, accepted: Sequence[TaskResult]) -> None:
 
 def _count_member(draft: Draft, worker_id: str, executors: int) -> None:
     pace, now = draft.head.pace, draft.head.now
+    number, member = number_of(worker_id), Member(executors, now)
+    if pace.fleet.get(number) == member:
+        return  # an event of the same request was folded before
     since = now - draft.policy.fleet_memory_s
     pace.fleet = {number: member for number, member in pace.fleet.items() if member.seen_at >= since}
-    number = number_of(worker_id)
     # The fleet is bounded: a worker can publish under any number of ids, and each id would add to the size of the head.
     if number in pace.fleet or len(pace.fleet) < FLEET:
-        pace.fleet[number] = Member(executors, now)
+        pace.fleet[number] = member
+        pace.most_executors = max(pace.most_executors, pace.executors)

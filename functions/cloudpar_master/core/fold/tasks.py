@@ -28,7 +28,7 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
     """
     head, tasks = draft.head, draft.head.tasks
     accepted: list[TaskResult] = []
-    at, last = 0, -1
+    at, last = tasks.among([(results[0].index, results[-1].index + 1)]).start if results else 0, -1
     for result in results:
         while at < len(tasks.open) and tasks.open[at].end <= result.index:
             at += 1
@@ -89,7 +89,8 @@ def take_back(
         Whether any task was taken. If the head has no room for the ranges that would result, none is taken. Then each
         open range that has one of these tasks in this generation is queued again as a whole.
     """
-    alone = {each.start for each in draft.head.tasks.open if each.end - each.start == 1}
+    tasks = draft.head.tasks
+    alone = {tasks.open[at].start for at in tasks.among(numbers) if tasks.open[at].end - tasks.open[at].start == 1}
     taken = open_ranges.take(draft.head, numbers, generation, only=True, comes_back=True)
     again = [replace(each, losses=each.losses + unreported) for each in taken]
     open_ranges.recut(draft.head, again, draft.policy, losses + unreported, alone)

@@ -5,7 +5,7 @@ from zlib import crc32
 from msgspec import Struct
 from msgspec.structs import replace
 
-FLEET = 64
+FLEET = 1_000
 """How many workers a head counts at most. It counts a further worker only after one of these has stopped publishing."""
 
 
@@ -25,6 +25,7 @@ class Pace(Struct, kw_only=True):
         execute_us: Sum of the execution times of all committed results.
         retrieve_us, publish_us: How long the workers took, in all, to retrieve the tasks and to publish the results.
         fleet: The workers that published lately, each under its number (number_of).
+        most_executors: The most executors that the package has had at work, as far as workers' requests have shown.
         window: How many chunks may be open, counted as open ranges; 0: the package is closed.
         window_since: Version of the head in which a measured wait last changed the window. Only results of chunks cut
             since then may do so again: an older chunk waited behind as many chunks as an earlier window allowed.
@@ -36,6 +37,7 @@ class Pace(Struct, kw_only=True):
     retrieve_us: int = 0
     publish_us: int = 0
     fleet: dict[int, Member] = {}
+    most_executors: int = 0
     window: int
     window_since: int = 0
 

@@ -1,14 +1,19 @@
 """Which tasks of a package are done, are in chunks, are cancelled, or are not cut into chunks yet."""
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cloudpar_protocol.payloads import Range
 
-ENTRIES = 560
+ENTRIES = 20_000
 """How many open, cancelled and stopping ranges a head has in all, at most. This keeps the head below HEAD_BYTES. If
 results or a give-back would need more, the fold queues whole ranges again. It declines a cancellation that would need
-more. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more."""
+more. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more. Most heads have far fewer: each executor
+may run a task that outlasts all others of its chunk, so a package has about twice as many open ranges as executors."""
 
 FAILED_RANGES = 100
 """How many ranges of failed tasks a head names at most. Tasks that fail beyond these are only counted."""
@@ -75,6 +80,16 @@ class Tasks(Struct, kw_only=True):
             stopping=list(self.stopping),
             failed=list(self.failed),
         )
+
+    def among(self, numbers: Sequence[Range]) -> range:
+        """Return the places in `open` of the ranges between the first and the last task of a sorted set.
+
+        A large fleet has thousands of open ranges, and every publication looks for its own among them.
+        """
+        if not numbers:
+            return range(0)
+        first = bisect_right(self.open, numbers[0][0], key=attrgetter("end"))
+        return range(first, bisect_left(self.open, numbers[-1][1], first, key=attrgetter("start")))
 
     @property
     def unsent(self) -> list[OpenRange]:

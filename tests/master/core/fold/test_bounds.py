@@ -1,7 +1,7 @@
 """The head stays small, even if workers and clients send the worst; and tasks that it declines are done in the end."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -30,8 +30,20 @@ from master.core.folds import NOW, PLENTY_US, granted, new, published, spans, ta
 from master.heads import altered, make_head
 
 POLICY = Policy()
-MOST_ENTRIES = ENTRIES + HALVINGS + SMALL_WINDOW
+FEW_ENTRIES, FEW_RESERVED = 560, 120
+"""In most of these tests a head has room for so many entries only, because these are soon used up."""
+
+MOST_ENTRIES = FEW_ENTRIES + HALVINGS + SMALL_WINDOW
 LONG_NAME = "\N{GRINNING FACE}" * 200
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_entries() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cloudpar_master.core.head.tasks.ENTRIES", FEW_ENTRIES)
+        patch.setattr("cloudpar_master.core.fold.open_ranges.ENTRIES", FEW_ENTRIES)
+        patch.setattr("cloudpar_master.core.fold.open_ranges.RESERVED", FEW_RESERVED)
+        yield
 
 
 def bounded(head: Head) -> Head:
@@ -77,7 +89,7 @@ NUISANCES: list[Callable[[OpenRange], Event]] = [
 def test_the_largest_possible_head_fits() -> None:
     """Every field is at its widest, and the lists are as long as they can be, of the largest entries."""
     most = 2**62
-    chunks = [OpenRange(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1, 2**32 - 1)] * MOST_ENTRIES
+    chunks = [OpenRange(PACKAGE_TASKS - 2, PACKAGE_TASKS - 1, 2**32 - 1)] * (ENTRIES + HALVINGS + SMALL_WINDOW)
     head = make_head(
         "f" * 32, "f" * 16, PACKAGE_TASKS, NOW, name=LONG_NAME, version=2**32 - 1, state="cancelled",
         reason="acknowledged", message="m" * MESSAGE_BYTES, chunksize=2**63 - 1,
@@ -86,7 +98,7 @@ def test_the_largest_possible_head_fits() -> None:
         next_slice=2**32 - 1, wanted_us=most, ask_again_at=NOW,
         mean_us=1.5, measured=PACKAGE_TASKS, execute_us=most, retrieve_us=most, publish_us=most,
         fleet={2**32 - 1 - number: Member(10_000, NOW) for number in range(FLEET)},
-        page=2**32 - 1, ended_at=NOW, settle_at=NOW, acknowledged_at=NOW,
+        most_executors=2**32 - 1, page=2**32 - 1, ended_at=NOW, settle_at=NOW, acknowledged_at=NOW,
         deleted_at=NOW, window=2**16, window_since=2**32 - 1,
         python="3.14", set_aside=[Unfit("h" * HOST_BYTES, "l" * LACKS_BYTES)] * SET_ASIDE,
         stranded_at=NOW, run_anyway=True,
@@ -150,7 +162,7 @@ def test_results_in_order_are_never_declined() -> None:
 
 def test_a_result_from_the_middle_of_a_chunk_needs_one_free_entry_and_one_from_its_edge_none() -> None:
     for free, index, committed in ((1, 5, 1), (0, 5, 0), (0, 0, 1), (0, 9, 1), (-1, 0, 1)):
-        full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (ENTRIES - free), 10)]
+        full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (FEW_ENTRIES - free), 10)]
         folded = take(altered(running(tasks=10_000, window=1), open=full, cursor=9_000), published(2, [index]))
         assert len(folded.results) == committed
 

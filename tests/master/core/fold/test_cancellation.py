@@ -117,8 +117,8 @@ def test_cancelled_tasks_are_never_cut() -> None:
 
 
 def test_too_scattered_a_cancellation_is_declined_as_a_whole() -> None:
-    head = running(tasks=10_000, chunksize=20, window=400)
-    after = then(head, cancel(*[(start, start + 1) for start in range(5, 8_000, 20)]))
+    head = running(tasks=200_000, chunksize=20, window=7_000)
+    after = then(head, cancel(*[(start, start + 1) for start in range(5, 140_000, 20)]))
     assert (after.tasks.cancelled, after.tasks.stopping, after.tasks.done) == ([], [], 0)
     assert after.tasks.open == head.tasks.open
 
@@ -127,7 +127,7 @@ def test_a_cancellation_that_just_fits_into_the_head_is_accepted() -> None:
     """One that splits two open ranges needs six entries: two more open ranges, and two each cancelled and stopping."""
     for free, cancelled in ((6, [(1, 2), (11, 12)]), (5, [])):
         full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (ENTRIES - free), 10)]
-        head = altered(running(tasks=10_000, window=1), open=full, cursor=9_000)
+        head = altered(running(tasks=300_000, window=1), open=full, cursor=250_000)
         assert then(head, cancel((1, 2), (11, 12))).tasks.cancelled == cancelled
 
 

@@ -1,5 +1,7 @@
 from cloudpar_master.core.effects import pending
 from cloudpar_master.core.events import ExecutorsIdle
+from cloudpar_master.core.fold.open_ranges import RESERVED
+from cloudpar_master.core.head import ENTRIES
 from master.core.folds import PLENTY_US, POLICY, granted, new, published, running, spans, take, then
 
 
@@ -36,9 +38,11 @@ def test_idle_executors_widen_the_window_at_once() -> None:
     assert len(head.tasks.open) == 100
 
 
-def test_idle_executors_widen_the_window_to_the_largest_at_most() -> None:
-    head = then(running(tasks=100_000), ExecutorsIdle(executors=10_000))
-    assert len(head.tasks.open) == POLICY.largest_window
+def test_idle_executors_widen_the_window_as_far_as_the_head_has_room() -> None:
+    head = running(tasks=200_000)
+    for _ in range(4):
+        head = then(head, ExecutorsIdle(executors=5_000))
+    assert len(head.tasks.open) == ENTRIES - RESERVED
 
 
 def test_an_explicit_chunksize_is_kept_to_the_end() -> None:

@@ -58,6 +58,7 @@ HEADS = {
         "fleet": "int to [executors: int, seen_at: float]",
         "window": "int",
         "window_since": "int",
+        "most_executors": "int",
         "state": "one of cancelled, completed, expired, failed, running",
         "reason": "str | none",
         "message": "str | none",
