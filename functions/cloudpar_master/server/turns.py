@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -10,11 +10,12 @@ from typing import Final
 from cloudpar_master.core.virtual_time import VirtualTime
 
 LEAST_US: Final = 100
-"""What a turn costs at least, in microseconds. Without it, requests that are not measured would never have to wait."""
+"""What a turn costs besides the time that is measured, in microseconds. Parts of transfers are not measured: without
+it, they would cost nothing, and their accounts would not take turns."""
 
 
 class Turns:
-    """Serves first the role, and of a role first the account, whose requests have used the least of the thread's time.
+    """Serves roles in turn, and of a role the account whose requests have used the least of the thread's time.
 
     The requests of one account are served in the order of arrival. Without turns, requests are served as they come: a
     user with many connections would make all others wait until all of the user's own requests are done. Turns by number
@@ -27,8 +28,7 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._waiting = dict[str, dict[str, deque[asyncio.Future[None]]]]()  # by role and account
-        self._roles = VirtualTime()
+        self._waiting = OrderedDict[str, dict[str, deque[asyncio.Future[None]]]]()  # by role and account
         self._accounts = defaultdict[str, VirtualTime](VirtualTime)  # by role
         self._choosing = False
 
@@ -46,11 +46,7 @@ class Turns:
         try:
             yield
         finally:
-            self._charge(role, account, (time.perf_counter_ns() - began_ns) // 1000)
-
-    def _charge(self, role: str, account: str, cost_us: int) -> None:
-        self._roles.charge(role, cost_us)
-        self._accounts[role].charge(account, cost_us)
+            self._accounts[role].charge(account, (time.perf_counter_ns() - began_ns) // 1000)
 
     def _choose_soon(self) -> None:
         # One request in each turn of the event loop: so requests that come meanwhile are read before the next choice.
@@ -61,16 +57,15 @@ class Turns:
     def _choose(self) -> None:
         self._choosing = False
         while self._waiting:
-            role = self._roles.next(self._waiting)
-            accounts = self._waiting[role]
+            role, accounts = self._waiting.popitem(last=False)
             account = self._accounts[role].next(accounts)
             turn = accounts[account].popleft()
             if not accounts[account]:
                 del accounts[account]
-            if not accounts:
-                del self._waiting[role]
+            if accounts:
+                self._waiting[role] = accounts  # behind all other roles
             if not turn.done():  # otherwise the client has hung up
-                self._charge(role, account, LEAST_US)
+                self._accounts[role].charge(account, LEAST_US)
                 turn.set_result(None)
                 break
         self._choose_soon()
