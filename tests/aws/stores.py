@@ -131,7 +131,12 @@ def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = 
 
 def stores(name: str, clock: SetClock, tables: str, queues: str, blobs: str) -> Stores:
     """Return the adapters of one process of the deployment with this name. Its resources are created if missing."""
-    names, ids, dynamodb = create(name, tables, queues, blobs), RandomIds(), clients(tables).dynamodb
+    return stores_of(create(name, tables, queues, blobs), clock, tables, queues, blobs)
+
+
+def stores_of(names: Names, clock: SetClock, tables: str, queues: str, blobs: str) -> Stores:
+    """Return the adapters of one process of a deployment."""
+    ids, dynamodb = RandomIds(), clients(tables).dynamodb
     return Stores(
         packages=DynamoPackageStore(
             Table(dynamodb, names.packages),

@@ -82,6 +82,8 @@ def due_at(head: Head, policy: Policy) -> float:
         times.append((life.settle_at or head.now) if head.tasks.stopping else head.now)
     if not life.ended and head.quota.ask_again_at > head.now:
         times.append(head.quota.ask_again_at)
+    if head.tasks.open:
+        times.append(head.tasks.resend_at)
     if pending(head, policy):
         times.append(head.now + RETRY_S)
     return min(times)

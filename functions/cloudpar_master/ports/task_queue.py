@@ -11,6 +11,7 @@ class Sending(NamedTuple):
 
     Attributes:
         group: Its group and its deduplication id: within 5 minutes the queue drops further messages of the same group.
+            Later it may take them, but it delivers none while another message of the group is hidden.
         account, package: Whose chunk it is. Accounts take turns, and so do the packages of an account.
         first: The chunk starts with the first task of its package.
         cost_us: How long the chunk is likely to keep an executor busy, in microseconds.

@@ -103,6 +103,17 @@ def test_a_group_that_is_sent_again_later_is_another_message(stores: Stores, clo
     assert stores.queue.waiting() == 1
 
 
+def test_a_group_that_is_sent_again_later_is_not_delivered_beside_its_first_message(
+    stores: Stores, clock: SetClock
+) -> None:
+    send(stores, "g")
+    (message,) = take(stores)
+    clock.move(DEDUPLICATION_S + 1.0)
+    stores.queue.extend([message.receipt], DEDUPLICATION_S)
+    send(stores, "g")
+    assert take(stores) == []
+
+
 def test_a_message_that_many_send_comes_once(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) -> None:
     names = [f"g{number}" for number in range(10)]
     race(factory, tmp_path, clock, 8, lambda racer, _: send(racer, *names))

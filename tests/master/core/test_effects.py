@@ -2,12 +2,11 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.effects import RETRY_S, Delete, Forget, Reserve, Send, Settle, due_at, pending
 from cloudpar_master.core.events import Acknowledged, CancelAsked, Deleted, Sent, Settled
+from cloudpar_master.core.fold.resending import quiet_s
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from master.core.folds import NOW, POLICY, finished, new, published, running, then
 from master.heads import altered
-
-LIFETIME = NOW + POLICY.lifetime_s
 
 
 def sent(head: Head) -> Head:
@@ -27,7 +26,7 @@ def test_a_chunk_stays_pending_until_it_is_known_to_be_sent() -> None:
     assert pending(head, POLICY) == [Send(head.tasks.open)]
     assert due_at(head, POLICY) == NOW + RETRY_S
     assert pending(sent(head), POLICY) == []
-    assert due_at(sent(head), POLICY) == LIFETIME
+    assert due_at(sent(head), POLICY) == NOW + quiet_s(POLICY)
 
 
 def test_chunks_that_the_queue_did_not_take_stay_pending() -> None:
@@ -61,7 +60,7 @@ def test_a_package_that_waits_for_quota_is_due_when_it_may_ask_again() -> None:
 
 
 def test_a_time_to_ask_for_quota_that_is_over_or_of_an_ended_package_makes_no_package_due() -> None:
-    assert due_at(altered(sent(running()), ask_again_at=NOW - 1), POLICY) == LIFETIME
+    assert due_at(altered(sent(running()), ask_again_at=NOW - 1), POLICY) == NOW + quiet_s(POLICY)
     cancelled = altered(then(sent(running()), CancelAsked()), ask_again_at=NOW + 1)
     assert due_at(cancelled, POLICY) == NOW + 2 * POLICY.lease_s
 

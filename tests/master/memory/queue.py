@@ -24,6 +24,7 @@ class Letter(Struct):
     state: str = "waiting"
     receives: int = 0
     receipt: str = ""
+    group: str = ""
 
     @property
     def needs(self) -> Needs:
@@ -54,9 +55,10 @@ class MemoryTaskQueue:
             now = self._clock.now()
             until = self._letters.sent_until
             for message in messages:
-                if until.get(message.group, now) <= now:
+                there = any(letter.group == message.group for letter in self._letters.there)
+                if until.get(message.group, now) <= now and not there:
                     until[message.group] = now + MEMORY_S
-                    self._letters.there.append(Letter(message.body, now, *message[2:7]))
+                    self._letters.there.append(Letter(message.body, now, *message[2:7], group=message.group))
             return [True] * len(messages)
 
     def receive(

@@ -46,8 +46,9 @@ CREATE TABLE IF NOT EXISTS messages (
     id INTEGER PRIMARY KEY, body TEXT NOT NULL, state TEXT NOT NULL, visible_at REAL NOT NULL,
     receives INTEGER NOT NULL DEFAULT 0, receipt TEXT, account TEXT NOT NULL DEFAULT '',
     package TEXT NOT NULL DEFAULT '', first INTEGER NOT NULL DEFAULT 0, cost_us INTEGER NOT NULL DEFAULT 1,
-    python TEXT NOT NULL DEFAULT ''
+    python TEXT NOT NULL DEFAULT '', group_name TEXT NOT NULL DEFAULT ''
 );
+CREATE INDEX IF NOT EXISTS messages_group ON messages (group_name);
 CREATE INDEX IF NOT EXISTS messages_lines ON messages (account, package, id) WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS messages_hidden ON messages (visible_at) WHERE state = 'hidden';
 CREATE INDEX IF NOT EXISTS messages_dead ON messages (id) WHERE state = 'dead';

@@ -35,8 +35,8 @@ SELECT {_LINE}, python FROM lines
 messages wait: it looks into an index once for each package."""
 
 _INSERT = (
-    f"INSERT INTO messages (state, body, visible_at, python, {', '.join(_TURN)})"
-    f" VALUES ('waiting', ?, ?, ?{', ?' * len(_TURN)})"
+    f"INSERT INTO messages (state, body, group_name, visible_at, python, {', '.join(_TURN)})"
+    f" VALUES ('waiting', ?, ?, ?, ?{', ?' * len(_TURN)})"
 )
 
 
@@ -73,7 +73,7 @@ class SqliteTaskQueue(TaskQueue):
             for message in messages:
                 if self._first(message.group, now):
                     turn = [getattr(message, name) for name in _TURN]
-                    self._db.execute(_INSERT, (message.body, now, message.python, *turn))
+                    self._db.execute(_INSERT, (message.body, message.group, now, message.python, *turn))
                     sent.append(Needs(message.account, message.package, message.python))
         if sent:
             self._sent(sent)
@@ -198,15 +198,17 @@ class SqliteTaskQueue(TaskQueue):
         return [Message(body, receipt, receives, 0) for body, receipt, receives in self._db.execute(select, (limit,))]
 
     def _first(self, group: str, now: float) -> bool:
-        """Note a group, and return whether it was not sent within the last MEMORY_S.
+        """Note a group, and return whether it was not sent within the last MEMORY_S, and has no message here.
 
-        Without this check, a chunk that is sent again after a crash would be leased to two workers.
+        Without this check, a chunk that is sent again, after a crash or after hours, would be leased to two workers.
         """
         upsert = (
             "INSERT INTO sent_groups VALUES (?, ?)"
             " ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE until <= ?"
         )
-        return self._db.execute(upsert, (group, now + MEMORY_S, now)).rowcount > 0
+        first = self._db.execute(upsert, (group, now + MEMORY_S, now)).rowcount > 0
+        there = "SELECT 1 FROM messages WHERE group_name = ?"
+        return first and self._db.execute(there, (group,)).fetchone() is None
 
     def _surface(self, now: float) -> None:
         self._db.execute(

@@ -36,7 +36,7 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import TaskResult
 
-from . import cancellation, life, open_ranges, pace, quota, tasks
+from . import cancellation, life, open_ranges, pace, quota, resending, tasks
 from .draft import Draft, draft_of
 
 
@@ -63,6 +63,8 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
         _take(draft, event)
     life.expire(draft)
     cancellation.drain(draft)
+    # Before chunks are cut: otherwise the first chunks of a package that was closed for long would be sent twice.
+    resending.resend(draft, events)
     # Chunks are cut after all events, because each event may add to the reserve or free room. They are cut before
     # `complete`, because a package ends only if nothing is left to cut.
     open_ranges.refill(draft.head, policy)

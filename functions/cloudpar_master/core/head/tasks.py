@@ -58,6 +58,8 @@ class Tasks(Struct, kw_only=True):
         done: How many tasks have a result or are cancelled.
         errors: How many results have another outcome than "ok".
         failed: The tasks with such results, in at most FAILED_RANGES ranges.
+        heard_at: When a worker or the queue last reported something about a chunk of the package, or it had no chunks.
+        resend_at: When all open chunks are sent again, unless something is reported before.
     """
 
     count: int = field(name="tasks")
@@ -70,6 +72,8 @@ class Tasks(Struct, kw_only=True):
     done: int = 0
     errors: int = 0
     failed: list[Range] = []
+    heard_at: float = 0.0
+    resend_at: float = 0.0
 
     def draft(self) -> "Tasks":
         """Return a copy that a fold may change. It shares no list with the original."""

@@ -73,7 +73,8 @@ def fill(database: Database, state: str) -> None:
     ):
         database.execute(insert)
     messages = (
-        "INSERT INTO messages SELECT i, 'body', ?, 1e12, 1, 'receipt ' || i, 'a', 'p' || (i % 100), 0, 1, '3.11' FROM n"
+        "INSERT INTO messages SELECT i, 'body', ?, 1e12, 1, 'receipt ' || i, 'a', 'p' || (i % 100), 0, 1, '3.11',"
+        " 'group ' || i FROM n"
     )
     database.execute(messages, (state,))
     read = "UPDATE packages SET head = ? WHERE package_id = 'p7' OR started_at > ?"

@@ -59,6 +59,8 @@ HEADS = {
         "window": "int",
         "window_since": "int",
         "most_executors": "int",
+        "heard_at": "float",
+        "resend_at": "float",
         "state": "one of cancelled, completed, expired, failed, running",
         "reason": "str | none",
         "message": "str | none",

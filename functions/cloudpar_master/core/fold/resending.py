@@ -1,0 +1,44 @@
+"""Sends chunks again of which the master has heard nothing for long: the queue may have lost their messages.
+
+A queue is not part of a backup. After a table was restored, its heads name chunks as sent whose messages workers have
+taken since then.
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from cloudpar_master.core.events import Cleared, Event, GaveBack, Lost, Published
+from cloudpar_master.core.policy import Policy
+
+from .draft import Draft
+
+MARGIN_S = 600.0
+"""Seconds beyond the longest time of a task after which a package that is not heard of has its chunks sent again. They
+are time for a chunk to wait and for its data to be downloaded."""
+
+DAY_S = 86400.0
+"""The longest time between two repetitions, in seconds."""
+
+
+def quiet_s(policy: Policy) -> float:
+    """Return after how many seconds without a worker's report a package's chunks are sent again for the first time.
+
+    A worker reports each task that ends, so it is heard of at least as often as its tasks reach their time limit.
+    """
+    return policy.task_timeout_s + MARGIN_S
+
+
+def resend(draft: Draft, events: Sequence[Event]) -> None:
+    """Make all chunks unsent if no worker has reported anything about the package for long."""
+    head, tasks = draft.head, draft.head.tasks
+    heard = any(isinstance(event, Published | GaveBack | Lost | Cleared) for event in events)
+    # Heads of earlier releases do not say when they were heard of (`resend_at` is 0).
+    if heard or not tasks.open or not tasks.resend_at:
+        tasks.heard_at, tasks.resend_at = head.now, head.now + quiet_s(draft.policy)
+    elif head.now >= tasks.resend_at:
+        # The chunks keep their generation: a message that waits in a long queue stays good. With a new generation each
+        # time, a package would go to the end of the queue again and again, and a worker would lose what it runs.
+        tasks.open = [replace(each, sent=False) for each in tasks.open]
+        # Each repetition may add a message for each chunk to a queue that no worker reads at the moment.
+        tasks.resend_at = head.now + min(head.now - tasks.heard_at, DAY_S)
