@@ -118,6 +118,7 @@ def test_a_text_is_bounded_is_one_line_and_can_be_encoded(value: object) -> None
         ((5, "x"), "args", "arguments (5, 'x')"),
         ([5], "args", "arguments (5)"),
         (((5,), {"base": 2}), "args_kwargs", "arguments (5, base=2)"),
+        (((), {"two\r\nlines": 2}), "args_kwargs", r"arguments (two\r\nlines=2)"),
         (((), {}), "args_kwargs", "arguments ()"),
         ((tuple(range(9)), {"k": 1}), "args_kwargs", "arguments (0, 1, 2, 3, k=1, ... (10 in all))"),
         (7, "args", "arguments <int>"),

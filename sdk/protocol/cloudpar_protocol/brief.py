@@ -59,8 +59,13 @@ def brief_call(data: Any, call: str) -> str:
 
 
 def _cut(text: str) -> str:
-    text = text.encode(errors="backslashreplace").decode()  # a lone surrogate in a name cannot be encoded
+    # Names, such as those of keyword arguments, may have any characters: line breaks, or half a surrogate pair.
+    text = "".join(each if each.isprintable() else _escaped(each) for each in text[: INPUT_CHARS + 1])
     return text if len(text) <= INPUT_CHARS else f"{text[: INPUT_CHARS - 3]}..."
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _brief(value: Any, depth: int) -> str:
