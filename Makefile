@@ -23,7 +23,7 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help setup demo test checks sbom guarantees mutants e2e runtimes versitygw bench programs docs generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test specification checks sbom guarantees mutants e2e runtimes versitygw bench programs docs generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
@@ -57,7 +57,10 @@ test: setup node_modules/.complete ## Lint, formatting, types, layers and all te
 	npm run --silent lint
 	npm run --silent types
 	npm test --silent
-	@$(MAKE) --no-print-directory docs checks
+	@$(MAKE) --no-print-directory specification docs checks
+
+specification: setup ## Check every state of docs/specification (TLA+) by TLC, which Maven downloads
+	PYTHONPATH=tests $(RUN)python -m specification
 
 checks: sbom $(SYNTHESIZED) build/checks/$(COMPLETE) ## The stack of each environment: cdk-nag, cfn-lint, checkov; the image's file; all shell scripts
 	build/checks/bin/cfn-lint build/synth/*/*.template.json

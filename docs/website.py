@@ -48,6 +48,7 @@ NAVIGATION: dict[str, list[str]] = {
         "javascript.md",
         "protocol.md",
         "state-machine.md",
+        "specification.md",
         "glossary.md",
         "changelog.md",
     ],
