@@ -105,7 +105,7 @@ class EffectRunner:
         return spent, len(heads) if spent else self._note(account_id, len(heads))
 
     def _note(self, account_id: str, packages: int) -> int:
-        """Remember, for an account with many packages, that a check has answered False. Returns how many there are."""
+        """Remember, for an account with many packages, that a check has answered False. Returns `packages`."""
         if packages > FEW:
             self._checks[account_id] = _Check(packages, self._backend.clock.now() + packages / REQUESTS_PER_S)
         return packages

@@ -90,7 +90,7 @@ class Retrieval:
         return min(shortest_s * (1 << min(before, 10)), longest_s)
 
     def _resume(self, worker_id: str, fit: Fit) -> Fit:
-        """Return what a worker can run. A package for which it is set aside is included if no other worker can run it.
+        """Return what a worker can run, also if the worker is set aside for a package that no other worker can run.
 
         The worker runs such a package anyway, and the package's errors say what is missing. Without this, the package
         would wait until the worker has nothing else to do.

@@ -7,8 +7,8 @@ A seal is an HMAC-SHA-256, cut to SEAL_BYTES. It covers the package's id and
 - for a result: the task's number, the outcome and the bytes.
 
 So a seal does not match in another package or for another task. For data or a result above LARGE_BYTES a digest stands
-for the bytes. If a worker makes no seals, the master seals the place of a large result instead of its bytes. Agents and
-clients verify seals before anything is unpickled.
+for the bytes. If a worker makes no seals, the master makes them; for a large result, its seal covers the blob's key and
+not the bytes. Agents and clients verify seals before anything is unpickled.
 
 >>> from cloudpar_protocol.seals import Seals, package_id
 >>> seals = Seals(b"k" * 32, package_id("account", "key", sealed=True))

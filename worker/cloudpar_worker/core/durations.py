@@ -66,7 +66,7 @@ class FunctionLengths:
         self._mean_us: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def mean_us(self, lease: Lease) -> int:
-        """The mean duration of this function's tasks in the package measured last; 0 if unknown or long."""
+        """The mean duration of this function's tasks in the last measured package; 0 if it is not remembered."""
         return ceil(self._mean_us.get((lease.account, lease.code.hash), 0.0))
 
     def measured(self, lease: Lease, mean_us: float) -> None:

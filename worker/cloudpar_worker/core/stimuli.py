@@ -165,7 +165,7 @@ class Published(Stimulus, frozen=True):
 
 
 class Extended(Stimulus, frozen=True):
-    """The answer to a beat; `hungry` and `waiting` are as in Published. Leases whose request failed have no view."""
+    """The answer to a beat. A lease that could not be extended is not in `views`; the other fields: as in Published."""
 
     views: list[LeaseView]
     hungry: bool = False

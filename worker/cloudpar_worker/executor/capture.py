@@ -26,7 +26,7 @@ def open_output(folder: str | None = None) -> int:
 
 
 def held_bytes(descriptor: int) -> int:
-    """The size of an output file, or the memory that it takes if that is more: it may have memory beyond its end."""
+    """The size of an output file, or what is allocated for it if that is more: it may have blocks beyond its end."""
     status = os.fstat(descriptor)
     return max(status.st_size, 512 * status.st_blocks)
 

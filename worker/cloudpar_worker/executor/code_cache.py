@@ -27,7 +27,7 @@ class CodeCache:
         return code_hash in self._sizes
 
     def use(self, code_hash: str, size: int) -> dict[str, int]:
-        """Record a use of a function; return the functions that are dropped for it, with the sizes of their code."""
+        """Record a use of a function; return the functions that are dropped to make room, with their code's sizes."""
         if code_hash not in self._sizes:
             self._sizes[code_hash] = size
             self._bytes += size

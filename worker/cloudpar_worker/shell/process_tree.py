@@ -60,7 +60,9 @@ class ProcessTree:
         self._executor_of.update(dict.fromkeys(ancestors, executor))
 
     def most_bytes(self, executor: int, processes: Collection[Process]) -> int:
-        """An upper bound of the memory of an executor's processes, without pages of files, and of its shared memory.
+        """An upper bound of the memory of an executor's processes plus the executor's shared memory.
+
+        Pages of files do not count.
 
         A page that several of these processes share counts once for each of them.
         """

@@ -216,7 +216,7 @@ class DynamoPackageStore(PackageStore):
     def _arrival(self) -> int:
         """Return this machine's time in microseconds; each call returns a later time than the one before.
 
-        The times decide the order of an inbox, and which events are older than their package.
+        These times order the events of an inbox, and show which are left of an earlier package with the same id.
         """
         self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
         return self._arrivals

@@ -63,7 +63,7 @@ def _convert_package(connection: sqlite3.Connection, package_id: str) -> None:
 
 
 def _keep_pages(connection: sqlite3.Connection, package_id: str, version: int, nonce: str) -> int:
-    """Keep the pages that the head leads to; the others lost a race. Returns the bytes of the pages that are kept."""
+    """Keep the pages that the head leads to; the others lost a race. Returns the size of the kept pages, in bytes."""
     select = (
         "SELECT before_version, before_nonce, results FROM old_pages WHERE package_id = ? AND version = ? AND nonce = ?"
     )

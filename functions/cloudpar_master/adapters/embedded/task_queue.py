@@ -198,7 +198,7 @@ class SqliteTaskQueue(TaskQueue):
         return [Message(body, receipt, receives, 0) for body, receipt, receives in self._db.execute(select, (limit,))]
 
     def _first(self, group: str, now: float) -> bool:
-        """Note a group, and return whether it was not sent within the last MEMORY_S, and has no message here.
+        """Note a message group; return False if it was sent within the last MEMORY_S, or has a message in the queue.
 
         Without this check, a chunk that is sent again, after a crash or after hours, would be leased to two workers.
         """

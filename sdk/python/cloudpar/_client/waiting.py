@@ -55,7 +55,7 @@ class Waiting:
         return Timeouts(min(CONNECT_S, answer_s), answer_s)
 
     def answered(self) -> None:
-        """Note that the peer has answered. If the log told the user that it is away, log that it is back."""
+        """Record that the peer has answered. If the log told the user that it is away, log that it is back."""
         away_s = self._peer.policy.answered(time.monotonic())
         if away_s is not None:
             log.warning("cloudpar: the %s at %s is back after %.0f s", self._peer.kind, self._peer.address, away_s)

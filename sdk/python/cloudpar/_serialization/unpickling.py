@@ -1,8 +1,8 @@
 """Unpickles results without changing the classes of this process.
 
 A result whose class is defined in `__main__` brings a copy of that class. cloudpickle alone would find this process's
-class and set all of its attributes to the copies. The methods would then use the task's globals, and changes of class
-attributes and caches in this process would be lost.
+class of the same name and overwrite its attributes with the copy's. The methods would then use the task's globals, and
+changes of class attributes and caches in this process would be lost.
 """
 
 import io

@@ -112,7 +112,7 @@ def _run(agent: Child, foreground: Foreground, endpoint: str) -> int:
 
     Raises:
         CloudparError: The agent has ended several times in a short time, or the system cannot start it again.
-        OSError: The system cannot start the agent for the first time.
+        OSError: The first start of the agent failed.
     """
     agent.start()
     try:
