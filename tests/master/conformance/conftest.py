@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 from aws.differences import conforming
+from cloudpar_master.ports import AccountRecord
+from master.services.world import World, world_on
 from master.stores import Factory, SetClock, Stores
 
 ON_NONE = "on none"
@@ -41,3 +43,18 @@ def others(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) ->
     """Open the adapters of another process on the same data."""
     with factory(tmp_path, clock) as others:
         yield others
+
+
+@pytest.fixture
+def world(stores: Stores, clock: SetClock) -> World:
+    return world_on(stores, clock)
+
+
+@pytest.fixture
+def ann(world: World) -> AccountRecord:
+    return world.account("ann")
+
+
+@pytest.fixture
+def bob(world: World) -> AccountRecord:
+    return world.account("bob")

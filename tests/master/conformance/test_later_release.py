@@ -10,21 +10,11 @@ from cloudpar_master.services import timer
 from cloudpar_master.services.uncut_packages import SKIPPED_S
 from cloudpar_protocol.worker_messages import Lease
 from master.packages import inbox, make_head, make_spec
-from master.services.world import POLICY, WatchedWorld, World, publication, world_on
-from master.stores import NOW, SetClock, Stores
+from master.services.world import POLICY, WatchedWorld, World, publication
+from master.stores import NOW
 
 LATER = {"priority": msgspec.Raw(msgspec.msgpack.encode(3))}
 """A field that no release has yet."""
-
-
-@pytest.fixture
-def world(stores: Stores, clock: SetClock) -> World:
-    return world_on(stores, clock)
-
-
-@pytest.fixture
-def ann(world: World) -> AccountRecord:
-    return world.account("ann")
 
 
 def create_later(world: World, count: int) -> list[str]:

@@ -13,23 +13,8 @@ from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.errors import Gone
 from cloudpar_protocol.worker_messages import Lease, RetrieveTasks
 from master.damage import damage
-from master.services.world import POLICY, World, publication, start_tasks, world_on
-from master.stores import SetClock, Stores
-
-
-@pytest.fixture
-def world(stores: Stores, clock: SetClock) -> World:
-    return world_on(stores, clock)
-
-
-@pytest.fixture
-def ann(world: World) -> AccountRecord:
-    return world.account("ann")
-
-
-@pytest.fixture
-def bob(world: World) -> AccountRecord:
-    return world.account("bob")
+from master.services.world import POLICY, World, publication, start_tasks
+from master.stores import Stores
 
 
 def leased(world: World, package_id: str) -> Lease:

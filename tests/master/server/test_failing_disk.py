@@ -104,7 +104,7 @@ class Story:
         return self.done(lambda: self.served.run(Exchange(link.method, link.url, body))).body
 
     def tick(self) -> None:
-        """Let the timer work, as often as a request is sent. It does each time what the last failure has left."""
+        """Let the timer work once, as after each request. It repeats what has failed before."""
         for operations in count():
             self.late_s += effects.RETRY_S
             try:

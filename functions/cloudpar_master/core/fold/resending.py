@@ -24,7 +24,7 @@ DAY_S = 86400.0
 def quiet_s(policy: Policy) -> float:
     """Return after how many seconds without a worker's report a package's chunks are sent again for the first time.
 
-    A worker reports each task that ends, so it is heard of at least as often as its tasks reach their time limit.
+    A worker reports each task that ends, and a task ends after its time limit at the latest.
     """
     return policy.task_timeout_s + MARGIN_S
 
