@@ -104,6 +104,9 @@ export class Fleet extends Construct {
         instanceWarmup: WARM_UP,
       }),
     });
+    // CloudFormation deletes in the reverse order. It could delete the routes first: then AWS would not detach the gateway
+    // while instances with public addresses run, and `cloudpar destroy` would fail.
+    this.group.node.addDependency(vpc);
     this.group.addLifecycleHook('Drain', {
       lifecycleHookName: HOOK,
       lifecycleTransition: autoscaling.LifecycleTransition.INSTANCE_TERMINATING,
