@@ -42,7 +42,7 @@ const WILDCARDS: NagPackSuppression[] = [
     appliesTo: ['Resource::*'],
     reason:
       "These calls take no resource: X-Ray's two, Auto Scaling's Describe (how many start, or why none does), " +
-      "and the container registry's login.",
+      "Session Manager's channels, and the container registry's login; a host registers itself under its own id.",
   },
 ];
 
@@ -176,12 +176,18 @@ export class Grants extends Construct {
           [this.groupArn(groupName)],
         ),
         allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [fleet.log.logGroupArn]),
-        // AmazonSSMManagedInstanceCore allows a host to read every parameter; it must not read the accounts' key.
-        new iam.PolicyStatement({
-          effect: iam.Effect.DENY,
-          actions: ['ssm:GetParameter', 'ssm:GetParameters', 'ssm:GetParametersByPath', 'ssm:GetParameterHistory'],
-          resources: [this.keyArn()],
-        }),
+        // What AWS documents as the least for Session Manager. Its managed policy AmazonSSMManagedInstanceCore would also
+        // let a host read every parameter of the AWS account, and tasks are one escape from their container away.
+        allow(
+          [
+            'ssm:UpdateInstanceInformation',
+            'ssmmessages:CreateControlChannel',
+            'ssmmessages:CreateDataChannel',
+            'ssmmessages:OpenControlChannel',
+            'ssmmessages:OpenDataChannel',
+          ],
+          ['*'],
+        ),
         ...(repositories.size > 0
           ? [
               allow(['ecr:GetAuthorizationToken'], ['*']),
@@ -193,15 +199,7 @@ export class Grants extends Construct {
           : []),
       ],
     });
-    fleet.role.addManagedPolicy(iam.ManagedPolicy.fromAwsManagedPolicyName('AmazonSSMManagedInstanceCore'));
     fleet.group.node.addDependency(policy);
-    NagSuppressions.addResourceSuppressions(fleet.role, [
-      {
-        id: 'AwsSolutions-IAM4',
-        appliesTo: ['Policy::arn:<AWS::Partition>:iam::aws:policy/AmazonSSMManagedInstanceCore'],
-        reason: 'Session Manager instead of SSH: AWS maintains the list of what its agent needs.',
-      },
-    ]);
     NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
   }
 
