@@ -1,6 +1,6 @@
 ------------------------------ MODULE Packages ------------------------------
 \* Packages of one account, from their start until the account is charged: the fold, the leases and the quota.
-\* docs/specification.md explains this page, and what it leaves out. Tests replay its behaviours against the master.
+\* docs/specification.md explains this file, and says what it leaves out. Tests replay its behaviours on the master.
 EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
@@ -8,7 +8,7 @@ CONSTANTS
   Count,        \* how many tasks each package has
   ChunkSize,    \* how many tasks a chunk has at most
   Quota,        \* how much compute time the account has, in units
-  Deliveries,   \* a chunk is lost after so many deliveries
+  Deliveries,   \* a chunk is lost after this many deliveries
   Faults,       \* how many faults may happen, in all
   Losable       \* whether the queue may lose messages
 
@@ -25,7 +25,7 @@ vars == <<head, slices, charge, queue, zombies, faults>>
 Tasks == 1..Count
 Cost(t) == IF t = 1 THEN 2 ELSE 1     \* the time of a task with all its tries, also of those that were killed
 None == <<>>                          \* a task has no result
-Lost == <<0, 0>>                      \* a task's result is that its workers were lost; other results: <<gen, attempt>>
+Lost == <<0, 0>>                      \* the result of a task whose workers were lost; other results: <<gen, attempt>>
 Unpaid == -1
 
 Min(a, b) == IF a < b THEN a ELSE b
@@ -41,7 +41,7 @@ Chunks(S) == IF S = {} THEN {} ELSE
   IN {chunk} \cup Chunks(S \ chunk)
 
 -----------------------------------------------------------------------------
-\* The fold: how an event changes a head h. A range is open: its tasks are outstanding.
+\* The fold: how an event changes a head h. The tasks of the open ranges are outstanding.
 
 Running(h) == h.state = "running"
 Finished(h) == {t \in Tasks : h.result[t] # None}
@@ -57,7 +57,7 @@ End(h, state) == IF ~Running(h) THEN h ELSE
   [h EXCEPT !.state = state, !.open = {}, !.uncut = {}, !.wanted = 0, !.paused = FALSE, !.late = FALSE,
             !.stopping = IF state = "quota" THEN {} ELSE @ \cup Outstanding(h)]
 
-\* What remains open if the tasks S leave the ranges hit. A report about generation gen shows that it was sent.
+\* What remains open when the tasks S leave the ranges in hit. A report about generation gen shows that it was sent.
 Without(h, hit, S, gen) == (h.open \ hit) \cup
   UNION {{[r EXCEPT !.tasks = c, !.sent = @ \/ r.gen = gen] : c \in Chunks(r.tasks \ S)} : r \in hit}
 
@@ -82,7 +82,7 @@ GiveBack(h, S, gen, losses, cost) ==
       time == IF counts THEN cost ELSE 0
   IN [back EXCEPT !.stopping = @ \ S, !.used = @ + time, !.returned = @ + time]
 
-Close(h, S, gen) ==                   \* what was not reported counts as one more loss
+Close(h, S, gen) ==                   \* each task that was not reported counts one more loss
   LET back == TakeBack(h, S, gen, 0, 1) IN [back EXCEPT !.stopping = @ \ S]
 
 Halves(S) == LET low == {t \in S : t < Least(S) + (Cardinality(S) + 1) \div 2} IN {low, S \ low} \ {{}}
@@ -143,7 +143,7 @@ Reserve(p, lost) == LET h == head[p] IN
         /\ IF lost THEN UNCHANGED head ELSE Save(p, Grant(h, h.next, amount, Reserved <= Held(p) \/ allSpent))
   /\ UNCHANGED <<charge, queue, zombies>>
 
-Put(q, p, r) ==                       \* another copy of a message is another message
+Put(q, p, r) ==                       \* a message that is sent twice is in the queue twice
   LET same(n) == \E m \in q : m.package = p /\ m.tasks = r.tasks /\ m.gen = r.gen /\ m.copy = n
       copy == CHOOSE n \in 1..(Cardinality(q) + 1) : ~same(n) /\ \A k \in 1..(n - 1) : same(k)
   IN [package |-> p, tasks |-> r.tasks, gen |-> r.gen, losses |-> r.losses, copy |-> copy,
@@ -162,7 +162,7 @@ Settle(p, lost) == LET h == head[p] IN
   /\ Fault(lost)
   /\ LET pays == IF charge[p] # Unpaid THEN charge[p] ELSE Min(h.used, Held(p) + Free)
      IN /\ charge' = [charge EXCEPT ![p] = pays]
-        /\ slices' = [slices EXCEPT ![p] = <<>>]         \* the account has the rest back
+        /\ slices' = [slices EXCEPT ![p] = <<>>]         \* the account gets the rest back
         /\ IF lost THEN UNCHANGED head ELSE Save(p, [h EXCEPT !.settled = TRUE, !.reserved = pays, !.stopping = {}])
   /\ UNCHANGED <<queue, zombies>>
 
@@ -182,7 +182,7 @@ Retrieve(m) == LET p == m.package
           /\ UNCHANGED head
   /\ UNCHANGED <<slices, charge, zombies, faults>>
 
-\* A worker publishes at least once. A zombie is not told apart from a live worker.
+\* A worker may publish a result several times. The master cannot distinguish a zombie from a live worker.
 Leased == {m \in queue : m.at = "leased"}
 Publish(m, t) == /\ m \in Leased \cup zombies
                  /\ t \in m.left
@@ -239,7 +239,7 @@ Init == /\ head = [p \in Packages |-> First]
         /\ charge = [p \in Packages |-> Unpaid]
         /\ queue = {} /\ zombies = {} /\ faults = Faults
 
-\* Every step notes what it is. Only the replay uses these notes.
+\* Each step passes its name and its arguments to Note. Only the replay uses these notes.
 Steps(Note(_)) ==
   \/ \E p \in Packages, lost \in BOOLEAN :
        \/ Reserve(p, lost) /\ Note(<<"Reserve", p, lost>>)
@@ -264,7 +264,7 @@ Steps(Note(_)) ==
 Ignore(note) == TRUE
 Next == Steps(Ignore)
 
-\* What certainly happens in the end, if it stays possible. Workers need not publish anything, and no package need expire.
+\* These steps happen in the end if they stay possible. No worker must publish anything, and no package must expire.
 Fairness ==
   /\ \A p \in Packages : /\ WF_vars(Reserve(p, FALSE)) /\ WF_vars(Send(p, FALSE)) /\ WF_vars(Settle(p, FALSE))
                          /\ WF_vars(Wake(p)) /\ WF_vars(Wait(p))
