@@ -30,8 +30,12 @@ interface AlarmOptions {
 
 const FIVE_MINUTES = Duration.minutes(5);
 
-/** Alarms, and the dashboard if it is wanted. An alarm costs 0.10 USD a month for each metric, so there are few. */
+/**
+ * Alarms if an address gets them, and the dashboard if it is wanted. An alarm costs 0.10 USD a month for each metric, so
+ * there are few.
+ */
 export class Observability extends Construct {
+  /** Where the alarms go; undefined without an address, and then there are no alarms. */
   readonly topic: sns.Topic | undefined;
 
   constructor(
@@ -42,28 +46,33 @@ export class Observability extends Construct {
     super(scope, id);
     const { settings } = props;
     if (settings.alarmEmail) {
-      this.topic = new sns.Topic(this, 'Alarms', { enforceSSL: true });
-      this.topic.addSubscription(new subscriptions.EmailSubscription(settings.alarmEmail));
-      NagSuppressions.addResourceSuppressions(
-        this.topic,
-        [
-          {
-            id: 'Serverless-SNSRedrivePolicy',
-            reason: 'A mail that is not delivered needs no queue: the alarm stays red.',
-          },
-        ],
-        true,
-      );
+      this.topic = this.topicOf(settings.alarmEmail);
+      this.alarms(this.topic);
     }
-    this.alarms();
     if (settings.dashboard) {
       this.dashboard();
     }
   }
 
-  private alarms(): void {
+  private topicOf(address: string): sns.Topic {
+    const topic = new sns.Topic(this, 'Alarms', { enforceSSL: true });
+    topic.addSubscription(new subscriptions.EmailSubscription(address));
+    NagSuppressions.addResourceSuppressions(
+      topic,
+      [
+        {
+          id: 'Serverless-SNSRedrivePolicy',
+          reason: 'A mail that is not delivered needs no queue: the alarm stays red.',
+        },
+      ],
+      true,
+    );
+    return topic;
+  }
+
+  private alarms(topic: sns.Topic): void {
     const { services, queue } = this.props;
-    this.alarm('ApiErrors', {
+    this.alarm(topic, 'ApiErrors', {
       anchor: 'api-errors',
       // If AWS throttles a function, the API answers with a server error, too: see docs/runbook.md#throttling.
       meaning: 'the master answers with server errors, or the concurrency of its functions is used up.',
@@ -71,7 +80,7 @@ export class Observability extends Construct {
       threshold: 5,
       periods: 2,
     });
-    this.alarm('LostChunks', {
+    this.alarm(topic, 'LostChunks', {
       anchor: 'lost-chunks',
       meaning: 'chunks that were lost several times are not processed.',
       // The number of visible messages would not show it: a message on which the function fails is nearly always in
@@ -80,16 +89,18 @@ export class Observability extends Construct {
       threshold: Duration.minutes(15).toSeconds(),
       periods: 1,
     });
-    this.alarm('Timer', {
+    const timer = this.alarm(topic, 'Timer', {
       anchor: 'timer',
       meaning: 'the timer fails or does not run.',
       metric: services.timer.handler.metricErrors({ period: FIVE_MINUTES }),
       threshold: 1,
       periods: 3,
-      // Without a run the metric has no value, not even zero.
-      treatMissingData: cloudwatch.TreatMissingData.BREACHING,
+      treatMissingData: cloudwatch.TreatMissingData.MISSING,
     });
-    const capacity = this.alarm('Capacity', {
+    // Without a run the metric has no value, not even zero, and the alarm changes to INSUFFICIENT_DATA. A new alarm begins
+    // in this state, so it reports nothing before the first run. If missing values counted as failures, it would.
+    timer.addInsufficientDataAction(new SnsAction(topic));
+    const capacity = this.alarm(topic, 'Capacity', {
       anchor: 'capacity',
       meaning: 'instances that the group requests do not start.',
       metric: new cloudwatch.MathExpression({
@@ -107,7 +118,7 @@ export class Observability extends Construct {
     (capacity.node.defaultChild as CfnResource).cfnOptions.condition = this.props.mathAlarms;
   }
 
-  private alarm(id: string, options: AlarmOptions): cloudwatch.Alarm {
+  private alarm(topic: sns.Topic, id: string, options: AlarmOptions): cloudwatch.Alarm {
     const alarm = new cloudwatch.Alarm(this, id, {
       alarmDescription: `Cloud Parallelizer (${this.props.settings.env}): ${options.meaning} ${runbook(options.anchor)}`,
       metric: options.metric,
@@ -117,9 +128,7 @@ export class Observability extends Construct {
       datapointsToAlarm: options.periods,
       treatMissingData: options.treatMissingData ?? cloudwatch.TreatMissingData.NOT_BREACHING,
     });
-    if (this.topic) {
-      alarm.addAlarmAction(new SnsAction(this.topic));
-    }
+    alarm.addAlarmAction(new SnsAction(topic));
     return alarm;
   }
 

@@ -6,6 +6,8 @@ import { only, template } from './deployment';
 const RUNBOOK = join(import.meta.dirname, '../../docs/runbook.md');
 const ALARM = 'AWS::CloudWatch::Alarm';
 
+const TOLD = { alarmEmail: 'operator@example.com' };
+
 interface Alarm {
   AlarmDescription: string;
   Metrics?: { MetricStat?: unknown }[];
@@ -18,7 +20,7 @@ function alarms(context: Record<string, unknown>): Alarm[] {
 
 describe('alarms', () => {
   it('are at most eight, and link to the runbook', () => {
-    const all = alarms({ env: 'prod', alarmEmail: 'operator@example.com' });
+    const all = alarms({ env: 'prod', ...TOLD });
     expect(all.length).toBeLessThanOrEqual(8);
     for (const { AlarmDescription, AlarmActions } of all) {
       expect(AlarmDescription).toMatch(/See docs\/runbook\.md#[a-z-]+$/);
@@ -35,12 +37,12 @@ describe('alarms', () => {
         .replace(/[^\w\s-]/g, '')
         .replace(/\s/g, '-'),
     );
-    const linked = alarms({ env: 'dev' }).map(({ AlarmDescription }) => AlarmDescription.split('#')[1]);
+    const linked = alarms({ env: 'dev', ...TOLD }).map(({ AlarmDescription }) => AlarmDescription.split('#')[1]);
     expect(anchors).toEqual(expect.arrayContaining(linked));
   });
 
   it('report lost chunks by their age, since a message on which the function fails is hardly ever visible', () => {
-    expect(only(template({ env: 'dev' }), ALARM, 'ObservabilityLostChunks').Properties).toMatchObject({
+    expect(only(template({ env: 'dev', ...TOLD }), ALARM, 'ObservabilityLostChunks').Properties).toMatchObject({
       MetricName: 'ApproximateAgeOfOldestMessage',
       Statistic: 'Maximum',
       Threshold: 900,
@@ -48,9 +50,31 @@ describe('alarms', () => {
     });
   });
 
-  it('have no topic without an address for them', () => {
+  it('exist only if they act: they change the fleet, or an address gets them', () => {
     template({ env: 'dev' }).resourceCountIs('AWS::SNS::Topic', 0);
-    template({ env: 'dev', alarmEmail: 'operator@example.com' }).resourceCountIs('AWS::SNS::Topic', 1);
+    template({ env: 'dev', ...TOLD }).resourceCountIs('AWS::SNS::Topic', 1);
+    for (const context of [{ env: 'dev' }, { env: 'dev', ...TOLD }]) {
+      const idle = alarms(context).filter(({ AlarmActions = [] }) => AlarmActions.length === 0);
+      expect(idle.map(({ AlarmDescription }) => AlarmDescription)).toEqual([]);
+    }
+  });
+
+  it('report a timer that does not run, and nothing before its first run', () => {
+    const { Properties } = only(template({ env: 'dev', ...TOLD }), ALARM, 'ObservabilityTimer');
+    expect(Properties).toMatchObject({ MetricName: 'Errors', TreatMissingData: 'missing' });
+    expect(Properties['InsufficientDataActions']).toEqual(Properties['AlarmActions']);
+  });
+});
+
+describe('the cost model', () => {
+  it('counts the metrics of the alarms in the template', () => {
+    const prices = readFileSync(join(import.meta.dirname, '../../sdk/python/cloudpar/deployment/prices.py'), 'utf8');
+    const model = readFileSync(join(import.meta.dirname, '../../docs/cost-model.md'), 'utf8');
+    const metrics = (context: Record<string, unknown>) =>
+      alarms(context).flatMap(({ Metrics }) => Metrics?.filter(({ MetricStat }) => MetricStat) ?? [{}]).length;
+    const told = metrics({ env: 'dev', ...TOLD }) - metrics({ env: 'dev' });
+    expect(prices).toContain(`alarm_metrics: int = ${metrics({ env: 'dev' })}\n`);
+    expect([told, model]).toEqual([5, expect.stringMatching(/read five metrics and cost 0\.50/)]);
   });
 });
 
@@ -92,6 +116,9 @@ describe('at rest', () => {
     'AWS::Logs::LogGroup', // the timer's lines below
     'AWS::S3::Bucket',
     'AWS::S3::BucketPolicy',
+    'AWS::SNS::Subscription', // mails by use
+    'AWS::SNS::Topic',
+    'AWS::SNS::TopicPolicy',
     'AWS::SQS::Queue', // the event source's polls below
     'AWS::SQS::QueuePolicy',
     'AWS::SSM::Parameter', // of the standard tier
@@ -107,23 +134,26 @@ describe('at rest', () => {
   const IMAGES = 2 * 0.3 * 0.1; // 300 MB for each architecture
   const IDLE = Object.values(TIMER).reduce((sum, usd) => sum + usd) + IMAGES;
 
-  it.each(['dev', 'staging', 'prod'])('%s costs less than 2 USD a month', (env) => {
-    let usd = IDLE;
-    for (const { Type, Properties } of Object.values(template({ env }).toJSON()['Resources']) as {
-      Type: string;
-      Properties: Alarm;
-    }[]) {
-      if (Type === ALARM) {
-        usd += 0.1 * (Properties.Metrics?.filter(({ MetricStat }) => MetricStat).length ?? 1);
-      } else if (Type === 'AWS::SecretsManager::Secret') {
-        usd += 0.4;
-      } else if (Type === 'AWS::Lambda::EventSourceMapping') {
-        usd += POLLS;
-      } else {
-        expect(FREE).toContain(Type);
+  it.each([{ env: 'dev' }, { env: 'staging' }, { env: 'prod' }, { env: 'prod', ...TOLD }])(
+    '%j costs less than 2 USD a month',
+    (context) => {
+      let usd = IDLE;
+      for (const { Type, Properties } of Object.values(template(context).toJSON()['Resources']) as {
+        Type: string;
+        Properties: Alarm;
+      }[]) {
+        if (Type === ALARM) {
+          usd += 0.1 * (Properties.Metrics?.filter(({ MetricStat }) => MetricStat).length ?? 1);
+        } else if (Type === 'AWS::SecretsManager::Secret') {
+          usd += 0.4;
+        } else if (Type === 'AWS::Lambda::EventSourceMapping') {
+          usd += POLLS;
+        } else {
+          expect(FREE).toContain(Type);
+        }
       }
-    }
-    expect(usd).toBeGreaterThan(1);
-    expect(usd).toBeLessThan(2);
-  });
+      expect(usd).toBeGreaterThan(1);
+      expect(usd).toBeLessThan(2);
+    },
+  );
 });

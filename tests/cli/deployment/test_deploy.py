@@ -43,6 +43,31 @@ def test_deploy_goes_from_nothing_to_a_first_map(master: FakeMaster, aws: StandI
     assert master.seen["start_tasks"] == 1
 
 
+def test_a_new_deployment_asks_who_gets_its_alarms(
+    master: FakeMaster, aws: StandIn, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _answer(monkeypatch, "ops@example.com\ny\n")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    err = here("deploy", "--no-first-map").err
+    assert "alarmEmail=ops@example.com" in cdk_calls(aws)[0]
+    assert "Alarms: none" not in err
+    here("deploy", "--no-first-map", "--yes")
+    assert "alarmEmail=ops@example.com" in cdk_calls(aws)[2]
+
+
+@pytest.mark.parametrize(("options", "answers"), [(["--yes"], ""), ([], "\ny\n"), (["--unset", "alarmEmail"], "y\n")])
+@pytest.mark.usefixtures("master")
+def test_a_deployment_whose_alarms_no_address_gets_says_so(
+    aws: StandIn, here: Here, monkeypatch: pytest.MonkeyPatch, options: list[str], answers: str
+) -> None:
+    _answer(monkeypatch, answers)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    err = here("deploy", "--no-first-map", *options).err
+    assert "Alarms: none, because no address gets them." in err
+    assert "--set alarmEmail=you@example.com" in err
+    assert not any(each.startswith("alarmEmail=") for each in cdk_calls(aws)[0])
+
+
 def test_instance_families_that_the_region_lacks_are_not_deployed(master: FakeMaster, aws: StandIn, here: Here) -> None:
     aws.lacking = {"c8g", "m8g", "m7i"}
     here("deploy", "--yes", "--no-first-map", "--set", "architectures=x86_64")

@@ -12,7 +12,7 @@ from cloudpar.deployment.project import find_project
 from cloudpar.deployment.settings import Request, parse, read_file
 from cloudpar.deployment.update import Update
 
-from . import deploy_tables, first_use, spans
+from . import alarm_recipient, deploy_tables, first_use, spans
 from .access import json_option
 from .presentation import print_json
 from .question import ask
@@ -61,7 +61,7 @@ def deploy(
     """Create or update a pool in your AWS account. First show what it needs and what it costs, and ask."""
     request = Request(read_file(file) if file else None, parse(settings), frozenset(unset))
     project, aws = find_project(folder), Aws(region)
-    update = Update.plan(aws, environment, request)
+    update = alarm_recipient.settle(Update.plan(aws, environment, request), request, yes=yes)
     findings = checks.check(aws, project, plan.read_plan(environment, update.settings))
     deploy_tables.show(deploy_tables.checks_table(findings.checks))
     findings.require()
@@ -97,6 +97,8 @@ def _present(body: dict[str, object], idle: list[prices.Line], update: Update, r
     deploy_tables.show(deploy_tables.made_table(template.made(body), title))
     deploy_tables.show(deploy_tables.idle_table(idle))
     deploy_tables.show(deploy_tables.settings_table(update.settings, update.changes))
+    if alarm_recipient.SETTING not in update.settings:
+        _say(alarm_recipient.NONE)
 
 
 def _say(line: str) -> None:

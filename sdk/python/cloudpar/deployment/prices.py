@@ -82,7 +82,7 @@ class Shape(msgspec.Struct, frozen=True):
         recovery: Whether the tables have point-in-time recovery.
     """
 
-    alarm_metrics: int = 11
+    alarm_metrics: int = 6
     dashboards: int = 0
     secrets: int = 1
     keys: int = 0

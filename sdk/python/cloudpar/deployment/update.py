@@ -60,6 +60,11 @@ class Update(msgspec.Struct, frozen=True):
             return "new"
         return f"{'new' if self.template is None else 'update'} ({self.there.state} now)"
 
+    def with_setting(self, name: str, value: str) -> Self:
+        """Return the same deployment with one setting more, which has its default so far."""
+        changes = sorted([*self.changes, Change(name, None, value)], key=lambda each: each.name)
+        return msgspec.structs.replace(self, settings={**self.settings, name: value}, changes=changes)
+
     def context(self, environment: str, request: Request) -> list[str]:
         """The CDK context values of this deployment. The app checks the names in `unset`."""
         unset = [f"unset={','.join(sorted(request.unset))}"] if request.unset else []
