@@ -1,4 +1,4 @@
-"""The Lambda function for operators. IAM decides who may invoke it; it is behind no API and checks no token."""
+"""This Lambda function serves operators. IAM decides who may invoke it; the function checks no token."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -52,8 +52,8 @@ def _read(event: Mapping[str, Any]) -> tuple[str, str, bytes]:
     """Read the route, the ARN of the caller, and the body.
 
     Raises:
-        BadRequest: The event has a value that Python's JSON accepts and the protocol's does not: half of a surrogate
-            pair, or a number beyond 64 bits.
+        BadRequest: The event has a value that Python's JSON decoder accepts but a message cannot contain: half of a
+            surrogate pair, or a number beyond 64 bits.
     """
     name, who = str(event.get("route", "")), str(event.get("who", ""))[:WHO_CHARS]
     try:

@@ -1,4 +1,4 @@
-"""The Lambda function that reads the dead-letter queue, where SQS puts chunks that it delivered too often."""
+"""The Lambda function that reads the dead-letter queue. SQS moves a message there after too many deliveries."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,8 @@ _log = RequestLog()
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
     """Report each lost chunk to its package.
 
-    The answer names the messages that could not be handled. Lambda delivers these again, and deletes all others.
+    The answer names the messages that could not be handled. Lambda delivers these messages again, and deletes all
+    others.
     """
     entry = _log.entry("lost", context)
     failures: list[dict[str, str]] = []

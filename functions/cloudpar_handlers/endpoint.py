@@ -1,4 +1,4 @@
-"""Answers POST /v1/{name}, as an HTTP API of API Gateway passes it to a Lambda function (payload format 2.0)."""
+"""Answers requests POST /v1/{name}, which an HTTP API of API Gateway passes on as events (payload format 2.0)."""
 
 import base64
 import binascii
@@ -19,10 +19,10 @@ Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
 
 
 def handler(*served: Route[Any, Any]) -> Handler:
-    """Make the handler of a Lambda function that serves these routes, with the master that its environment describes.
+    """Make the handler of a Lambda function that serves these routes. Environment variables describe the master.
 
-    Lambda gives a function a whole processor while it starts. Therefore this function makes one link at once: making
-    it loads the client of S3, so that the first request does not have to.
+    While a process starts, Lambda gives it a whole processor. Therefore the first link, which loads the client of S3,
+    is made here and not by the first request.
     """
     backend = from_environment()
     backend.blobs.get_link("warm-up")

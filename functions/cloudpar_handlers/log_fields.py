@@ -1,4 +1,4 @@
-"""The fields of a log line: what a call names and how it ended, never a payload."""
+"""Fills the fields of a log line: what a call names and how the call ended, never a payload."""
 
 from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_master.services.dispatcher import Call
@@ -54,8 +54,8 @@ def note_reply(entry: Entry, call: Call, reply: object) -> None:
 def note_error(entry: Entry, error: Exception) -> Exception:
     """Note why a call failed, and return the error for its caller.
 
-    An unforeseen error is logged with its traceback. A RequestError is not unforeseen, nor is an error of AWS after
-    which the call may succeed later.
+    For a RequestError the line gets the error's code; an error of AWS after which the call may succeed later counts as
+    one. Any other error is unforeseen, and the line gets its traceback.
     """
     reason = translate(error)
     if isinstance(reason, RequestError):

@@ -73,8 +73,8 @@ class Entry:
     def fail(self, error: Exception) -> None:
         """Note an unforeseen error. The metric InternalErrors counts it.
 
-        The line has the error's class and traceback. If an invocation has several such errors, it has those of the last
-        one.
+        The line gets the error's class and traceback. If an invocation has several unforeseen errors, the last one
+        counts.
         """
         self._failure = error
         self.note(error=type(error).__name__)

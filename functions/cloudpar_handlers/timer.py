@@ -9,8 +9,8 @@ from cloudpar_master.services.timer import PACKAGES, Timer
 from .request_log import Entry, RequestLog
 
 ENOUGH_MS = 15_000
-"""If the invocation has less time left than this, in milliseconds, it starts no further round. The next invocation
-folds the other packages."""
+"""If the invocation has fewer milliseconds left than this, it starts no further round. The next invocation folds the
+other packages."""
 
 _timer = Timer(from_environment(worker_token=False))
 _log = RequestLog()

@@ -1,4 +1,4 @@
-"""Reads the records of packages, for all adapters, and says what happens if one of them is damaged."""
+"""Reads the records of packages, for all adapters, and handles damaged records."""
 
 import logging
 import time
@@ -27,7 +27,7 @@ log = logging.getLogger("cloudpar_master")
 
 
 class HeadRow(NamedTuple):
-    """A stored head, with what the store knows of its package without reading the head."""
+    """A stored head, with what the store knows of its package without decoding the head."""
 
     package_id: str
     account_id: str
@@ -48,7 +48,11 @@ class Records:
         self._logged = Recent[tuple[str, str], float](KNOWN)
 
     def head(self, row: HeadRow) -> Head:
-        """Decode a head. If it is damaged, return a stand-in: it must not make a call for other packages fail."""
+        """Decode a head.
+
+        For a damaged head return `Head.stand_in`, so that one damaged head does not make a call for many packages
+        fail.
+        """
         try:
             return stored.decode(self._unpack(row.head))
         except ValueError as error:
@@ -67,7 +71,7 @@ class Records:
             raise Unreadable(self._damaged(package_id, "spec", error)) from None
 
     def results(self, package_id: str, version: int, page: bytes) -> tuple[int, list[TaskResult]]:
-        """Decode the result page of a version. Returns its size without compression, and its results.
+        """Decode the result page of a version. Returns the page's size without compression, and its results.
 
         Raises:
             Unreadable: It is damaged.

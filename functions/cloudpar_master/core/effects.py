@@ -1,7 +1,7 @@
-"""Effects: what a head leaves to do outside of it, such as sending chunks or charging the account.
+"""Effects: work outside the head that a fold makes necessary, such as sending chunks or charging the account.
 
 Effects are computed from the head and not stored beside it. If a master dies after it has saved a head and before it
-has carried out the effects, none is lost: the master that folds the package next computes them again.
+has carried out the effects, no effect is lost: the master that folds the package next computes them again.
 """
 
 from msgspec import Struct
@@ -20,8 +20,8 @@ class Reserve(Struct, frozen=True):
 class Send(Struct, frozen=True):
     """Put chunks into the queue.
 
-    The answer is the event Sent, which names the chunks that the queue has taken. If it has taken none, there is no
-    event.
+    The answer is the event Sent, which names the chunks that the queue has taken. If the queue has taken no chunk,
+    there is no event.
     """
 
     chunks: list[OpenRange]
@@ -41,7 +41,7 @@ class Delete(Struct, frozen=True):
 
 
 class Forget(Struct, frozen=True):
-    """Remove the tombstone and all that is still stored of its package. No event answers this."""
+    """Remove the tombstone and all that is still stored of its package. No event answers this effect."""
 
 
 Effect = Reserve | Send | Settle | Delete | Forget
@@ -52,7 +52,7 @@ die or fail."""
 
 
 def pending(head: Head, policy: Policy) -> list[Effect]:
-    """Return the effects to carry out now. To carry one out twice does no harm."""
+    """Return the effects to carry out now. Carrying out an effect twice does no harm."""
     life, quota = head.life, head.quota
     effects: list[Effect] = []
     if quota.wanted_us:

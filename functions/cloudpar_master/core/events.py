@@ -6,14 +6,15 @@ from cloudpar_protocol.payloads import Range, TaskResult, Unfit
 
 
 class Published(Struct, frozen=True, kw_only=True, tag="published", omit_defaults=True):
-    """A worker published results of a chunk, or refused to run its package.
+    """A worker published results of a chunk, or refused to run the chunk's package.
 
     Attributes:
         executors: How many executors the worker has.
         wait_us: How long the chunk waited in the queue.
         retrieve_us, publish_us: Times of the worker's requests, as in Publication.
-        refused, message: Why the worker refuses the package, for programs and for people; None if it does not.
-        closed: All tasks of the chunk if the worker has closed its lease; otherwise None.
+        refused, message: Why the worker refuses the package, for programs and for people; None if the worker does not
+            refuse it.
+        closed: All tasks of the chunk if the worker has closed the chunk's lease; otherwise None.
     """
 
     worker_id: str
@@ -35,8 +36,8 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
 
     Attributes:
         losses: How many workers were lost with these tasks before.
-        unfit: The worker's host, and what the worker lacks that the tasks need. None: it gives the tasks back for
-            another reason.
+        unfit: The worker's host, and what the worker lacks that the tasks need. None: the worker gives the tasks back
+            for another reason.
         used_us: Execution time to charge, although the tasks have no result.
         closed: As in Published.
     """
@@ -53,15 +54,19 @@ class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=
     """There are live workers, but none of them can run the package.
 
     Attributes:
-        message: Set if no worker has the package's Python. The package fails with this message, unless a worker with
-            its Python comes within `grace_s`. None: workers have its Python, but each of them lacks something else.
+        message: Set if no worker has the package's version of Python. The package fails with this message, unless a
+            worker with this version comes within `grace_s`. None: some workers have this version, but each of them
+            lacks something else.
     """
 
     message: str | None = None
 
 
 class Placed(Struct, frozen=True, tag="placed"):
-    """A live worker can run the package, which was stranded before or ran on workers that lack something."""
+    """A live worker can run the package.
+
+    Before this event the package was stranded, or ran on workers that lack something.
+    """
 
 
 class Lost(Struct, frozen=True, kw_only=True, tag="lost"):
@@ -89,7 +94,7 @@ class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_de
 
 
 class Cleared(Struct, frozen=True, kw_only=True, tag="cleared"):
-    """The queue delivered a chunk of an ended package, or of one whose queued tasks are cancelled (`Tasks.draining`).
+    """The queue delivered a chunk of an ended package, or of a package that is draining (see `Tasks.draining`).
 
     The master did not hand the chunk out, and no worker has had it.
     """
@@ -103,7 +108,7 @@ class Acknowledged(Struct, frozen=True, kw_only=True, tag="acknowledged"):
 
 
 class ExecutorsIdle(Struct, frozen=True, kw_only=True, tag="executors_idle"):
-    """A worker with so many executors got no chunk while this package had tasks in no chunk.
+    """A worker with this many executors got no chunk while this package had uncut tasks.
 
     A master also makes this event, with one executor, to open a closed package.
     """
@@ -135,7 +140,7 @@ class Sent(Struct, frozen=True, kw_only=True, tag="sent"):
 
 
 class Settled(Struct, frozen=True, kw_only=True, tag="settled"):
-    """The account has been charged and has the rest of the slices back."""
+    """The account has been charged, and has got the rest of the slices back."""
 
     charged_us: int
 

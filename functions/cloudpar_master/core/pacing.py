@@ -44,7 +44,7 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
 
     Args:
         executors: How many executors the worker has.
-        head: The package whose results it collects.
+        head: The package whose results the worker collects.
         budget_us: How much compute time the package may still use.
         policy: Figures of the deployment.
     """

@@ -26,8 +26,8 @@ SHORT_WAIT_US = 500_000
 delays other accounts."""
 
 SMALL_PACKAGE = 32
-"""A package of at most this many tasks may have all of them in chunks at once. Chunks that it cut later would wait
-behind those of all large packages."""
+"""A package of at most this many tasks may have all of them in chunks at once. Chunks that were cut later would wait
+behind the chunks of all large packages."""
 
 EXPRESS_TASKS = 4
 """Where the queue cannot choose (on AWS), a chunk goes by the express queue if it starts with one of the first
@@ -106,13 +106,14 @@ def largest_window(executors: int, policy: Policy) -> int:
 
 
 def next_window(window: int, wait_us: int, executors: int, policy: Policy, most_executors: int = 0) -> int:
-    """Return how many chunks may be open from now on, given how long a recent one waited in the queue.
+    """Return how many chunks may be open from now on, given how long a recent chunk waited in the queue.
 
     If the wait was short, the window doubles until it keeps the known executors busy, and then grows slowly, because
-    chunks in the queue delay other accounts. If the wait was long, the window is halved, but to no less than keeps the
-    executors busy. Otherwise it stays. A wait is short if it is less than a quarter of `chunk_target_us` and less than
-    SHORT_WAIT_US. It is long if it is over twice `chunk_target_us` or over four times SHORT_WAIT_US. The result is at
-    most the `largest_window` of these executors, or of `most_executors` if the package has had more.
+    chunks in the queue delay other accounts. If the wait was long, the window is halved, but stays large enough to keep
+    the executors busy. With any other wait the window stays as it is. A wait is short if it is less than a quarter of
+    `chunk_target_us` and less than SHORT_WAIT_US. It is long if it is over twice `chunk_target_us` or over four times
+    SHORT_WAIT_US. The result is at most the `largest_window` of these executors, or of `most_executors` if the package
+    has had more.
 
     >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
     (6, 10, 8)

@@ -14,8 +14,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         chunk_target_us: How long a chunk should keep an executor busy. It is short where a request costs little.
-        longest_chunk_us: The same for very many executors. The more there are, the sooner one of them is free for
-            another account, so the longer chunks may last.
+        longest_chunk_us: The same for very many executors. The more executors there are, the sooner one of them is free
+            for another account, so the longer chunks may last.
         first_window: How many chunks a package may have open before anything is measured. A package of at most
             planning.SMALL_PACKAGE tasks may have more.
         largest_window: The size to which the window of a package may grow, with up to planning.LARGE_FLEET executors.
@@ -28,12 +28,12 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         retention_s: A package that no client has acknowledged is deleted this long after its end.
         tombstone_s: The tombstone of a deleted package is kept for this time.
         kept_bytes: If an ended package stores fewer bytes than this, its data and results are removed together with its
-            tombstone, because a separate removal may cost requests. Those of any other package are removed as soon as
-            the package is settled, and its client has acknowledged it or the retention time is over.
-        fleet_memory_s: With each publication, a package stops counting the workers that published nothing of it for
-            this long. A worker that did not retrieve, publish or extend leases for this long counts as gone.
+            tombstone, because a separate removal may cost requests. The data and results of any other package are
+            removed as soon as the package is settled, and its client has acknowledged it or the retention time is over.
+        fleet_memory_s: With each publication, a package stops counting the workers that published none of its results
+            for this long. A worker that did not retrieve, publish or extend leases for this long counts as gone.
         grace_s: If there are live workers, but none of them has a package's version of Python, the package waits this
-            long for such a worker before it fails. If there are no workers, it waits without this limit.
+            long for such a worker before it fails. If there are no workers, the package waits without this limit.
         open_packages, open_small_packages: If an account has this many packages running and chunks wait in the queue,
             its next package starts closed, unless a task starts it. The second figure is for a next package of at most
             planning.SMALL_PACKAGE tasks.

@@ -4,15 +4,15 @@ from .head import Head
 from .policy import Policy
 
 FIRST_SLICE_US = 10_000_000
-"""How large a free reserve, in microseconds, a package requests while the duration of its tasks is unknown."""
+"""How large a free reserve, in microseconds, a package wants while the duration of its tasks is unknown."""
 
 MARGIN_US = 1_000_000
 """How many microseconds a package requests beyond what its remaining tasks are likely to take. If a task takes a little
 longer, the package then needs no further slice."""
 
 MOST_US = 2**62
-"""The largest sum of times, in microseconds. Larger sums are cut to it, because tables and messages hold signed 64-bit
-integers."""
+"""The largest sum of times, in microseconds. A larger sum is reduced to this value, because tables and messages hold
+signed 64-bit integers."""
 
 
 def add_us(sum_us: int, more_us: int) -> int:
@@ -28,11 +28,11 @@ def slice_wanted_us(head: Head, policy: Policy) -> int:
     """Return how many microseconds of compute time a package should request now; 0: none.
 
     A package reserves what its remaining tasks are likely to take, but at most `slice_us` for each executor, so that it
-    does not hold the whole quota of its account. While their duration is unknown, this amount is FIRST_SLICE_US. The
-    package requests more only when less than a third of the amount is free. If the last request was useless
-    (`exhausted`), it first uses up its reserve, and then requests at least MARGIN_US. If no task remains, it requests
-    only what its tasks have used beyond the reserve. A package that has ended, is closed, or has to wait until
-    `ask_again_at` requests nothing.
+    does not hold the whole quota of its account. While the duration of its tasks is unknown, this amount is
+    FIRST_SLICE_US. The package requests more only when less than a third of the amount is free. If the last request was
+    useless (`exhausted`), the package first uses up its reserve, and then requests at least MARGIN_US. If no task
+    remains, it requests only what its tasks have used beyond the reserve. A package that has ended, is closed, or has
+    to wait until `ask_again_at` requests nothing.
     """
     tasks, own, pace = head.tasks, head.quota, head.pace
     if head.life.ended or pace.closed or own.ask_again_at > head.now:

@@ -6,7 +6,7 @@ V = TypeVar("V")
 
 
 class Recent(OrderedDict[K, V]):
-    """A dictionary of the `most` entries that were set last. If one more is set, it forgets the oldest one.
+    """A dictionary that keeps only the `most` entries that were set last.
 
     >>> recent = Recent[str, int](most=2)
     >>> for name in "abac":

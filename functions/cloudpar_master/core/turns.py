@@ -1,8 +1,8 @@
 """Chooses whose chunk is handed out next: accounts take turns, and within an account its packages do.
 
 Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). The account that has received the least work is next. A
-new account counts as if it had received as much as the waiting account with the least. It therefore need not wait
-because others came before it, and it does not get the work that it missed before it came.
+new account counts as if it had received as much as the waiting account that has received the least. A new account
+therefore need not wait because others came earlier, and it gets nothing for the time before it came.
 """
 
 from collections.abc import Collection

@@ -6,14 +6,14 @@ Source: start-time fair queueing (Goyal, Vin and Cheng, 1996).
 from collections.abc import Collection, Iterable
 
 REMEMBERED = 1_000
-"""How many keys are remembered. A forgotten one counts as new."""
+"""How many keys are remembered. A forgotten key counts as new."""
 
 
 class VirtualTime:
     """Counts the work that each key has received, in microseconds. This count is the key's virtual time.
 
-    A key that is new, or has received less than `now_us`, counts from there. `now_us` is the least virtual time of the
-    waiting keys when `advance` was last called.
+    A key that is new, or has received less than `now_us`, counts from `now_us`. `now_us` is the least virtual time of
+    the waiting keys when `advance` was last called.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class VirtualTime:
         self._last_start_us: dict[str, int] = {}
 
     def start_us(self, key: str) -> int:
-        """Return the virtual time of a key, but at least `now_us`. The waiting key with the smallest one is next."""
+        """Return the virtual time of a key, but at least `now_us`. The waiting key with the smallest result is next."""
         return max(self.now_us, self._finish_us.get(key, 0))
 
     def lead_us(self, key: str) -> int:
@@ -33,12 +33,15 @@ class VirtualTime:
         return self._last_start_us.get(key, 0) - self.now_us
 
     def next(self, waiting: Collection[str]) -> str:
-        """Return the waiting key that has received the least, or of several the first. There must be at least one."""
+        """Return the waiting key that has received the least; of several such keys, the first.
+
+        At least one key must wait.
+        """
         self.advance(waiting)
         return min(waiting, key=self.start_us)
 
     def advance(self, waiting: Iterable[str]) -> None:
-        """Move `now_us` on to the least virtual time of these keys, of which there must be one. It never goes back."""
+        """Move `now_us` on to the least virtual time of these keys, at least one. `now_us` never goes back."""
         self.now_us = max(self.now_us, min(map(self.start_us, waiting)))
 
     def charge(self, key: str, cost_us: int) -> None:

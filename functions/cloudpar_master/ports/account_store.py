@@ -72,11 +72,11 @@ class AccountStore(Protocol):
     def free_us(self, account_id: str) -> int:
         """Return how much of the quota is free, in microseconds; 0 if there is no such account.
 
-        An answer of at least one hour of compute time may be some seconds old. A smaller one is always read afresh.
+        An answer of at least one hour of compute time may be some seconds old. A smaller answer is always read afresh.
         """
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
-        """Return the account whose token has this SHA-256, as it was at most 60 s ago; None if no account has it."""
+        """Return the account whose token has this SHA-256, as it was at most 60 s ago; None if there is none."""
 
     def key(self, account_id: str) -> bytes | None:
         """Return the account's encrypted key as it was stored; None if it has no key yet."""
@@ -107,7 +107,7 @@ class AccountStore(Protocol):
         """
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
-        """Add `quota_us` to the quota, or subtract from it if it is negative.
+        """Add `quota_us`, which may be negative, to the quota.
 
         A call that is repeated under the same idempotency key `key` changes nothing. The quota stays between spent +
         reserved and MOST_US. Returns the account after that; None if it does not exist.

@@ -12,10 +12,13 @@ class BlobStore(Protocol):
     """
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
-        """Make a link for an upload of this size and CRC-32. The upload may be repeated; other bytes are refused."""
+        """Make a link for an upload of this size and CRC-32.
+
+        The upload may be repeated; an upload of other bytes is refused.
+        """
 
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
-        """Make links for an upload in parts, as an alternative to `put_link`; None if this store takes no parts.
+        """Make links for an upload in parts, as an alternative to `put_link`; None if this store accepts no parts.
 
         Without `upload_id`, a new upload starts; with it, the links are new links for that upload. The store removes
         uploads that are never completed.
@@ -34,12 +37,12 @@ class BlobStore(Protocol):
         """
 
     def delete(self, key: str) -> None:
-        """Remove a blob or, if the key ends with '/', all blobs whose keys start with it. A missing one is ignored."""
+        """Remove a blob or, if the key ends with '/', all blobs whose keys start with it. A missing blob is ignored."""
 
     def uploads(self, account_id: str) -> Iterator[tuple[str, int]]:
-        """Yield the key and the size of each upload of task code and data by an account, until it is deleted.
+        """Yield the key and the size of each upload of task code and task data that is stored for an account.
 
-        An upload in parts that is not complete counts, too: it has its key and the largest size that it can have.
+        An incomplete upload in parts counts, too, with the largest size that it can have.
         """
 
     def free_bytes(self) -> int | None:

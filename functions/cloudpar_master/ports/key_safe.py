@@ -5,9 +5,9 @@ ENCRYPTED_BYTES: Final = 60
 
 
 class KeySafe(Protocol):
-    """Makes accounts' keys, and encrypts them with a key of its own, which is in no table.
+    """Makes accounts' keys, and encrypts them with an encryption key, which is in no table.
 
-    On AWS both calls raise Unavailable if this key does not exist yet and the process may not create it, and
+    On AWS both calls raise Unavailable if the encryption key does not exist yet and the process may not create it, and
     botocore's ClientError if AWS does not let the process read it.
     """
 

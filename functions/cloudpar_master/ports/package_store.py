@@ -16,7 +16,7 @@ class Unreadable(Gone):
 
 
 class InboxItem(NamedTuple):
-    """An event that waits for a fold. `event` is None if it cannot be read: the fold then fails the package."""
+    """An event that waits for a fold. `event` is None if the record cannot be read: the fold then fails the package."""
 
     key: str
     event: Event | None
@@ -33,8 +33,8 @@ class InboxItem(NamedTuple):
 class Opened(NamedTuple):
     """A head and events of its inbox, oldest first. `more` says that the inbox has further events.
 
-    The head may be read before the inbox. If another process saves a head that has consumed an event, and deletes the
-    event, between these reads, then `head` has not consumed the event and `inbox` does not have it.
+    The head may be read before the inbox. Between these reads, another process may save a head that has consumed an
+    event, and delete the event. Then `head` has not consumed the event, and `inbox` does not have it.
     """
 
     head: Head
@@ -63,7 +63,10 @@ class Running(NamedTuple):
 
     @property
     def figures(self) -> dict[str, int]:
-        """The figures that adapters store with each package, by name. `packages` is not one: adapters count rows."""
+        """The figures that adapters store with each package, by name.
+
+        `packages` is not among them: adapters count rows.
+        """
         return {name: getattr(self, name) for name in RUNNING_FIGURES}
 
 
@@ -71,7 +74,9 @@ RUNNING_FIGURES: Final = Running._fields[1:]
 
 
 class PackageStore(Protocol):
-    """Specs, heads, inboxes and result pages. A read of the last three sees every write that was answered before it.
+    """Specs, heads, inboxes and result pages.
+
+    A read of a head, an inbox or a page sees every write that was answered earlier.
 
     A list of packages (`due`, `uncut`, `of_account`, `running`, `unsettled`) may be a little old.
 
@@ -86,7 +91,7 @@ class PackageStore(Protocol):
         """
 
     def spec(self, package_id: str) -> Spec | None:
-        """Return the part of a package that never changes; None if there is no such package. It may be from a cache.
+        """Return the part of a package that never changes; None if there is no such package. The spec may be cached.
 
         Raises:
             Unreadable: The stored spec is damaged.
@@ -102,14 +107,14 @@ class PackageStore(Protocol):
         """Return the heads of those packages that exist, in the given order."""
 
     def open(self, package_id: str, limit: int) -> Opened | None:
-        """Return the head, and the oldest events of its inbox: at most `limit` and about 1 MB.
+        """Return the head, and the oldest events of its inbox: at most `limit` events, and about 1 MB.
 
-        If the inbox has more than about 1 MB, these may be others than the oldest. A fold deletes the events that it
-        has consumed, so the others come next. Returns None if there is no such package.
+        If the inbox has more than about 1 MB, the events may be others than the oldest. A fold deletes the events that
+        it has consumed, so that the next call returns the others. Returns None if there is no such package.
         """
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
-        """Replace the head if the stored one has the version head.version - 1. Returns whether it was replaced.
+        """Replace the head if the stored head has the version head.version - 1. Returns whether it was replaced.
 
         A head of an earlier package with the same id, which has another start time, is not replaced.
 
@@ -132,7 +137,8 @@ class PackageStore(Protocol):
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
         """Return the pages of the versions from `after` + 1 to `until`, in order, up to about `limit_bytes`.
 
-        If there is such a page, at least one is returned. Pages before a damaged one are returned without it.
+        The first of these pages is returned even if it is larger than the limit. If a later page is damaged, only the
+        pages before the damaged page are returned.
 
         Raises:
             Unreadable: The first of these pages is damaged.
@@ -144,8 +150,8 @@ class PackageStore(Protocol):
     def defer(self, package_id: str, now: float, until: float) -> None:
         """Make a package that is due before `now` due at `until` instead. Its head stays as it is.
 
-        Without it, the packages that this master cannot fold would be the most overdue ones forever, and hide the
-        others.
+        Without this call, the packages that this master cannot fold would be the most overdue ones forever, and hide
+        the others.
         """
 
     def uncut(self) -> list[str]:
@@ -161,7 +167,10 @@ class PackageStore(Protocol):
         """Add up `Head.counted_bytes` of an account's packages. A hint: it may be a little old, or rounded up."""
 
     def unsettled(self, account_id: str) -> list[Head]:
-        """Return an account's packages that run, or are not settled yet. One that has just started may be missing."""
+        """Return an account's packages that run, or are not settled yet.
+
+        A package that has just started may be missing.
+        """
 
     def delete_pages(self, package_id: str) -> None:
         """Remove the result pages, and what `Spec.freed` removes; the head and the rest of the spec stay."""
@@ -169,6 +178,6 @@ class PackageStore(Protocol):
     def forget(self, head: Head) -> bool:
         """Remove everything of the package if this head is still stored. Returns whether everything was removed.
 
-        If another version is stored, or a later package with the same id, nothing of the package is lost: at most, some
-        of a tombstone's other records are removed.
+        If another version of the head is stored, or a later package with the same id, that package loses nothing: at
+        most, some of a tombstone's other records are removed.
         """

@@ -10,14 +10,16 @@ class Sending(NamedTuple):
     """A message to send.
 
     Attributes:
-        group: Its group and its deduplication id: within 5 minutes the queue drops further messages of the same group.
-            Later it may take them, but it delivers none while another message of the group is hidden.
-        account, package: Whose chunk it is. Accounts take turns, and so do the packages of an account.
+        group: The message's group and deduplication id. Within 5 minutes the queue drops further messages of the same
+            group. Later the queue may accept such messages, but it delivers none while another message of the group is
+            hidden.
+        account, package: The owner and the package of the chunk. Accounts take turns, and so do the packages of an
+            account.
         first: The chunk starts with the first task of its package.
         cost_us: How long the chunk is likely to keep an executor busy, in microseconds.
-        python: The version of Python that it needs; "" if any version will do.
+        python: The version of Python that the chunk needs; "" if any version will do.
         express: The chunk starts with one of the first tasks of its package, and no worker was lost with it. A queue
-            that cannot choose keeps such messages apart, so that they do not wait behind others.
+            that cannot choose among messages keeps such messages apart, so that they do not wait behind others.
     """
 
     group: str
@@ -47,9 +49,9 @@ class Needs(NamedTuple):
 class Fit(NamedTuple):
     """Which messages a worker can take.
 
-    It takes those that need no version of Python or one of `pythons` (empty: any), if their package is not in
-    `set_aside`, and their account is `account` ("": any). It also takes all messages of the packages in `ended`: they
-    have no tasks left to run, so that the master only removes the messages.
+    The worker has the versions of Python in `pythons` (empty: any version), is set aside for the packages in
+    `set_aside`, and serves only `account` ("": all accounts). It can also take all messages of the packages in `ended`.
+    These packages have no tasks left to run, so that the master only removes the messages.
     """
 
     pythons: tuple[str, ...] = ()
@@ -78,9 +80,9 @@ ANY: Final = Fit()
 class Message(NamedTuple):
     """A received message.
 
-    Before its visibility timeout ends, the queue delivers it again only to a call that repeats the same attempt.
-    `wait_us` is how long the message waited for this delivery, or 0 if the queue cannot tell. `receives` counts the
-    deliveries of the message, including this one.
+    Before the visibility timeout of a message ends, the queue delivers the message again only to a call that repeats
+    the same attempt. `wait_us` is how long the message waited for this delivery, or 0 if the queue cannot tell.
+    `receives` counts the deliveries of the message, including this one.
     """
 
     body: str
@@ -105,7 +107,7 @@ class TaskQueue(Protocol):
     """
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """Store messages durably in the queue. Returns, for each one, False if the caller has to send it again.
+        """Store messages durably in the queue. Returns, for each message, False if the caller has to send it again.
 
         The answer is also True for a message that the queue drops because of its group.
         """
@@ -121,16 +123,17 @@ class TaskQueue(Protocol):
         again: bool = False,
         express: bool = True,
     ) -> list[Message]:
-        """Take up to `limit` messages, none of a package in `besides` unless the queue cannot choose.
+        """Receive up to `limit` messages, and hide them for `visibility_s`.
 
-        A queue that can look into messages brings only those that fit; one that cannot brings any, and the caller puts
-        back what does not fit. A call with the same attempt id within 5 minutes brings the same messages, if they are
-        still hidden, and hides them for `visibility_s` again. `again` says that the id was used before: a queue that
-        consists of several queues may then bring up to `limit` messages of each. A queue that keeps `express` messages
-        apart brings none of them without `express`, and only these if `besides` is not empty.
+        A queue that can look into messages returns only messages that fit, and none of a package in `besides`. Any
+        other queue returns messages that do not fit, too, and the caller puts these back. A call with the same attempt
+        id within 5 minutes returns the same messages, if they are still hidden, and hides them for `visibility_s`
+        again. `again` says that the id was used before: a queue that consists of several queues may then return up to
+        `limit` messages of each. A queue that keeps express messages apart returns none of them without `express`, and
+        returns only express messages if `besides` is not empty.
 
         Raises:
-            StaleAttempt: The id was used before, and the queue cannot say what it brought.
+            StaleAttempt: The id was used before, and the queue cannot say which messages it returned.
         """
 
     def passed_over(self, fit: Fit) -> list[str]:
@@ -142,7 +145,7 @@ class TaskQueue(Protocol):
     def delete_unused(self, receipts: Sequence[str]) -> None:
         """Remove messages whose chunks were given back whole.
 
-        They do not count when the queue decides whose turn it is.
+        These chunks do not count when the queue decides whose turn it is.
         """
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
@@ -152,7 +155,7 @@ class TaskQueue(Protocol):
         """Return about how many messages could be received now. A queue may stop counting at a large number."""
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
-        """Whether a message that fits, of a package that is not in `besides`, could be received now.
+        """Whether a message could be received now that fits, and whose package is not in `besides`.
 
         A queue that cannot look into messages only estimates this.
         """

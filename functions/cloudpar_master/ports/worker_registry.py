@@ -29,14 +29,14 @@ class WorkerRegistry(Protocol):
     def leave(self, worker_id: str) -> None:
         """Remove a worker that has ended.
 
-        Beats of it that arrive late do not bring it back, and neither does a retrieval that a master still holds.
+        Late beats do not register the worker again, and neither does a retrieval that a master still holds.
         """
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
         """Return the workers whose `seen_at` is at this time or later.
 
-        What other processes noted in the last seconds may be missing. With `newest` it is there; on AWS this always
-        costs a call.
+        What other processes noted in the last seconds may be missing. With `newest` nothing is missing, but on AWS the
+        call then always costs a request.
         """
 
     def knows_all(self, now: float) -> bool:

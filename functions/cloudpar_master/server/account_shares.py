@@ -21,7 +21,7 @@ RETRY_S: Final = 1.0
 
 
 class Connection(Protocol):
-    """What `Shares` calls of a connection."""
+    """The methods of a connection that `Shares` calls."""
 
     def close(self) -> None:
         """Close this connection, which is idle."""
@@ -50,13 +50,14 @@ class Shares:
         self._held_by_account = Counter[str]()
 
     def enter(self, connection: Connection, account: str) -> None:
-        """Count a connection for an account. Without an account, count it for none.
+        """Count a connection for an account; if `account` is "", count the connection for none.
 
-        If the account has too many, close the one that has been idle for longest. If none is idle, end the request that
-        is held for longest: otherwise clients that wait for results would shut out all others of their account.
+        If the account has too many connections, close the connection that has been idle for longest. If none is idle,
+        end the request that is held for longest: otherwise clients that wait for results would shut out all other
+        clients of their account.
 
         Raises:
-            RateLimited: The server works on a request of each.
+            RateLimited: The account has too many connections, and the server works on a request of each.
         """
         before = self._accounts.get(connection, "")
         if account == before:
@@ -69,7 +70,7 @@ class Shares:
             self._numbers[account] += 1
 
     def leave(self, connection: Connection) -> None:
-        """Count a connection for no account, and nothing that it holds."""
+        """Stop counting a connection, and the bytes that it holds, for its account."""
         self.start(connection)
         self.hold(connection, 0)
         account = self._accounts.pop(connection, "")
@@ -84,7 +85,7 @@ class Shares:
             (self._holding if holds else self._idle)[account][connection] = None
 
     def start(self, connection: Connection) -> None:
-        """Note that a connection is neither idle nor holds a request."""
+        """Note that a connection is not idle any more, and does not hold a request any more."""
         account = self._accounts.get(connection, "")
         for resting in (self._idle, self._holding):
             own = resting.get(account, {})
@@ -93,10 +94,10 @@ class Shares:
                 resting.pop(account, None)
 
     def hold(self, connection: Connection, size: int) -> None:
-        """Count this many bytes for a connection's call, instead of those before.
+        """Count this many bytes for a connection's call, instead of the bytes that were counted before.
 
         Raises:
-            RateLimited: The account's connections would hold too many.
+            RateLimited: The account's connections would hold too many bytes.
         """
         account = self._accounts.get(connection, "")
         if not account:

@@ -29,7 +29,8 @@ from .proving import Proving
 from .storage_state import StorageState
 
 CROWDED_S: Final = 2.0
-"""A client whose held request gave way to another one of its account sends the next after this many seconds."""
+"""A client whose held request gave way to another connection of its account sends its next request after this many
+seconds."""
 
 
 class Calls:
@@ -54,10 +55,10 @@ class Calls:
         """Carry out the call of a request.
 
         A retrieval or an await with a `hold_s` above 0 is held open until there is something to answer, but not for
-        longer than `hold_s`. The handlers of `make_app` answer the errors that this raises.
+        longer than `hold_s`. The handlers of `make_app` answer the errors that this method raises.
         """
         name = request.path_params["name"]
-        # The token comes first: a client without one must not make the master read bodies.
+        # The token is checked first: a client without a token must not make the master read bodies.
         caller = self._dispatcher.caller(name, self._proving.token(request.headers))
         account = caller.account.account_id if caller.account else ""
         admitted(request, account)

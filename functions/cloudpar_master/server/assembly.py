@@ -69,7 +69,8 @@ class Assembly(NamedTuple):
         needs = self.queue.waiting_needs()
         if needs:
             # ANYTHING is for packages whose chunks fit no held retrieval: any retrieval removes the chunks of ended
-            # packages, and decides about packages that no live worker can run. Each tick wakes another one for that.
+            # packages, and decides about packages that no live worker can run. Each tick wakes another retrieval for
+            # that.
             self.wakeups.chunks_sent([*needs, ANYTHING])
         return self.timer.tick()
 

@@ -40,8 +40,8 @@ class AuditFile:
             try:
                 _append(descriptor, line)
             except OSError:
-                # Without this, the next line would continue one that the full disk has cut off. The caller repeats the
-                # action, which then gets a whole line.
+                # Without this line, the next record would continue the one that the full disk has cut off. The caller
+                # repeats the action, which then gets a whole record.
                 os.ftruncate(descriptor, size)
                 raise
         finally:

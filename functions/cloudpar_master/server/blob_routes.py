@@ -22,7 +22,7 @@ from .turns import Turns
 BINARY = "application/octet-stream"
 
 TRANSFERS: Final = "transfers"
-"""Links do not say whether a worker or a user follows them. So all transfers take turns as one more role."""
+"""The role under which all transfers take turns: a link does not say whether a worker or a user follows it."""
 
 PART_BYTES: Final = 64 * 1024
 """How many bytes of a download the server reads at a time, and keeps while the client does not read them."""
@@ -77,7 +77,8 @@ class BlobRoutes:
             raise
 
     async def _write(self, key: str, query: dict[str, str], request: Request, turn: Turn) -> None:
-        # An upload is repeated if its answer was lost, and adds nothing then.
+        # A client repeats an upload whose answer was lost. The repeated upload adds no bytes, so no limit of the
+        # account applies.
         if self._stored is not None and not self._store.has(key):
             self._stored.admit(key, int(query["size"]))
         await self._store.write(key, query, request.stream(), turn)
@@ -92,14 +93,15 @@ class BlobRoutes:
         if wanted is not None:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
         file.seek(start)
-        file.peek()  # if the disk fails, most likely now: once the answer has started, it cannot say so
+        file.peek()  # a broken disk mostly fails here, while the answer can still say so
         status = 200 if wanted is None else 206
         return StreamingResponse(self._parts(file, end - start, request, turn), status, headers, BINARY)
 
     async def _parts(self, file: BufferedReader, left: int, request: Request, turn: Turn) -> AsyncIterator[bytes]:
         with file:
             while left > 0:
-                # Before the next part is read: otherwise a client that does not read holds two parts in memory.
+                # Wait before the next part is read: otherwise the memory holds two parts for a client that does not
+                # read them.
                 await sent(request)
                 await turn()
                 try:
@@ -115,7 +117,10 @@ class BlobRoutes:
 
 
 def _owner(packages: PackageStore, key: str) -> str:
-    """Return the id of the account whose payload has this key; "-" if that is not known, such as after its deletion."""
+    """Return the id of the account whose payload has this key.
+
+    The id is "-" if the account is not known, for example because the package was deleted.
+    """
     kind, owner, *_ = [*key.split("/"), ""]
     if kind == "results":
         try:

@@ -9,8 +9,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from .deadline import Deadline
 
 HEAD_BYTES: Final = 64 * 1024
-"""The most bytes of a request's head. It is also the most that may come between two parts of its body or after them,
-such as the sizes of chunks and trailers. Beyond that the server answers 400; it notices the excess a little later."""
+"""The most bytes of a request's head. The same limit holds for what comes between two parts of the body or after the
+body, such as the sizes of chunks and trailers. Beyond this limit the server answers 400; it notices the excess a little
+later."""
 
 FIELDS: Final = 100
 """The most fields in the head and the trailers of a request together, because in memory a field takes many times its
@@ -22,7 +23,8 @@ Otherwise the server closes the connection."""
 
 STALL_S: Final = 60.0
 """Every this many seconds, the server checks that more of a body has arrived, or that the client has read more of an
-answer. If not, it closes the connection. So a connection stalls for at most twice this time."""
+answer. If neither has happened, the server closes the connection. So a connection stalls for at most twice this
+time."""
 
 
 class _Part(Enum):
@@ -36,7 +38,7 @@ class _Part(Enum):
 class BoundedConnection(HttpToolsProtocol):
     """A connection that reads one request at a time, limits its head, and closes if its body or its answer stalls.
 
-    uvicorn and its parser call these methods. If one that the parser calls raises an error, the parser stops, and
+    uvicorn and its parser call these methods. If a method that the parser calls raises an error, the parser stops, and
     uvicorn calls `send_400_response`.
     """
 
@@ -66,12 +68,13 @@ class BoundedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data; refuse a head, or what surrounds the parts of a body, if it is too long."""
+        """Parse data. Refuse a request whose head, or what surrounds the parts of its body, is too long."""
         if self._refused:
-            self.flow.pause_reading()  # a second time, because the application's `receive` has resumed it
+            self.flow.pause_reading()  # a second time, because the application's `receive` has resumed reading
             return
         if self._part is _Part.NONE and not self._in_work:
-            # Also if the data is only line breaks, which the parser skips: any data stops uvicorn's timer for idleness.
+            # Do this also if the data is only line breaks, which the parser skips: any data stops uvicorn's timer for
+            # idleness.
             self._expect_head()
         self._body_came = False
         super().data_received(data)
@@ -89,8 +92,8 @@ class BoundedConnection(HttpToolsProtocol):
         """Expect the rest of a request's head.
 
         Raises:
-            RuntimeError: The request before it is not answered yet. Without this error, the parser would make requests
-                of all that has arrived, which may be thousands in the data of one read.
+            RuntimeError: The earlier request is not answered yet. Without this error, the parser would make requests of
+                all that has arrived: the data of one read may contain thousands.
         """
         if self._in_work:
             raise RuntimeError("a request has come before the answer to the one before it")
@@ -135,8 +138,8 @@ class BoundedConnection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Stop reading, since what has arrived cannot or must not be parsed, and close the connection.
 
-        If the application works on an earlier request, close it after the answer to that request. If the body of the
-        request itself is refused, and its answer has not started, answer with status 400.
+        If the application works on an earlier request, the connection closes after the answer to that request.
+        Otherwise the server answers the refused request with status 400, unless its answer has started.
         """
         self._refused = True
         self._reading.clear()

@@ -17,8 +17,8 @@ STRANGERS: Final = 256
 class Strangers:
     """The connections on which no valid token has come yet, the oldest first.
 
-    If there are `most` of them, the next one closes the oldest. So connections without a token shut out no client that
-    has a token, because such a client sends it at once.
+    If there are `most` of them, the next connection closes the oldest one. So connections without a token shut out no
+    client that has a token, because such a client sends its token at once.
     """
 
     def __init__(self, most: int = STRANGERS) -> None:
@@ -61,7 +61,7 @@ class GuardedConnection(BoundedConnection):
         self.transport.close()
 
     def give_way(self) -> None:
-        """Tell the application that its client has hung up. It answers, and then the connection closes."""
+        """Tell the application that its client has hung up. The application answers, and the connection closes."""
         self.gave_way = True
         self.cycle.keep_alive = False
         self.cycle.disconnected = True
@@ -98,7 +98,7 @@ class GuardedConnection(BoundedConnection):
         async def receive_one() -> Any:
             message = await receive()
             if message["type"] == "http.request":
-                self.flow.pause_reading()  # `receive` resumes it: the part after this one would come too early
+                self.flow.pause_reading()  # `receive` has resumed reading; otherwise the next part would come too early
             elif self.gave_way and not self._lost:
                 self.cycle.disconnected = False  # so that the answer is sent
             return message
@@ -112,7 +112,7 @@ class GuardedConnection(BoundedConnection):
             self._settle()
 
     def _settle(self) -> None:
-        """Return to the account what the connection no longer uses.
+        """Give the account back what the connection no longer uses.
 
         A request whose client has hung up still counts until the application has ended it: otherwise a client could
         send requests and hang up, again and again, faster than the master ends them.
@@ -130,8 +130,8 @@ def admitted(request: Request, account: str = "", *, by_link: bool = False) -> N
     Args:
         request: The request.
         account: The id of the account to which the connection counts from now on; "" for workers and operators.
-        by_link: Whether the request has a link and no token. A connection on which a token has come still counts to the
-            token's account: payloads of many accounts pass a worker's connection.
+        by_link: Whether the request has a link and no token. On a connection on which a token has come, a link changes
+            nothing: payloads of many accounts pass a worker's connection.
 
     Raises:
         RateLimited: The account has too many connections.
@@ -156,8 +156,8 @@ def hold(request: Request, size: int) -> None:
 def holding(request: Request) -> Iterator[Callable[[], bool]]:
     """Note that a request is held, so that it gives way if its account has too many connections.
 
-    Yields a function that returns whether the request had to give way. The application is then told that the client has
-    hung up, but must send an answer, because the client still waits for it.
+    Yields a function that returns whether the request had to give way. A request that gives way looks as if its client
+    had hung up. The application must send an answer nevertheless, because the client still waits for it.
     """
     connection = _connection(request)
     if connection is None:

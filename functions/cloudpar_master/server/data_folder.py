@@ -97,7 +97,7 @@ class DataFolder:
     def connect(self, given: Connection) -> Connection:
         """Write connection.json with this endpoint, and return its content.
 
-        If a token is empty, the file keeps its earlier one, or gets a new one if it has none.
+        If a token is empty, the file keeps its earlier token, or gets a new token if it has none.
 
         Raises:
             DataFolderError: The file exists and cannot be read, is malformed, or cannot be written although its content
@@ -134,7 +134,7 @@ class DataFolder:
 def _check_owner(path: Path) -> None:
     """Refuse a folder to which other users may write: they could give this master tokens that they know.
 
-    If the folder is empty and belongs to this user, take the right to write from the others instead.
+    If the folder is empty and belongs to this user, take the right to write from all other users instead.
 
     Raises:
         DataFolderError: The folder belongs to another user, or has files although its mode lets others write.

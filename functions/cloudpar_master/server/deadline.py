@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 
 class Deadline:
-    """A timer that calls a function when its time is over, unless it is set again or cleared before."""
+    """A timer that calls a function when its time is over, unless the timer is set again or cleared before."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""Logs failures that no caller caused, and says after which of them a caller may try again."""
+"""Logs failures that no caller caused, and says whether the caller may try again."""
 
 import errno
 import logging
@@ -11,7 +11,7 @@ from cloudpar_protocol.payloads import WHY_CHARS, Unwritable
 from .storage_state import StorageState
 
 REPEAT_S = 60.0
-"""The log says at most once in this many seconds that the disk fails or is full, however many requests fail by that."""
+"""The log says at most once in this many seconds that the disk fails or is full, however many requests fail."""
 
 RETRY_S = 5.0
 """If the master refuses a request because its disk fails or is full, the caller tries again after this many seconds."""
@@ -45,7 +45,7 @@ log = logging.getLogger("cloudpar_master")
 def unwritable(error: BaseException) -> Unwritable | None:
     """Return a report with the system's message if an error means that nothing can be written; None for other errors.
 
-    Of a group of errors, the first one that means this counts.
+    In a group of errors, the first error that means this counts.
 
     >>> unwritable(OSError(errno.ENOSPC, "No space left on device")).why
     'No space left on device'

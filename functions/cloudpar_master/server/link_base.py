@@ -17,10 +17,10 @@ _base: ContextVar[str] = ContextVar("base")
 def note(request: Request) -> None:
     """Remember how the links in this request's answer start.
 
-    A caller that resolves relative links gets such links, so that they lead through any proxy. A caller that can open
-    the master's files gets links to these files, if a pool has started the master. An older caller gets links to the
-    `Host` that it named, which lead through a forwarded port. If that `Host` is malformed, the caller gets links to the
-    master's own endpoint.
+    A caller that resolves relative links gets relative links, so that they lead through any proxy. A caller that can
+    open the master's files gets links to these files, if a pool has started the master. An older caller gets links to
+    the `Host` that it named, which lead through a forwarded port. If that `Host` is malformed, the caller gets links to
+    the master's own endpoint.
     """
     host = request.headers.get("host", "")
     wanted = request.headers.get(HEADER)
@@ -37,8 +37,9 @@ def current(endpoint: str, *, files: bool) -> Callable[[], str]:
 
     Args:
         endpoint: The master's own address.
-        files: Whether callers may get links to files. A caller that wants them gets relative ones otherwise: it may be
-            of another user, who would learn where the files are, and a link to a file has no checks of size and time.
+        files: Whether callers may get links to files. If not, a caller that wants such links gets relative links: the
+            caller may be of another user, who would learn where the files are, and a link to a file has no checks of
+            size and time.
     """
 
     def base() -> str:

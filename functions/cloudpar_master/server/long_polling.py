@@ -44,16 +44,16 @@ class LongPolling:
         await self._turns.wait(caller.role, _account(caller))
 
     def serving(self, caller: Caller) -> AbstractContextManager[None]:
-        """Charge the time that the block takes to this caller."""
+        """Charge this caller for the time that the `with` block takes."""
         return self._turns.serving(caller.role, _account(caller))
 
     def perform(self, call: Call) -> Struct:
-        """Perform a call, and charge the time that it takes to its caller."""
+        """Perform a call, and charge its caller for the time that the call takes."""
         with self.serving(call.caller):
             return self.dispatcher.perform(call)
 
     def end(self) -> None:
-        """Answer all held requests now, and hold no others, since the server ends."""
+        """Answer all held requests now, and hold no further ones, since the server ends."""
         self._ending = True
         self._wakeups.wake_all()
 
@@ -80,7 +80,8 @@ class LongPolling:
             elif reply.retry_after_s:
                 woken_for = await self._wakeups.wait_for_chunks(left_s, fit)
             # One tick may wake many retrievals. Without turns, they would all be performed before any other request. If
-            # the retrieval was not held, only stale chunks came, and others may be behind them.
+            # the retrieval did not wait for a wakeup, the queue had only stale chunks, and good chunks may be behind
+            # them.
             try:
                 await self.turn(call.caller)
             except asyncio.CancelledError:
@@ -90,7 +91,7 @@ class LongPolling:
         return RetrieveTasksReply()
 
     def _pass_on(self, woken_for: Needs | None) -> None:
-        """Wake another held retrieval for the chunk for which this one was woken.
+        """Wake another held retrieval for the chunk for which this retrieval was woken.
 
         Otherwise the chunk would wait for the next tick.
         """
@@ -100,7 +101,8 @@ class LongPolling:
     def started(self, call: Call, package_id: str) -> None:
         """Note a new package.
 
-        One await of its session that does not name it is answered at once: the held one, or else the next one.
+        One await of the package's session that does not name the package is answered at once: the held await, or else
+        the next one.
         """
         session = _session(call)
         self._unseen[session] = self._unseen.get(session, set()) | {package_id}
@@ -150,9 +152,9 @@ def _account(caller: Caller) -> str:
 
 
 def _session(call: Call) -> str:
-    """Return a name for a caller's session: the client's own name for it, preceded by the account id.
+    """Return a unique name of a caller's session: the account id, and the name that the client has given the session.
 
-    Clients choose the names of their sessions, so two accounts may choose the same one.
+    Clients of two accounts may give their sessions the same name.
     """
     return f"{call.user.account_id if call.user else ''} {call.request.session}"
 

@@ -70,7 +70,7 @@ class MasterServer(uvicorn.Server):
         self._long_polling.end()
 
     def follow(self, stdin: int) -> None:
-        """Read standard input, and end if it has ended: then the parent has ended, or wants the master to end."""
+        """Read standard input. If it is closed, the parent has ended or wants the master to end, so call `end`."""
         with contextlib.suppress(BlockingIOError):
             if not os.read(stdin, 65536):
                 asyncio.get_running_loop().remove_reader(stdin)
@@ -133,7 +133,7 @@ async def _sweep(assembly: Assembly) -> None:
 
 
 async def _step_by_step(assembly: Assembly, work: Iterator[None], failure: str) -> None:
-    """Do work in steps, with requests in between. Its errors must not end the loop that repeats it."""
+    """Do work in steps, with requests in between. An error of the work must not end the loop that repeats it."""
     try:
         for _ in work:
             await asyncio.sleep(0)

@@ -58,7 +58,7 @@ class Proving:
         """Return the token of a request, sent as it is or encrypted for this process; "" if there is none.
 
         Raises:
-            InvalidToken: It was encrypted for another process, or is unknown.
+            InvalidToken: The token was encrypted for another process, or is unknown.
         """
         scheme, _, sent = headers.get("authorization", "").partition(" ")
         if scheme.lower() != proofs.SCHEME.lower():

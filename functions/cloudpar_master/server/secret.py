@@ -37,7 +37,7 @@ def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> b
 
 
 def key_secret(secret: bytes) -> bytes:
-    """Derive from the secret the key that encrypts the keys of accounts. No table contains it."""
+    """Derive from the secret the key that encrypts the keys of accounts. No table contains this key."""
     return hmac.digest(secret, b"keys of accounts", "sha256")
 
 

@@ -9,7 +9,7 @@ from cloudpar_master.core.policy import Policy
 class StartupConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The line of JSON that a parent writes to a master's standard input.
 
-    If a token is empty, the data folder keeps its earlier one, or gets a new one if it has none.
+    If a token is empty, the data folder keeps its earlier token, or gets a new token if it has none.
     """
 
     user_token: str = ""

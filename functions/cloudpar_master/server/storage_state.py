@@ -14,15 +14,15 @@ every 2 s (with the default lease time), and the master makes one whenever it re
 6.25 s."""
 
 HOLD_S = 5.0
-"""While something cannot be written, awaits are held for at most this many seconds, so that clients soon hear when it
-can be written again."""
+"""While something cannot be written, awaits are held for at most this many seconds, so that clients soon hear when
+writing works again."""
 
 
 class StorageState:
     """Holds the newest report that the master, or a worker that shares its folder, cannot write.
 
     Args:
-        wake: Called when a report comes while none is held, so that the held awaits are answered.
+        wake: Called when a report comes while no other report is kept, so that the held awaits are answered.
     """
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
@@ -38,7 +38,7 @@ class StorageState:
         return self._report
 
     def note(self, report: Unwritable) -> None:
-        """Keep a report. If no other one is held, also wake the held awaits."""
+        """Keep a report. If no other report was kept, also wake the held awaits."""
         first = self.unwritable is None
         self._report, self._reported_s = report, time.monotonic()
         if first:

@@ -11,18 +11,18 @@ from cloudpar_master.core.virtual_time import VirtualTime
 
 LEAST_US: Final = 100
 """What a turn costs besides the time that is measured, in microseconds. Parts of transfers are not measured: without
-it, they would cost nothing, and their accounts would not take turns."""
+LEAST_US they would cost nothing, and their accounts would not take turns."""
 
 
 class Turns:
-    """Serves roles in turn, and of a role the account whose requests have used the least of the thread's time.
+    """Serves roles in turn, and within a role the account whose requests have used the least of the thread's time.
 
     The requests of one account are served in the order of arrival. Without turns, requests are served as they come: a
-    user with many connections would make all others wait until all of the user's own requests are done. Turns by number
-    are not enough: an answer with thousands of results takes a hundred times as long as a small one.
+    user with many connections would make all others wait until all of the user's own requests are done. It is not
+    enough to count requests: an answer with thousands of results takes a hundred times as long as a small one.
 
-    Roles come first because all workers together count as one account. If they took turns with each account, many busy
-    accounts would delay the workers' beats until leases end.
+    Roles come first because all workers together count as one account. If workers took turns with each account, many
+    busy accounts would delay the workers' beats until leases end.
 
     Each part of an upload or download takes a turn of its own, in a role of its own.
     """
@@ -33,7 +33,7 @@ class Turns:
         self._choosing = False
 
     async def wait(self, role: str, account: str = "") -> None:
-        """Wait for the turn of a request. The caller then serves it without further waiting."""
+        """Wait for the turn of a request. The caller then serves the request without further waiting."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(role, {}).setdefault(account, deque()).append(turn)
         self._choose_soon()
@@ -41,7 +41,7 @@ class Turns:
 
     @contextmanager
     def serving(self, role: str, account: str = "") -> Iterator[None]:
-        """Charge the time that the block takes, in which no other request is served."""
+        """Charge the account for the time that the `with` block takes, in which no other request is served."""
         began_ns = time.perf_counter_ns()
         try:
             yield

@@ -70,7 +70,7 @@ class Wakeups:
         self.wake_awaits()
 
     def wake_awaits(self) -> None:
-        """Wake every held await, since there is something to say to every client."""
+        """Wake every held await, since every client has to get an answer."""
         for name in list(self._awaits):
             self.head_saved(name)
 

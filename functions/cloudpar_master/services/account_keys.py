@@ -18,7 +18,7 @@ LOST = (
     "packages that have not ended fail, and results that were not read raise SealBroken"
 )
 KNOWN = 1_000
-"""How many accounts' keys are remembered. They are read again if none of them made a seal."""
+"""For how many accounts a process remembers the keys. The keys are read again if none of them made a seal."""
 
 KEPT = 8
 """How many keys of an account are stored. After this many rotations, packages of the oldest key cannot be verified."""
@@ -27,7 +27,7 @@ log = logging.getLogger("cloudpar_master")
 
 
 class _Known(NamedTuple):
-    """The keys of an account as they are stored, and decrypted, the newest first."""
+    """The keys of an account, the newest first: as they are stored, and decrypted."""
 
     stored: bytes
     keys: tuple[bytes, ...]
@@ -36,10 +36,10 @@ class _Known(NamedTuple):
 class AccountKeys:
     """The keys that seal the payloads of accounts. A key is made when it is first needed, and stored encrypted.
 
-    An operator may rotate the key of an account: new packages get the new key, and earlier ones keep theirs. The stored
-    bytes are the encrypted keys one after another, the newest first, and after a rotation a mark of its idempotency
-    key, which is shorter than a key. If the secret that encrypts the keys has changed, the stored keys are lost, and
-    the accounts get new ones.
+    An operator may rotate the key of an account: new packages get the new key, and earlier packages keep theirs. The
+    stored bytes are the encrypted keys one after another, the newest first. After a rotation, a hash of its idempotency
+    key follows, which is shorter than a key. If the secret that encrypts the keys has changed, the stored keys are
+    lost, and the accounts get new ones.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -47,20 +47,21 @@ class AccountKeys:
         self._known = Recent[str, _Known](KNOWN)
 
     def key(self, account_id: str) -> bytes | None:
-        """Return an account's key for new packages; None if this deployment has no safe for keys and seals none.
+        """Return an account's key for new packages; None if this deployment has no safe for keys.
 
         Raises:
-            Unavailable: The account does not exist, another process has just stored a key that this one cannot decrypt,
-                or the safe cannot encrypt keys now (see KeySafe).
+            Unavailable: The account does not exist, another process has just stored a key that this process cannot
+                decrypt, or the safe cannot encrypt keys now (see KeySafe).
         """
-        # Another process may have rotated the key, so what this one remembers is not enough.
+        # Another process may have rotated the key, so the keys that this process remembers are not enough.
         safe = self._backend.safe
         return None if safe is None else self._read(safe, account_id)[0]
 
     def key_of(self, account_id: str, package_id: str, start: StartTasks) -> bytes | None:
         """Return the key with which a package was sealed; None if this deployment has no safe for keys.
 
-        The seal of the code tells the key. If no key made it, return the newest, with which the worker refuses it.
+        The seal of the task code shows which key it was. If none of the keys made this seal, return the newest key: the
+        worker then refuses the task code.
 
         Raises:
             Unavailable: As for `key`.
@@ -72,7 +73,7 @@ class AccountKeys:
         keys = () if known is None else known.keys
         maker = _maker(keys, package_id, start)
         if maker is None:
-            # Another process may have rotated the key since this one has read it.
+            # Another process may have rotated the key since this process has read the keys.
             keys = self._read(safe, account_id)
             maker = _maker(keys, package_id, start) or keys[0]
         return maker
@@ -117,7 +118,7 @@ class AccountKeys:
 
 
 def _opened(safe: KeySafe, account_id: str, stored: bytes | None) -> tuple[bytes, ...]:
-    """Decrypt the stored keys. Those of an earlier secret are lost and left out."""
+    """Decrypt the stored keys. Leave out keys that an earlier secret encrypted: they are lost."""
     stored = stored or b""
     starts = range(0, len(stored) - ENCRYPTED_BYTES + 1, ENCRYPTED_BYTES)
     opened = (safe.open(account_id, stored[start : start + ENCRYPTED_BYTES]) for start in starts)
@@ -125,7 +126,7 @@ def _opened(safe: KeySafe, account_id: str, stored: bytes | None) -> tuple[bytes
 
 
 def _maker(keys: Sequence[bytes], package_id: str, start: StartTasks) -> bytes | None:
-    """Return the key that made the seal of a package's code; None if none of them did."""
+    """Return the key that made the seal of a package's code; None if none of these keys did."""
     for key in keys:
         seal = Seals(key, package_id).code(
             start.code, start.data, call=start.call, codec=start.codec, python=start.python, tasks=start.n

@@ -10,7 +10,7 @@ OPERATOR = "ask the operator for a higher limit"
 
 
 def check_fits(account: AccountRecord, tasks: int, data_bytes: int, policy: Policy) -> None:
-    """Check that a package may run at all, as if no other one ran.
+    """Check that a package may run at all: if no other package of its account runs.
 
     Raises:
         TooLarge: The package alone exceeds a limit, so waiting would not help.
@@ -25,7 +25,7 @@ def check_fits(account: AccountRecord, tasks: int, data_bytes: int, policy: Poli
 
 
 def check_room(account: AccountRecord, request: StartTasks, data_bytes: int, running: Running, policy: Policy) -> None:
-    """Check that a package may run beside those that run already.
+    """Check that a package may run beside the packages of its account that run already.
 
     Raises:
         RateLimited: The account would exceed a limit, so the package may start only after others have ended.

@@ -95,7 +95,10 @@ class AccountService:
         return AccountReply(account=_public(stored))
 
     def list_accounts(self, request: ListAccounts) -> ListAccountsReply:
-        """List the accounts of a role, oldest first, with what each one stores if the request wants that."""
+        """List the accounts of a role, oldest first.
+
+        If the request wants it, the list says how many bytes each account stores.
+        """
         shown = self._with_storage if request.storage else _public
         accounts = self._backend.accounts.list()
         return ListAccountsReply(accounts=[shown(account) for account in accounts if account.role == request.role])
@@ -105,7 +108,7 @@ class AccountService:
         return replace(_public(account), stored_bytes=stored_bytes, stored_limit=self._stored.limit(account.account_id))
 
     def grant_quota(self, request: GrantQuota) -> AccountReply:
-        """Add compute time to an account, once for each idempotency key. A negative amount takes some back.
+        """Add compute time to an account, once for each idempotency key. A negative amount takes compute time back.
 
         Raises:
             Gone: The account was revoked.
@@ -138,7 +141,7 @@ class AccountService:
         return AccountReply(account=_public(account))
 
     def rotate_seal(self, request: RotateSeal) -> AccountReply:
-        """Give the account a new key for its seals, once for each idempotency key. Packages that exist keep theirs.
+        """Give the account a new key for its seals, once for each idempotency key. Existing packages keep theirs.
 
         Raises:
             NotFound: The account does not exist.

@@ -1,15 +1,15 @@
 from cloudpar_master.core.recent import Recent
 
 REMEMBERED = 1_000
-"""How many retrievals with a new name are remembered. A forgotten one starts with its first name again."""
+"""How many retrievals with a new name are remembered. A forgotten retrieval starts with its first name again."""
 
 
 class Attempts:
-    """Names the queue calls of retrievals.
+    """Names a retrieval's calls of the queue, so that the queue recognizes a repeated call.
 
-    SQS repeats a call with the same name only until one of its messages is deleted or extended. When a retrieval has
-    deleted messages that it could not lease, its next call needs a new name. If the worker repeats the retrieval at
-    this process, its first call has the last of these names, by which its chunks came.
+    SQS repeats a call with the same name only until one of the call's messages is deleted or extended. When a retrieval
+    has deleted messages that it could not lease, its next call therefore needs a new name. If this process gets the
+    retrieval again, the first call has the last of these names: by that name the queue delivered the leased chunks.
     """
 
     def __init__(self) -> None:
@@ -21,5 +21,5 @@ class Attempts:
         return f"{attempt_id}+{stale}" if stale else attempt_id
 
     def went_stale(self, attempt_id: str) -> None:
-        """Note that SQS refuses the current name from now on, for example because its messages were deleted."""
+        """Note that SQS refuses the current name from now on, for example because messages of the call were deleted."""
         self._stale[attempt_id] = self._stale.get(attempt_id, 0) + 1

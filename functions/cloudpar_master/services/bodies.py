@@ -27,7 +27,7 @@ def check_size(size: int) -> None:
     """Check the size of a body in bytes.
 
     Raises:
-        TooLarge: It is over BODY_BYTES.
+        TooLarge: The size is over BODY_BYTES.
     """
     if size > BODY_BYTES:
         raise TooLarge(f"a body of over {BODY_BYTES:,} bytes: upload payloads instead (prepare_uploads)")
@@ -47,7 +47,7 @@ def sent_media(headers: Mapping[str, str]) -> str:
     """Return the media type of the body; MessagePack if no header names one.
 
     Raises:
-        BadRequest: It is neither MessagePack nor JSON.
+        BadRequest: The media type is neither MessagePack nor JSON.
     """
     media = headers.get("content-type", codec.MSGPACK).partition(";")[0].strip().lower()
     if media not in {codec.MSGPACK, codec.JSON}:

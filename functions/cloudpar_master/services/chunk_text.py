@@ -11,12 +11,12 @@ FIELDS = 6
 """How many numbers of a text are read. Further numbers, which a master of a later release may add, are ignored."""
 
 SMALLEST_COST_US = 1_000
-"""How many microseconds of work a chunk counts for at least when packages take turns. If it counted for 0, a package
-whose tasks take no time would never lose its turn."""
+"""How many microseconds of work a chunk counts for at least when packages take turns. If a chunk counted for 0, a
+package whose tasks take no time would never lose its turn."""
 
 
 class ChunkText(NamedTuple):
-    """What the text of a message says.
+    """The content of a queue message.
 
     Attributes:
         package_id, start, end, generation: The chunk: tasks [start, end), cut at this version of its package's head.
@@ -45,7 +45,7 @@ class ChunkText(NamedTuple):
         """Read a text.
 
         Raises:
-            ValueError: It is not the text of a chunk.
+            ValueError: The body is not the text of a chunk.
 
         >>> ChunkText.parse(ChunkText("p1", 0, 5, 7, losses=2).text)
         ChunkText(package_id='p1', start=0, end=5, generation=7, losses=2, queue_losses=0, waits_since_ms=None)
@@ -71,7 +71,7 @@ class ChunkText(NamedTuple):
 
     @property
     def name(self) -> tuple[str, int, int, int]:
-        """The chunk's name, which does not depend on the message by which it comes."""
+        """The chunk's name, which is the same in every message about the chunk."""
         return self.package_id, self.start, self.end, self.generation
 
     def is_untouched(self, message: Message) -> bool:
@@ -110,6 +110,7 @@ def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
         first=chunk.start == 0,
         cost_us=max(cost_us, SMALLEST_COST_US),
         python=head.python,
-        # A chunk with which workers were lost does not go by the express queue: it would delay new packages each time.
+        # A chunk with which workers were lost does not go by the express queue: such a chunk would delay new packages
+        # each time.
         express=chunk.start < planning.EXPRESS_TASKS and not chunk.losses,
     )

@@ -54,8 +54,8 @@ from .upload_links import UploadLinks
 CANCEL_ALL = "cancel the whole package instead"
 
 LONELY_S = 4.0
-"""If a running package is older than this, in seconds, and no live worker has published for it lately, its await also
-reports which workers can run it, and the state of the fleet."""
+"""If a running package is older than this many seconds, and no live worker has published its results lately, an await
+of the package also reports which workers can run it, and the state of the fleet."""
 
 
 class ClientService:
@@ -105,7 +105,7 @@ class ClientService:
     def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
         """Start a package. This makes one head and at most one window of chunks, however many tasks there are.
 
-        A repeated request is not refused for lack of quota, because much is running, or because its payload is gone.
+        A repeated request succeeds even if meanwhile the quota is spent, too much is running, or its payload is gone.
 
         Raises:
             BadRequest, Forbidden: As in `check_submission`.
@@ -152,7 +152,8 @@ class ClientService:
             NotFound, TooLarge, RateLimited, Unavailable: As `start_tasks`.
         """
         request, first = spec.start, Head.first(spec, 0)
-        # This call comes first: it also keeps the upload of a start that has to wait from being removed as unused.
+        # This call comes first, because it counts as a use of the upload: even if the start has to wait, the upload is
+        # not removed as unused.
         missing = self._missing(request)
         try:
             check_room(account, request, first.data_bytes, running, self._backend.policy)
@@ -161,27 +162,30 @@ class ClientService:
                 text = f"nothing was uploaded as {missing!r}: upload it by the link of prepare_uploads, then start"
                 raise NotFound(text)
         except RequestError:
-            # The client repeats a start whose answer was lost. By then the package itself may be what is too much.
+            # The client repeats a start whose answer was lost. By then the package itself may have used up the limit.
             if self._backend.packages.spec(spec.package_id) is None:
                 raise
 
     def _missing(self, request: StartTasks) -> str | None:
-        """Return the key of task data that was not uploaded; None if there is none.
+        """Return the key of the package's task data if it was not uploaded; None otherwise.
 
-        No worker could run such a package, and meanwhile it would hold compute time of its account.
+        No worker could run a package without its task data, and the package would hold compute time of its account.
         """
         data = request.data
         return data.blob.key if isinstance(data, BlobData) and not self._backend.blobs.exists(data.blob.key) else None
 
     def _used_up(self, account: AccountRecord) -> bool:
-        """Whether all of the quota is spent. If so, the account is read again: a remembered one may miss a grant."""
+        """Whether all of the quota is spent.
+
+        If so, the account is read again: a remembered account may miss a grant.
+        """
         if account.granted_us > account.spent_us:
             return False
         now = self._backend.accounts.get(account.account_id) or account
         return now.granted_us <= now.spent_us
 
     def _first_window(self, running: Running, request: StartTasks) -> int:
-        """Return how many chunks a new package may have open; 0: it starts closed.
+        """Return how many chunks a new package may have open; 0: the package starts closed.
 
         Small packages (planning.SMALL_PACKAGE) have a higher limit, so that they seldom wait for large ones.
         """
@@ -225,14 +229,14 @@ class ClientService:
         return not head.life.ended and not head.pace.executors and age_s > LONELY_S
 
     def _read(self, head: Head, cursor: Cursor, room: int) -> tuple[Head, Results]:
-        """Read the next results of a package. Returns them, and the head that they belong to."""
+        """Read the next results of a package. Returns the results, and the head to which they belong."""
         nothing = Results([], cursor.cursor, more=False, size_bytes=0)
         if head.life.unreadable:
             return head, nothing
         try:
             page = read_results(self._backend.packages, head, cursor.cursor, room)
         except Unreadable as damaged:
-            # Without this event a completed package would be reported as such, although results are missing.
+            # Without this event the state "completed" would be reported, although results are missing.
             broken = Broken(message=str(damaged), results=True)
             return self._folding.advance(head.package_id, [(f"broken#{cursor.cursor}", broken)]) or head, nothing
         newest = reload_at_end(self._backend.packages, head, cursor.cursor, page, self._backend.policy)
@@ -303,7 +307,7 @@ class ClientService:
         return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.quota.charged_us)
 
     def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
-        """Acknowledge packages, so that their storage is freed. A running one is cancelled first.
+        """Acknowledge packages, so that their storage is freed. A running package is cancelled first.
 
         Packages that do not exist or belong to another account are ignored.
 
@@ -320,7 +324,7 @@ class ClientService:
             self._folding.confirm(package_id, "acknowledge", Acknowledged(), opened)
 
     def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
-        """List the packages of an account (None: of all accounts), newest first, with what each was charged."""
+        """List the packages of an account (None: of all accounts), newest first, with their charges."""
         listed = self._backend.packages.of_account(account.account_id if account else None, request.limit)
         heads = [self._placement.attended(head) for head in listed]
         summaries = [
@@ -338,13 +342,13 @@ class ClientService:
             )
             for head in heads
         ]
-        # A worker that serves several packages is in the fleet of each one, but counts once.
+        # A worker that serves several packages is in the fleet of each package, but counts once.
         fleets = [head.pace.fleet for head in heads if not head.life.ended]
         fleet = {number: member.executors for members in fleets for number, member in members.items()}
         return ListPackagesReply(packages=summaries, executors=sum(fleet.values()))
 
     def _visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
-        """Return a package as it is now; None if there is none, or if it belongs to another account than `account`."""
+        """Return a package as it is now; None if it does not exist, or belongs to another account than `account`."""
         opened = self._folding.look(package_id)
         theirs = opened is not None and account is not None and opened.head.account_id != account.account_id
         return None if theirs else opened
@@ -353,6 +357,6 @@ class ClientService:
 def _set_aside(head: Head) -> list[Unfit]:
     """Return the workers that cannot run a package.
 
-    If workers run it anyway, there are none, because the errors of its tasks say what the workers lack.
+    If workers run the package anyway, the list is empty, because the errors of its tasks say what the workers lack.
     """
     return [] if head.life.run_anyway else head.life.set_aside

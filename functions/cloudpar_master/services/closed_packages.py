@@ -44,8 +44,8 @@ class ClosedPackages:
         """After a package has ended, open the oldest closed package of the same account, if there is one.
 
         If the policy's `looks_at_end` is False, or the ended package was closed itself, do nothing. A package that is
-        not opened here, for example because this process dies, opens when another one ends, when a client awaits it, or
-        when executors idle.
+        not opened here, for example because this process dies, opens when another package ends, when a client awaits
+        the closed one, or when executors idle.
         """
         if not self._backend.policy.looks_at_end or ended.pace.closed:
             return
@@ -56,7 +56,7 @@ class ClosedPackages:
                 return
 
     def open_if_few(self, head: Head, others: OpenCount) -> Head:
-        """Open a closed package if its account may have more open ones. Returns its newest head."""
+        """Open a closed package if its account may have more open packages. Returns its newest head."""
         policy = self._backend.policy
         if not head.pace.closed or head.life.ended or head.foreign:
             return head

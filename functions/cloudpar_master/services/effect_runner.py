@@ -14,21 +14,21 @@ from .backend import Backend
 from .chunk_text import ChunkText, sending
 
 FEW = 20
-"""Of an account with more packages than this, not every package that requests a slice has all heads read."""
+"""For an account with more packages than this, not every request for a slice reads the heads of all packages."""
 
 CHECKED = 1_000
-"""Of how many accounts the last check is remembered."""
+"""For how many accounts the last check is remembered."""
 
 
 class _Check(NamedTuple):
-    """How many packages an account had at a check, and before which time it is not checked again."""
+    """How many packages an account had at a check, and until when the account is not checked again."""
 
     packages: int
     again_at: float
 
 
 class EffectRunner:
-    """Calls the ports for what a saved head leaves to do.
+    """Carries out the effects of saved heads by calls of the ports.
 
     Several masters may carry out the effects of one head, or one master may do so twice. A repeated call does no harm:
     slices are numbered, and the account grants each number once; the queue drops a chunk that it was sent in the last
@@ -75,19 +75,19 @@ class EffectRunner:
         return self._backend.packages.forget(head)
 
     def _all_spent(self, head: Head) -> tuple[bool, int]:
-        """Whether this package and all others of its account have used up their slices, so that they give none back.
+        """Whether all packages of the account have used up their slices, so that none of them gives compute time back.
 
-        Without this check, they would wait for each other until their lifetime is over. If the account has reserved
-        more than the heads of its packages say, one of them has received a slice that its head does not show yet. That
-        package goes on, so the answer is then False.
+        Without this check, the packages would wait for each other until their lifetime is over. If the account has
+        reserved more than the heads of its packages say, one package has received a slice that its head does not show
+        yet. That package goes on, so the answer is then False.
 
-        The check reads all heads of the account, unless the answer is False because of this package alone. So after an
-        answer of False the next packages of an account with many of them get the same answer unchecked, for as long as
-        all of them take to request a slice once.
+        The check reads the heads of all packages of the account, unless the answer is False because of this package
+        alone. That is slow for an account with many packages. Therefore its next packages get an answer of False
+        without another check, for as long as all of its packages take to request a slice once.
 
         Returns:
             The answer, and about how many packages of the account may request slices. This number decides how soon each
-            of them requests one again, so it must not be too small.
+            of these packages requests a slice again, so it must not be too small.
         """
         account_id, now = head.account_id, self._backend.clock.now()
         known = self._checks.get(account_id)
@@ -99,7 +99,8 @@ class EffectRunner:
         account = self._backend.accounts.get(account_id)
         held_us = 0 if account is None else account.reserved_us
         noted_us = sum(head.quota.reserved_us for head in heads)
-        # What an unreadable package has reserved is not known. Without it, this answer would always be False.
+        # What an unreadable package has reserved is not known. Without this exception, the answer would always be
+        # False.
         all_noted = held_us <= noted_us or any(head.damaged for head in heads)
         spent = all_noted and all(head.quota.reserve_spent for head in heads)
         return spent, len(heads) if spent else self._note(account_id, len(heads))

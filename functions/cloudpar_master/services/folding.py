@@ -18,16 +18,16 @@ EVENTS = 90
 """How many inbox events one fold consumes at most, so that saving and deleting take few requests."""
 
 PART_BYTES = 512 * 1024
-"""How many bytes of the results that a request brings go into one fold at most, if they are of several events. They
-become one result page, which travels in one answer."""
+"""How many bytes of a request's results go into one fold at most; only a single event may have more. The results become
+one result page, which travels in one answer."""
 
 LIGHT_BYTES = 16 * 1024
-"""If a fold with more bytes of results than this loses the race to save, it is tried again before the results are
-appended to the inbox: storing them twice costs more than a fold."""
+"""If a fold with more bytes of results than this loses the race to save, the fold is tried again before the results are
+appended to the inbox: storing results twice costs more than a fold."""
 
 TRIES = 20
-"""How many times one call reads the inbox to fold it before it gives up, for example because other processes win the
-races to save. The events are in the inbox by then, for another process to fold."""
+"""How many times one call reads the inbox to fold it before the call gives up, for example because other processes win
+the races to save. The events are in the inbox by then, for another process to fold."""
 
 HEAVY_TRIES = 3
 """How many folds with more than LIGHT_BYTES of results are tried before the results are appended to the inbox."""
@@ -79,14 +79,14 @@ class Folding:
             due: Fold in any case: the registry says that the package is due, and only a save corrects the registry.
 
         Returns:
-            The newest head; None if the package is gone. If a master of a newer release wrote the head, or it cannot
-            be read, the events wait in the inbox.
+            The newest head; None if the package is gone. If a master of a newer release wrote the head, or the head
+            cannot be read, the events wait in the inbox.
 
         Raises:
-            Unavailable: Other processes won each race. The caller should try again with all events: those that were
-                tried are durable, later ones may not be.
+            Unavailable: Other processes won each race. The caller should try again with all events: the events that
+                were tried are durable, later events may not be.
             TooLarge: An event had to wait in the inbox, because its fold lost a race or a master of a newer release has
-                written the head, and it is larger than the store's records can be.
+                written the head, and the event is larger than the store's records can be.
         """
         head = None
         for part in _parts(items):
@@ -98,7 +98,7 @@ class Folding:
     def confirm(self, package_id: str, key: str, event: Event, opened: Opened | None = None) -> Head | None:
         """Fold an event, and return a head that has consumed it; None if the package is gone.
 
-        `opened` is the package as the caller has just read it, if it has.
+        `opened` is the package, if the caller has just read it.
 
         Raises:
             Unavailable: Other processes won each race, or a master of a newer release wrote the head. The event is
@@ -132,7 +132,7 @@ class Folding:
             if head.foreign:
                 # This master could misread such a head: it only stores the events for a newer master.
                 packages.append(package_id, items)
-                # No caller waits for a fold of an unreadable head: none would come.
+                # No caller waits for a fold of an unreadable head, because no fold would come.
                 return Taken(head, all=not items or head.damaged)
             if not (events or inbox or due or self._is_due(head)):
                 return Taken(head, all=True)
@@ -146,15 +146,19 @@ class Folding:
     def _append_and_follow(self, package_id: str, items: Sequence[Item]) -> Taken:
         """Store events whose fold lost the race, and fold as `_follow` does until a fold has consumed them.
 
-        The winner of a race reads the inbox only before its save. So the loser must read it after it has appended its
-        events: otherwise they would wait there until another process folds the package, which may be much later.
+        The winner of a race reads the inbox only before its save. So the loser must read the inbox after it has
+        appended its events: otherwise they would wait there until another process folds the package, which may be much
+        later.
         """
         if items:
             self._backend.packages.append(package_id, items)
         return self._follow(package_id, {key for key, _ in items})
 
     def _follow(self, package_id: str, waiting: set[str]) -> Taken:
-        """Fold until the inbox is empty, or at least until it has none of these keys. Gives up after TRIES attempts."""
+        """Fold until the inbox is empty, or at least until the inbox has none of these keys.
+
+        Gives up after TRIES attempts.
+        """
         packages = self._backend.packages
         for _ in range(TRIES):
             opened = packages.open(package_id, EVENTS)
@@ -188,8 +192,8 @@ class Folding:
     def _carry_out(self, head: Head) -> Head | None:
         """Carry out the effects of a head that this process saved, and fold the answers. Returns the newest head.
 
-        If saving the answers loses the race, they are dropped: the winner carries the same effects out again, and gets
-        answers of its own. Returns None if the package was removed.
+        If saving the answers loses the race, the answers are dropped: the winner carries out the same effects again,
+        and gets answers of its own. Returns None if the package was removed.
         """
         while True:
             effects = pending(head, self._backend.policy)
@@ -212,8 +216,8 @@ class Folding:
         folded, results = self._fold_safely(head, inbox, others)
         if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
             return None
-        # Only now: if a process dies before this line, the events are folded again, which does no harm. If they were
-        # deleted before the save, a crash in between would lose them.
+        # Delete the events only now: if a process dies before this line, the events are folded again, which does no
+        # harm. If they were deleted before the save, a crash in between would lose them.
         if inbox:
             self._backend.packages.delete_events(head.package_id, [item.key for item in inbox])
         return folded

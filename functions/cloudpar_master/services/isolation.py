@@ -7,10 +7,10 @@ T = TypeVar("T")
 
 
 def each(items: Iterable[T], act: Callable[[T], object]) -> None:
-    """Act on each item. If this is refused for some of them, still do it for all others.
+    """Act on each item, even if the action is refused for some of them.
 
-    Without this, one package that is busy, or that a newer release has written, would hold up the other packages of a
-    request for as long as it is. The caller's repetition of the request does no harm.
+    Otherwise one package that is busy, or that a newer release has written, would hold up the other packages of a
+    request. After an error the caller repeats the whole request, which does no harm.
 
     Raises:
         RequestError: The first refusal.

@@ -16,7 +16,7 @@ from .chunk_text import ChunkText
 
 
 class Leases:
-    """Makes leases of one backend's chunks, and views: what the master still wants of each lease."""
+    """Makes leases of one backend's chunks, and views, which say which tasks of a lease the master still wants."""
 
     def __init__(self, backend: Backend, keys: AccountKeys) -> None:
         self._backend = backend
@@ -75,7 +75,7 @@ class Leases:
         return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
 
     def views(self, refs: Sequence[LeaseRef], heads: Mapping[str, Head | None]) -> list[LeaseView]:
-        """Return what the master still wants of each lease."""
+        """Return a view of each lease: which of its tasks the master still wants."""
         budgets = self.budgets(heads.values())
         return [self._view(ref, heads[ref.package_id], budgets.get(ref.package_id, 0)) for ref in refs]
 
@@ -93,10 +93,10 @@ class Leases:
 def wanted(head: Head | None, start: int, end: int, generation: int) -> list[Range]:
     """Return the tasks of a chunk that have no result, and were neither cancelled nor queued again.
 
-    There are none if the package has ended, or does not exist (None).
+    There are none if the package has ended, or does not exist (`head` is None).
 
-    The generation tells a chunk from a later one with the same tasks. If it did not count, a message that is delivered
-    late would lease tasks that another worker has.
+    The generation distinguishes a chunk from a later chunk with the same tasks. If the generation did not count, a
+    message that is delivered late would lease tasks that another worker has.
     """
     if head is None or head.life.ended:
         return []

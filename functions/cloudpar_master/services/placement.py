@@ -1,4 +1,4 @@
-"""Which workers can run a package, and what happens to a package that none of them can run."""
+"""Decides which workers can run a package, and what happens to a package that no worker can run."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +17,7 @@ from .chunk_text import ChunkText, sending
 from .folding import Folding
 
 NAMED = 5
-"""If a package fails because no worker has its Python, its message names at most this many of the workers."""
+"""If a package fails because no worker has its Python, the package's message names at most this many workers."""
 
 NOT_SERVED = "isolation own: only the default account"
 """Why a worker runs no tasks of an account."""
@@ -45,7 +45,7 @@ def fit_of(request: RetrieveTasks, default_account: str) -> Fit:
 
 
 def needs(head: Head) -> Needs:
-    """What a package needs of its workers."""
+    """Return what a package needs of its workers."""
     return Needs(head.account_id, head.package_id, head.python)
 
 
@@ -57,7 +57,7 @@ class Placement:
         self._folding = Folding(backend)
 
     def heard(self, request: RetrieveTasks) -> Fit:
-        """Note what a worker can run, as its retrieval says, and return it.
+        """Note which messages a worker can take, as its retrieval says, and return that.
 
         Raises:
             Forbidden: The worker runs only tasks of the default account, and this master has none.
@@ -76,7 +76,7 @@ class Placement:
         self._backend.registry.leave(worker_id)
 
     def attended(self, head: Head) -> Head:
-        """Return a package as its client should see it: without the workers that are gone since they published.
+        """Return a package as its client should see it: without workers that have gone since they published.
 
         On AWS, reading the registry costs a request. So workers are left out only if the package runs, and if none of
         its workers has published for the time of a lease. If the registry was just lost, all workers stay.
@@ -90,11 +90,11 @@ class Placement:
         return replace(head, pace=replace(head.pace, fleet=fleet))
 
     def widened(self, fit: Fit, passed_over: Sequence[str]) -> Fit:
-        """Decide about packages whose chunks do not fit a worker, and return what the worker takes after that.
+        """Decide about packages whose chunks do not fit a worker, and return which messages it can take after that.
 
-        It takes the packages that workers run anyway, because each live worker with their Python lacks something. It
-        also takes what is in the queue of packages that have ended: otherwise such chunks would wait until another
-        worker comes, and the master would consider itself busy.
+        The worker then takes chunks of packages that workers run anyway, because each live worker with the right Python
+        lacks something. The worker also takes the queued chunks of packages that have ended: otherwise these chunks
+        would wait until another worker comes, and the master would consider itself busy.
         """
         heads = self._decided(self._backend.packages.heads(passed_over))
         wanted = {head.package_id: head for head in heads if not head.life.ended}
@@ -112,7 +112,7 @@ class Placement:
         return {head.package_id: head for head in self._decided(found)}
 
     def put_back(self, unfit: Sequence[tuple[Message, Head]]) -> bool:
-        """Put chunks that do not fit a worker back, behind all others. Returns whether any of them is `express`.
+        """Put chunks back into the queue, behind all others. Returns whether any of them is `express`.
 
         Each chunk gets a new message, whose count of deliveries starts again: otherwise a chunk that several workers
         cannot run would look like one that kills its workers. The text of the new message says how many workers were
@@ -132,7 +132,7 @@ class Placement:
     def decided(self, head: Head) -> Head:
         """Decide what happens to a package with the workers that live now, and return its head after that.
 
-        If the package is too busy now, a later fold takes the decision in, and its head is returned as it is. If a
+        If the package is too busy now, a later fold consumes the decision, and the head is returned as it is. If a
         newer release has written the head, a master of that release decides.
         """
         (decided,) = self._decided([head])
@@ -157,7 +157,7 @@ class Placement:
         try:
             return self._folding.confirm(head.package_id, f"s#{head.version}", event) or head
         except Unavailable:
-            return head  # the event is stored, and a later fold consumes it: other packages must not wait for that
+            return head  # the event is stored, and a later fold consumes it: other packages must not wait for it
 
     def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
         now = self._backend.clock.now()

@@ -34,8 +34,8 @@ class Received(NamedTuple):
         came: Whether the last round brought a message of a chunk that no earlier round had put back, or the queue could
             not repeat the attempt.
         unfit: Packages of chunks that the queue brought and that this worker cannot run.
-        unfit_express: Whether one of these chunks, in the last round, is `express`. The queue brings it again before
-            chunks that are not.
+        unfit_express: Whether one of these chunks, in the last round, is `express`. The queue delivers such a chunk
+            again before all other chunks.
     """
 
     leases: list[Lease]
@@ -63,8 +63,9 @@ class _Placed(NamedTuple):
 class Receiver:
     """Receives chunks for one process.
 
-    It leases each chunk, or puts it back if the worker cannot run it. If the package does not want the chunk any more,
-    or the chunk must not be handed out, it deletes the message. If the package has to know, it first folds an event.
+    A chunk that the worker can run is leased; a chunk that it cannot run is put back. If the package does not want a
+    chunk any more, or the chunk must not be handed out, the receiver deletes the message. If the package has to know of
+    that, the receiver first folds an event.
     """
 
     def __init__(self, backend: Backend, folding: Folding, placement: Placement, leases: Leases) -> None:
@@ -79,8 +80,8 @@ class Receiver:
 
         A chunk that this call has put back is not new.
 
-        Express chunks come before all others, so those that do not fit the worker would come each time. Once the
-        retrieval has seen all of them, it receives without express chunks.
+        Express chunks come before all others, so express chunks that do not fit the worker would come in each round.
+        Once this call has seen all of these, it receives without express chunks.
 
         Args:
             request: The worker's request.
@@ -115,25 +116,30 @@ class Receiver:
             return Received([], came=True)
         chunks = self._parsed(messages)
         placed = self._place(request, fit, chunks)
-        # Only now: if this process dies before it has folded the events, the messages must come again.
+        # Delete the messages only now: if this process dies before it has folded the events, the messages must come
+        # again.
         if placed.settled:
             self._backend.queue.delete(placed.settled)
         names = {ChunkText.parse(message.body).name for message, _ in placed.unfit}
         came = bool(messages) and not (len(placed.unfit) == len(messages) and names <= put_back)
         put_back.update(names)
         unfit_express = self._placement.put_back(placed.unfit)
-        # A refused chunk also gets a new message: deliveries that bring it to no worker must not count as lost workers.
+        # A refused chunk also gets a new message: deliveries that bring the chunk to no worker must not count as lost
+        # workers.
         self._placement.put_back(placed.refused)
         if placed.refusals and not placed.leases:
             self._attempts.went_stale(request.attempt_id)  # the messages that the attempt would repeat are deleted
             raise placed.refusals[0]
         # A repeated attempt may bring the full number of messages from each of two queues. Chunks that do not fit into
-        # one answer surface again when their visibility ends.
+        # one answer become visible again when their visibility timeout ends.
         packages = frozenset(head.package_id for _, head in placed.unfit)
         return Received(placed.leases[:RETRIEVED_CHUNKS], came, packages, unfit_express)
 
     def _parsed(self, messages: Sequence[Message]) -> list[tuple[Message, ChunkText]]:
-        """Read the texts of messages, and delete those that are not the text of a chunk: each worker would get them."""
+        """Read the texts of messages.
+
+        Delete each message that is not about a chunk: otherwise every worker would get it.
+        """
         chunks: list[tuple[Message, ChunkText]] = []
         for message in messages:
             try:
@@ -144,7 +150,7 @@ class Receiver:
         return chunks
 
     def _place(self, request: RetrieveTasks, fit: Fit, chunks: Sequence[tuple[Message, ChunkText]]) -> _Placed:
-        """Lease each chunk that may be handed out, and say what happens to the others."""
+        """Lease each chunk that may be handed out, and say what happens to the other chunks."""
         found = self._backend.packages.find([chunk.package_id for _, chunk in chunks])
         known = [head for head, _ in found.values()]
         heads: dict[str, Head | None] = {head.package_id: head for head in known}
@@ -177,7 +183,7 @@ class Receiver:
         return placed
 
     def _report(self, head: Head, key: str, event: Event) -> Head | None:
-        """Fold an event that withdraws a chunk. If a newer release wrote the head, a master of it folds the event."""
+        """Fold an event that withdraws a chunk. If a newer release wrote the head, its master folds the event."""
         if head.foreign:
             return self._folding.advance(head.package_id, [(key, event)])
         return self._folding.confirm(head.package_id, key, event)
@@ -194,7 +200,7 @@ class Receiver:
             return None
 
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
-        """Report to an ended package that no worker has received a chunk before, if this is so.
+        """If a package has ended, and no worker has received this chunk of it before, report that to the package.
 
         The package then does not wait for the time of the chunk's tasks. A settled package gets no report.
         """

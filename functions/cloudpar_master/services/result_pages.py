@@ -7,7 +7,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 
 class Results(NamedTuple):
-    """The next results of a package, the cursor behind them, and whether there are more results after it."""
+    """The next results of a package, the cursor after them, and whether there are more results after this cursor."""
 
     results: list[TaskResult]
     cursor: int
@@ -36,7 +36,8 @@ def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results
     Another client may acknowledge the package between the reads of its head and of its results. Without this second
     look, the answer would have fewer results than there were, the state "completed", and no `more`.
     """
-    # The results of a package below `kept_bytes` stay for a day after that. A request to AWS costs money.
+    # The results of a package below `kept_bytes` stay for a day after the package is acknowledged. A request to AWS
+    # costs money.
     kept = head.life.stored_bytes < policy.kept_bytes
     if kept or page.more or not head.life.ended or cursor >= head.page:
         return head

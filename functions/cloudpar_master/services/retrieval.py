@@ -1,4 +1,4 @@
-"""Answers retrievals."""
+"""Answers the workers' retrievals."""
 
 from contextlib import suppress
 
@@ -24,13 +24,13 @@ PASSED_OVER = 100
 
 UNFIT_DELAYS_S = 5.0, 30.0
 """The first and the longest delay, in seconds, of a worker if the queue brings it only chunks that it cannot run. The
-delay doubles each time. Such a queue cannot look into messages: the master takes the chunks out and puts them back,
-which costs requests to the queue."""
+delay doubles each time. Only a queue that cannot look into messages brings such chunks. The master takes them out and
+puts them back, which costs requests to the queue."""
 
 UNFIT_ROUNDS = 4
 """How many times a request receives from the queue, at most, if this worker's last request brought only chunks that the
-worker cannot run, and this one does, too. The last request has put its chunks back behind all others, so this request
-finds other ones."""
+worker cannot run, and this request does, too. The last request has put its chunks back behind all others, so this
+request finds other chunks."""
 
 
 class Retrieval:
@@ -62,7 +62,7 @@ class Retrieval:
         if request.peek:
             delay = pacing.worker_delay_s(self._idle.count(now))
             return RetrieveTasksReply(waiting=self._others_wait(request, fit), retry_after_s=delay)
-        # A busy worker does not depend on this request, so it stops when chunks come that do not fit.
+        # A busy worker does not depend on this request, so the request stops when chunks come that do not fit.
         rounds = 1 if request.besides else UNFIT_ROUNDS if request.worker_id in self._unfit else STALE_ROUNDS
         found = self._receiver.receive(request, fit, rounds)
         if request.besides:
@@ -90,10 +90,10 @@ class Retrieval:
         return min(shortest_s * (1 << min(before, 10)), longest_s)
 
     def _resume(self, worker_id: str, fit: Fit) -> Fit:
-        """Return what a worker can run, also if the worker is set aside for a package that no other worker can run.
+        """Return which messages a worker can take, including those of packages for which all workers are set aside.
 
-        The worker runs such a package anyway, and the package's errors say what is missing. Without this, the package
-        would wait until the worker has nothing else to do.
+        The worker runs such a package anyway, and the package's errors say what is missing. Without this call, the
+        package would wait until the worker has nothing else to do.
         """
         passed_over = self._backend.queue.passed_over(fit) if fit.set_aside else []
         waiting = [package_id for package_id in passed_over if package_id in fit.set_aside]
@@ -111,8 +111,8 @@ class Retrieval:
         cut, folds = 0, 0
         refused: set[str] = set()
         for head in self._uncut.heads(fit):
-            # The account has just granted nothing, so it would grant nothing to this package either. Without this
-            # line, each of its packages would cost a fold and a request for compute time.
+            # The account has just granted nothing, so it would grant nothing to this package either. Without this line,
+            # each package of the account would cost a fold and a request for compute time.
             if head.quota.reserve_spent and head.account_id in refused:
                 continue
             newest, folds = self._widen(request, head.package_id), folds + 1
@@ -130,7 +130,7 @@ class Retrieval:
         return cut > 0
 
     def _widen(self, request: RetrieveTasks, package_id: str) -> Head | None:
-        """Widen the window of a package, and return its newest head; None if there is nothing to say about it."""
+        """Widen the window of a package, and return its newest head; None if the package is too busy or gone."""
         event = ExecutorsIdle(executors=request.executors)
         with suppress(Unavailable):  # other processes fold this package right now
             return self._folding.advance(package_id, [(f"i#{request.worker_id}#{request.attempt_id}", event)])

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from cloudpar_master.core.recent import Recent
 
 REMEMBERED = 1_000
-"""How many workers' places are remembered. A worker whose place is forgotten starts behind the package
-that was chosen last for any worker."""
+"""For how many workers the package that was chosen last is remembered. Any other worker starts behind the package that
+was chosen last for any worker."""
 
 
 class RoundRobin:
@@ -18,7 +18,8 @@ class RoundRobin:
     def next(self, worker_id: str, package_ids: Iterable[str], most: int) -> list[str]:
         """Choose at most `most` packages in the order of their ids.
 
-        They start behind the last one that was chosen for this worker. After the last package, the first one follows.
+        The choice starts behind the package that was chosen last for this worker. After the last id, the first id
+        follows.
         """
         ordered = sorted(package_ids)
         at = bisect_right(ordered, self._last.pop(worker_id, self._latest))

@@ -30,9 +30,10 @@ class _Count:
 
     Attributes:
         read_at: When `stored` was read.
-        stored: How many bytes there were then.
+        stored: How many bytes the account stored then.
         added: How many bytes were stored since then, in new packages and by uploads that have arrived.
-        promised: For each link to an upload that was not there then: its key, its size, and when the link expires.
+        promised: By key, for each upload for which a link was made and that was not stored then: its size, and when the
+            link expires.
     """
 
     def __init__(self) -> None:
@@ -76,7 +77,7 @@ class StoredBytes:
     def promise(self, account: AccountRecord, key: str, size: int) -> None:
         """Check that an account may upload a payload, and count it from now on.
 
-        The links of one request may together need more than there is. So each one must count before it is used.
+        The links of one request may together need more room than there is. So each link must count before it is used.
 
         Raises:
             TooLarge, RateLimited, Unavailable: As `check_start`.
@@ -94,7 +95,7 @@ class StoredBytes:
     def admit(self, key: str, size: int) -> None:
         """Check an upload that is about to arrive by a link, and count it. Results are always admitted.
 
-        A link may be used again after its blob was deleted, and then nothing has counted this upload yet.
+        A link may be used again after its blob was deleted, and then this upload is not counted yet.
 
         Raises:
             TooLarge, RateLimited, Unavailable: As `check_start`.
@@ -153,7 +154,7 @@ class StoredBytes:
 def _refusal(
     account: AccountRecord, held: int, size: int, free_bytes: int | None, policy: Policy
 ) -> RequestError | None:
-    """Return the error with which an account's request to store `size` bytes more is refused; None: it is not."""
+    """Return the error that refuses an account's request to store `size` bytes more; None if it may store them."""
     most = policy.stored_bytes
     if size > most:
         text = f"{size:,} bytes are over the {most:,} that account {account.name!r} may store"
@@ -161,7 +162,7 @@ def _refusal(
     wait = f"this request waits until results are read, or ended packages are deleted; or {OPERATOR}"
     if held + size > most:
         return RateLimited(f"account {account.name!r} stores {held:,} of at most {most:,} bytes: {wait}", WAIT_S)
-    # However small the disk is, an account leaves as much of it as it takes, so that others can work, too.
+    # However small the disk is, an account leaves about as many bytes free as it stores, so that others can work, too.
     if free_bytes is not None and held + size > free_bytes:
         text = f"account {account.name!r} stores {held:,} bytes, and {free_bytes:,} are free on the master's disk"
         return RateLimited(f"{text}, which is its largest share: {wait}", WAIT_S)
@@ -169,6 +170,6 @@ def _refusal(
 
 
 def _owner(key: str) -> str:
-    """Return the id of the account that uploads under this key; "" if a worker does, since it is a result."""
+    """Return the id of the account that uploads under this key; "" for the key of a result, which a worker uploads."""
     kind, _, rest = key.partition("/")
     return rest.partition("/")[0] if kind in {"code", "data"} else ""

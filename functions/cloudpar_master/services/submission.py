@@ -48,7 +48,7 @@ def check_owner(account: AccountRecord, key: str, kind: str) -> None:
     """Check that a payload's key is one that `prepare_uploads` can have made for this account.
 
     Raises:
-        Forbidden: It is not.
+        Forbidden: `prepare_uploads` cannot have made this key for this account.
     """
     owned = f"{kind}/{account.account_id}/"
     if not (key.startswith(owned) and is_name(key.removeprefix(owned))):

@@ -18,7 +18,7 @@ MESSAGES = 10
 
 DEFER_S = 30.0
 """For how many seconds a package that cannot be folded, or a lost chunk that cannot be reported, is put off. Meanwhile
-a tick handles others, also if a hundred such packages are the most overdue ones."""
+a tick handles others, even if a hundred such packages are the most overdue ones."""
 
 log = logging.getLogger("cloudpar_master")
 
@@ -64,7 +64,7 @@ class Timer:
         return due.packages + len(dead)
 
     def fold_due(self) -> Due:
-        """Fold the packages that are due, PACKAGES at most. One that cannot be folded is put off for DEFER_S."""
+        """Fold the packages that are due, PACKAGES at most. A package that cannot be folded is put off for DEFER_S."""
         now = self._backend.clock.now()
         due = self._backend.packages.due(now, PACKAGES)
         failures: list[Exception] = []
@@ -81,7 +81,10 @@ class Timer:
         return Due(len(due), failures)
 
     def _removed(self, head: Head, now: float) -> bool:
-        """Remove a package that cannot be read after the longest time for which a package is kept."""
+        """Remove an unreadable package after the longest time for which a package is kept.
+
+        Returns whether it is removed.
+        """
         policy = self._backend.policy
         over = now >= head.started_at + policy.lifetime_s + policy.retention_s + policy.tombstone_s
         if head.damaged and over:
@@ -90,7 +93,7 @@ class Timer:
 
     @staticmethod
     def _put_off(call: Callable[..., None], *arguments: object) -> list[Exception]:
-        """Make a call that moves what failed behind the others. Returns its failure, if it fails, too."""
+        """Make a call that moves what failed behind the others. Returns the call's error, if the call fails, too."""
         try:
             call(*arguments)
         except Exception as error:  # noqa: BLE001 - the next tick finds the same ones first, and tries again
@@ -98,7 +101,7 @@ class Timer:
         return []
 
     def lost(self, message: Message) -> str | None:
-        """Report a chunk that was delivered too often to its package. Afterwards its message may be deleted.
+        """Report to a package that its chunk was delivered too often. Afterwards the chunk's message may be deleted.
 
         Returns the package's id; None if the message is not the text of a chunk, which is only logged.
 

@@ -11,24 +11,26 @@ TOGETHER = 25
 """How many heads are read together. Mostly the first one is enough."""
 
 LEARNED = 1_000
-"""Of how many packages that this process does not know yet one request reads the heads, at most, to learn what they
-need of a worker. The next request learns about further packages."""
+"""One request reads the heads of at most this many packages that are new to this process, to learn what they need of a
+worker. The next request learns about further packages."""
 
 REMEMBERED = 1_000
-"""Of how many accounts the process remembers when they last had a turn. An account that it has forgotten is first."""
+"""For how many accounts the process remembers when they last had a turn. A forgotten account is first."""
 
 SKIPPED_S = 30.0
 """For how many seconds a package that this master cannot fold is left out, so that its head is not read each time."""
 
 SKIPPED = 10_000
-"""How many such packages are remembered. The heads of further ones are read each time."""
+"""How many packages are remembered as left out. The heads of further packages that this master cannot fold are read
+each time."""
 
 
 class UncutPackages:
     """Lists the packages that can cut chunks, so that no account and no package hides the others behind it.
 
     Accounts take turns, and a package that the worker cannot run is left out before its head is read. What a package
-    needs of a worker never changes. So the process remembers it, and reads the heads of packages once to learn it.
+    needs of a worker never changes. So the process reads the head of each package once to learn its needs, and
+    remembers them.
     """
 
     def __init__(self, packages: PackageStore, clock: Clock) -> None:
@@ -70,7 +72,10 @@ class UncutPackages:
         return [package_id for each in rounds for package_id in each if package_id is not None]
 
     def _known(self) -> dict[str, Needs]:
-        """Return what the packages that can cut chunks need, oldest first. Some are missing if too many are new."""
+        """Return what the packages that can cut chunks need, oldest first.
+
+        Some packages are missing if too many are new.
+        """
         listed = self._packages.uncut()
         new = [package_id for package_id in listed if package_id not in self._needs][:LEARNED]
         learned = {head.package_id: Needs(head.account_id, head.package_id, head.python)

@@ -1,4 +1,4 @@
-"""The operator's view of the workers."""
+"""Lists the live workers for operators."""
 
 from collections.abc import Sequence
 

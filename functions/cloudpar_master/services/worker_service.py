@@ -65,7 +65,7 @@ class WorkerService:
         return self._retrieval.answer(request)
 
     def prepare_results(self, request: PrepareResults) -> PrepareResultsReply:
-        """Make links for results that are too large to travel inline. The key of a result contains its lease.
+        """Make links for results that are too large to travel inline. The key of a result contains its lease's id.
 
         Raises:
             BadRequest: An id is not one that a lease can have, or the checksums of parts do not fit the size.
@@ -81,10 +81,10 @@ class WorkerService:
         return PrepareResultsReply(results=prepared)
 
     def publish_results(self, request: PublishResults) -> PublishResultsReply:
-        """Take results. They are durable when this returns.
+        """Take results. They are durable when this method returns.
 
         Raises:
-            BadRequest: A result names a blob that is not of its lease.
+            BadRequest: A result names a blob that does not belong to its lease.
             TooLarge: A publication had to wait in the inbox, and is larger than the store's records can be.
             Unavailable: A package is too busy now, or an account's key is not available. The worker should repeat the
                 request; nothing counts twice then.
@@ -111,8 +111,8 @@ class WorkerService:
             heads[package_id] = self._folding.advance(package_id, events[package_id])
 
         each(events, take)
-        # Only now: if a message were deleted before its results are durable, a crash in between would lose
-        # both, and no worker would run the tasks again.
+        # Close the leases only now: if a message were deleted before its results are durable, a crash in between would
+        # lose both, and no worker would run the tasks again.
         self._close(request.publications)
         self._placement.beats(request.worker_id)
         for head in heads.values():
@@ -125,8 +125,8 @@ class WorkerService:
     def _vouched(self, publication: Publication) -> list[TaskResult]:
         """Seal the results of a worker whose release makes no seals.
 
-        The seal of a large result covers its place in the blob store, since the master does not read its bytes. Results
-        of a package that is not sealed stay as they are.
+        The seal of a result in the blob store covers the result's key, since the master does not read the bytes.
+        Results of a package that is not sealed stay as they are.
 
         Raises:
             Unavailable: The account's key is not available now (see AccountKeys).
@@ -165,7 +165,7 @@ class WorkerService:
         return ExtendLeasesReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
 
     def give_back(self, request: GiveBack) -> GiveBackReply:
-        """Take back tasks that a worker will not run. They are cut into new chunks before this is answered.
+        """Take back tasks that a worker will not run. The tasks are cut into new chunks before the master answers.
 
         Raises:
             Unavailable: A package is too busy now, or a master of a newer release has written its head. The worker
@@ -195,7 +195,7 @@ class WorkerService:
         return {package_id: self._backend.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}
 
     def _hungry(self, worker_id: str, views: Sequence[LeaseView], heads: Mapping[str, Head | None]) -> bool:
-        """Whether this worker has tasks that an idle worker can run instead, while no chunk waits that it can take."""
+        """Whether an idle worker can run tasks of this worker, and no chunk waits that the idle worker can take."""
         if all(view.state != "wanted" for view in views):
             return False
         running = [head for head in heads.values() if head is not None and not head.life.ended]
@@ -218,7 +218,7 @@ def _check_keys(publication: Publication) -> None:
     """Check that the blobs of results are where `prepare_results` said.
 
     The master signs links for the keys that are committed. Without this check, a worker could name another account's
-    blob, and the client of its package would get a link to it.
+    blob, and the client of its package would get a link to that blob.
 
     Raises:
         BadRequest: The key of a blob is not one of this lease.

@@ -18,8 +18,9 @@ class Account(Struct, frozen=True, kw_only=True):
 
     `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
     `stored_bytes` is how many bytes it stores, and `stored_limit` how many it may store before its uploads and starts
-    wait. Only a reply to `ListAccounts` with `storage` has them. An account without limit has no `stored_limit`.
-    `role` is what its token allows, and `valid_until` when the token expires, in seconds since 1970 (0: never).
+    wait. Only a reply to `ListAccounts` with `storage` has these two fields. An account without limit has no
+    `stored_limit`. `role` is what its token allows, and `valid_until` when the token expires, in seconds since 1970 (0:
+    never).
     """
 
     account_id: str
@@ -50,7 +51,7 @@ class CreateAccount(Message, frozen=True, kw_only=True):
 
 
 class GrantQuota(Message, frozen=True, kw_only=True):
-    """Add compute time. A negative amount takes some back, at most what is neither spent nor reserved."""
+    """Add compute time. A negative amount takes compute time back, at most what is neither spent nor reserved."""
 
     idempotency_key: Id
     account_id: Id
@@ -64,7 +65,7 @@ class RevokeAccount(Message, frozen=True, kw_only=True):
 
 
 class RotateSeal(Message, frozen=True, kw_only=True):
-    """Make a new key for the seals of the account. Packages that exist keep theirs."""
+    """Make a new key for the seals of the account. Existing packages keep their keys."""
 
     idempotency_key: Id
     account_id: Id

@@ -30,7 +30,7 @@ _BRACKETS: Final[dict[type, str]] = {list: "[]", tuple: "()", set: "{}"}
 
 
 def brief(value: object) -> str:
-    """Describe a value in at most INPUT_CHARS characters. If its class raises, only the name of the class is given.
+    """Describe a value in at most INPUT_CHARS characters. If the value's class raises an error, return only its name.
 
     >>> brief({"text": "x" * 1000, "rows": [[1.5, None], (2,)]})
     "{'text': 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... (1000 long), 'rows': [[1.5, None], (2,)]}"

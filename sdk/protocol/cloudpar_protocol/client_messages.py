@@ -54,8 +54,9 @@ class Hello(Message, frozen=True, kw_only=True):
 class HelloReply(Message, frozen=True, kw_only=True):
     """The caller's role and account. Workers and admins have no account.
 
-    `seal_key` is the key of the account's seals: for new packages, if the request names no package. It is None if the
-    caller has no account, or if this master has no keys for seals, so that new packages are not sealed.
+    `seal_key` is the key of the account's seals. If the request names no package, this is the key for new packages.
+    `seal_key` is None if the caller has no account, or if this master has no keys for seals, so that new packages are
+    not sealed.
     """
 
     release: str
@@ -77,8 +78,8 @@ class Upload(Struct, frozen=True, kw_only=True):
         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts;
             otherwise empty.
         key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
-        upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to its
-            parts.
+        upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to the
+            parts of that upload.
     """
 
     kind: Literal["code", "data"]
@@ -119,8 +120,8 @@ class StartTasks(Message, frozen=True, kw_only=True):
         idempotency_key: Determines the package id, together with the account and with whether the package is sealed.
             If the client repeats the request with the same key, the reply names the same package.
         session: Identifies the client. After the start, the master answers at once one await of this session that does
-            not name the new package: the held one, or else the next one. The client then adds the package to its next
-            await.
+            not name the new package: the held await, or else the next await. The client then adds the package to its
+            next await.
         name: The function's name, for users.
         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
@@ -174,7 +175,7 @@ class AwaitTasks(Message, frozen=True, kw_only=True):
         session: As in StartTasks.
         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
         unwritable: Whether the client understands the field `unwritable` of the reply. If so, a master that cannot
-            write replies with this field; other clients may get an error.
+            write sets that field in its reply. Any other client may get an error instead.
     """
 
     session: Id = "-"
@@ -188,7 +189,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
     Attributes:
         tasks: How many tasks the package has.
-        done: How many of them have a result or were cancelled.
+        done: How many of these tasks have a result or were cancelled.
         errors: How many results have another outcome than "ok".
         executors: How many executors the workers have that published results of the package lately.
         charged_us: The compute time that was charged so far.
@@ -213,9 +214,9 @@ class Placement(Struct, frozen=True, kw_only=True):
 
     Attributes:
         workers: How many workers have sent requests recently.
-        fitting: How many of them can run it.
-        python: The version of Python that it needs; "": any.
-        others: Some workers that cannot run it, with what they lack.
+        fitting: How many of these workers can run the package.
+        python: The version of Python that the package needs; "": any.
+        others: Some workers that cannot run the package, with what they lack.
     """
 
     workers: Count = 0
@@ -264,10 +265,10 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     """The hosts of a deployment's workers, which start and stop with the load.
 
     Attributes:
-        running: How many are running.
-        starting: How many are wanted and not running yet.
-        message: While some are starting: why the last start failed or what it waits for, in the words of the service
-            that starts them; None if it reports no problem.
+        running: How many hosts are running.
+        starting: How many hosts are wanted and not running yet.
+        message: While hosts are starting: why the last start failed or what it waits for, in the words of the service
+            that starts hosts; None if the service reports no problem.
     """
 
     running: Count = 0
@@ -299,8 +300,8 @@ class CancelTasks(Message, frozen=True, kw_only=True):
 
     Attributes:
         ranges: The tasks to cancel; None: the whole package.
-        only_queued: Cancel only the tasks that no worker has taken; the others run on. It excludes `ranges`. A chunk
-            that is in the queue is cancelled when the queue delivers it.
+        only_queued: Cancel only the tasks that no worker has taken; the others run on. A request has `only_queued` or
+            `ranges`, never both. A chunk that is in the queue is cancelled when the queue delivers it.
     """
 
     package_id: Id
@@ -313,8 +314,9 @@ class CancelTasksReply(Message, frozen=True, kw_only=True):
 
     Attributes:
         state: The package's state after the call.
-        cancelled: If the whole package is cancelled: all tasks without a result. With `ranges`: those of these tasks
-            that are cancelled. With `only_queued`: the tasks that are cancelled at once; those in the queue follow.
+        cancelled: If the whole package is cancelled: all tasks without a result. With `ranges`: the tasks in these
+            ranges that are cancelled. With `only_queued`: the tasks that are cancelled at once; tasks in the queue
+            follow.
         charged_us: The compute time that the package was charged so far.
     """
 
@@ -358,8 +360,8 @@ class ListPackagesReply(Message, frozen=True, kw_only=True):
     """The packages, and how many executors work for them.
 
     Attributes:
-        executors: How many executors the workers have that lately published results of those listed packages that run.
-            A worker that serves several packages counts once. None from a master of an earlier release.
+        executors: How many executors the workers have that lately published results of the running packages in this
+            list. A worker that serves several packages counts once. None from a master of an earlier release.
     """
 
     packages: list[PackageSummary]

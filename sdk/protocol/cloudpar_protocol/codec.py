@@ -1,4 +1,6 @@
-r"""Converts messages to bytes and back: MessagePack for programs, JSON for people. The media type says which.
+r"""Converts messages to bytes and back: MessagePack for programs, JSON for people.
+
+The media type says which of the two a body is.
 
 >>> from cloudpar_protocol import codec, routes
 >>> message = routes.LIST_WORKERS.request()
@@ -103,7 +105,7 @@ def explain(body: bytes, status: int, media: str) -> str:
 
 
 def decode_error(body: bytes, status: int) -> RequestError:
-    """Make the exception for an error answer. If the body is not an ErrorReply, the exception quotes its start.
+    """Make the exception for an error answer. If the body is not an ErrorReply, the exception quotes the body's start.
 
     If the code is unknown (a newer master's error), or there is none (a proxy's page), the HTTP status decides. A
     status after which a retry may help gives an InternalError (429: RateLimited), any other status a plain

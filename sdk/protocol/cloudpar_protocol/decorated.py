@@ -1,7 +1,7 @@
 """Pickles functions with the decorators `lru_cache`, `cached_property` and `singledispatch` of the standard library.
 
-Plain pickle fails for some of them, or sends a name that the other side does not find. This concerns functions and
-classes of `__main__`, which travel by value: in task code and data to an executor, and in results back. They arrive
+Plain pickle fails for some of these objects, or sends a name that the other side does not find. This concerns functions
+and classes of `__main__`, which travel by value: in task code and data to an executor, and in results back. They arrive
 with the same behaviour, but with empty caches. The side that unpickles needs only the standard library, and nothing of
 this package.
 """
@@ -20,7 +20,7 @@ _MADE = frozenset({"__wrapped__", "cache_parameters", "register", "dispatch", "r
 
 
 def reduce(thing: Any, is_found: Callable[[Any], bool]) -> tuple[Any, ...] | None:
-    """Return how to pickle an object, like `__reduce__`; None if this module need not change how it is pickled.
+    """Return how to pickle an object, like `__reduce__`; None: pickle it as usual.
 
     Args:
         thing: The object.

@@ -20,7 +20,7 @@
     │   └── SealBroken              code, data or a result is not what was sealed
     ├── SerializationError          (also a TypeError) a function, argument or result cannot be serialized
     └── TaskError                   one task has no value
-        ├── TaskRaised              it raised an exception that did not arrive; this has its text
+        ├── TaskRaised              its exception did not arrive; this error has the text
         ├── TaskTimeout             (also a TimeoutError) it reached a time limit
         ├── TaskQuotaExceeded       the quota was used up while it ran
         ├── TaskCancelled           it was cancelled while queued or running
@@ -110,13 +110,13 @@ class IdempotencyConflict(RequestError):
 
 
 class Gone(RequestError):
-    """What the request names was deleted or revoked; the text says why."""
+    """The package, account or payload that the request names was deleted or revoked; the text says why."""
 
     code, status = "gone", 410
 
 
 class TooLarge(RequestError):
-    """The request exceeds a limit of `cloudpar_protocol.limits`, or of the account; the text names it."""
+    """The request exceeds a limit of `cloudpar_protocol.limits`, or of the account; the text names the limit."""
 
     code, status = "too_large", 413
 
@@ -181,7 +181,7 @@ class TaskTimeout(TaskError, TimeoutError):
 
 
 class TaskQuotaExceeded(TaskError):
-    """The account's compute time was used up while the task ran, so it was stopped. The time used is charged."""
+    """The account's compute time was used up while the task ran, so the task was stopped. The time used is charged."""
 
 
 class TaskCancelled(TaskError):
@@ -191,8 +191,8 @@ class TaskCancelled(TaskError):
 class ExecutorCrashed(TaskError):
     """The task's executor ended while the task ran, or the worker stopped it because of what the task wrote.
 
-    If a SIGKILL that the worker has not sent ends an executor, the task runs again. The third time it ends with this
-    error.
+    If a SIGKILL that the worker has not sent ends an executor, the task runs again. The third time the task ends with
+    this error.
     """
 
 
@@ -227,4 +227,4 @@ OUTCOME_ERRORS: dict[str, type[CloudparError]] = {
 exception did not arrive."""
 
 FAILURE_ERRORS: dict[str, type[PackageFailed]] = {"python": PythonMismatch, "seal": SealBroken}
-"""The error class for a failed package, by its reason. For any other reason it is a plain PackageFailed."""
+"""The error class for a failed package, by its reason. For any other reason the error is a plain PackageFailed."""

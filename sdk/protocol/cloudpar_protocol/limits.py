@@ -12,8 +12,8 @@ task; more data goes through the blob store. The master stores StartTasks as one
 400 KB."""
 
 INLINE_ITEM_BYTES = 5
-"""How many bytes each task's inline data counts in addition to its own, because MessagePack stores its length, too, in
-up to 5 bytes. Otherwise millions of empty items would count nothing."""
+"""How many bytes each task's inline data counts in addition to its own, because MessagePack also stores the length of
+the data, in up to 5 bytes. Otherwise millions of empty items would count nothing."""
 
 INLINE_RESULT_BYTES = 32 * 1024
 """The largest result of a task that travels inside a publication; larger results go through the blob store."""

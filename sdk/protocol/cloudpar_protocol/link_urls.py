@@ -14,8 +14,8 @@ FILES: Final = "files"
 """The header value of a caller that accepts relative links, and also links to files: see `payload_folder`."""
 OWN_MASTER: Final = "CLOUDPAR_OWN_MASTER"
 """The environment variable that a pool sets for the master that it starts. Only such a master makes links to files,
-because all its callers belong to one user. It is no field of the master's configuration: a master of an earlier release
-would refuse a field that it does not know."""
+because all its callers belong to one user. The master's configuration has no field for this, because a master of an
+earlier release would refuse a field that it does not know."""
 
 
 def resolve(url: str, endpoint: str) -> str:

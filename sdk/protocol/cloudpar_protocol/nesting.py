@@ -1,8 +1,8 @@
 """Tasks that start tasks: how a client inside a task reports to its executor, in the same process.
 
 A task that waits for its own tasks uses no core, but occupies its executor. If all executors of a master waited like
-this, the tasks that they wait for would never run. So the client tells the executor what it waits for, and the worker
-runs another executor meanwhile.
+this, the tasks that they wait for would never run. So the client tells the executor for which packages the task waits,
+and the worker runs another executor meanwhile.
 """
 
 from typing import NamedTuple, Protocol
@@ -20,7 +20,7 @@ class Executor(Protocol):
 
     Attributes:
         depth: The depth of the running task: 0 if no task started its package, otherwise one more than the depth of the
-            task that did.
+            task that started it.
         pool: The pool that started this worker; None if no pool did, or if the worker is shared. Also None in processes
             that a task forks, because they cannot tell the executor that they wait.
     """

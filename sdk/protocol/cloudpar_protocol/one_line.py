@@ -2,7 +2,7 @@
 
 
 def one_line(text: str, most_chars: int) -> str:
-    r"""Return a text as one line of at most `most_chars` characters; if it is longer, "..." is at its end.
+    r"""Return a text as one line of at most `most_chars` characters. A text that is cut ends with "...".
 
     Line feeds and other white space become single spaces. Every other character that cannot be printed becomes a
     question mark: control characters could change the terminal, and a line feed could forge a line of a log.

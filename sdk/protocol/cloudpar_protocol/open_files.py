@@ -16,7 +16,8 @@ _BY_NAME = ("stdout", "stderr")
 def reduce(thing: Any) -> tuple[Any, ...] | None:
     """Return how to pickle `sys.stdout` or `sys.stderr`, like `__reduce__`.
 
-    Returns None for all other objects that it does not refuse, also for binary files, which pickle itself refuses.
+    Returns None for any other object that this function does not refuse, also for binary files, which pickle itself
+    refuses.
 
     Args:
         thing: Any object.

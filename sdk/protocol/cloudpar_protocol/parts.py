@@ -1,6 +1,6 @@
 """The parts of a large payload: their bounds, their checksums, and the list that makes one payload of them.
 
-They follow S3's multipart uploads, so the list has S3's format. `transport.parted_upload` uploads the parts.
+The parts follow S3's multipart uploads, so the list has S3's format. `transport.parted_upload` uploads the parts.
 """
 
 import re

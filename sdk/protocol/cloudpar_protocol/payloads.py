@@ -1,4 +1,4 @@
-"""What tasks carry: code, data and results. The master does not read their bytes."""
+"""Task code, task data and results. The master does not read their bytes."""
 
 from errno import ENOSPC
 from typing import Annotated, Literal
@@ -13,14 +13,14 @@ Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """A whole number from 0. MessagePack and the tables hold at most 64 bits."""
 Micros = Natural
 LACKS_CHARS = 300
-"""The longest text about what a worker lacks, in characters; the worker cuts longer ones."""
+"""The longest text about what a worker lacks, in characters; the worker cuts a longer text."""
 WHY_CHARS = 500
-"""The longest text about why nothing can be written, in characters; the sender cuts longer ones."""
+"""The longest text about why nothing can be written, in characters; the sender cuts a longer text."""
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds = Annotated[float, Meta(ge=0.0, le=1e9)]
 Name = Annotated[str, Meta(max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
-Receipt = Annotated[str, Meta(min_length=1, max_length=2_000)]  # one of SQS has 1,024 characters at most
+Receipt = Annotated[str, Meta(min_length=1, max_length=2_000)]  # a receipt of SQS has 1,024 characters at most
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # "$" also matches before a last newline
 Crc32 = Annotated[int, Meta(ge=0, lt=2**32)]
 PartsCrc32 = Annotated[list[Crc32], Meta(max_length=BLOB_BYTES // PART_BYTES)]
@@ -41,7 +41,8 @@ Range = tuple[Count, Count]
 
 Retries = Annotated[int, Meta(ge=0, le=100)]
 Depth = Annotated[int, Meta(ge=0, le=NESTING)]
-"""The nesting depth of a package: 0 if no task started it, otherwise one more than the depth of this task's package."""
+"""The nesting depth of a package: 0 if no task started the package, otherwise one more than the depth of that task's
+package."""
 Threads = Annotated[int, Meta(ge=1, le=THREADS)]
 """How many threads a numeric library may start in one task."""
 ExceptionNames = Annotated[list[Name], Meta(max_length=20)]
@@ -135,7 +136,7 @@ class TaskResult(Struct, array_like=True, frozen=True):
         outcome: "ok": `data` or `blob` is the serialized value. "error": the task raised, or its code or data could not
             be unpickled. Then `data` or `blob` is the serialized exception, if it can be pickled (never with codec
             "msgpack"). "unpicklable": the package's codec cannot serialize the value, or the value is over BLOB_BYTES.
-            With this outcome and all others there is no value, and `message` says why.
+            With "unpicklable" and all other outcomes there is no value, and `message` says why.
         duration_us: Wall time in the executor by a monotonic clock, including unpickling, retries and the serialization
             of the value. The agent corrects a time that its own clock contradicts. This time is charged.
         data: The serialized value or exception, if it is small.

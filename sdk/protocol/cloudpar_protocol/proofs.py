@@ -1,12 +1,12 @@
-"""How a master proves over plain HTTP that it knows a token, and how the client then shows the token to it alone.
+"""How a master proves over plain HTTP that it knows a token, and how the client then shows the token only to it.
 
 A process that takes a master's port while the master restarts must not get the tokens that clients and workers send. So
 a client first sends a challenge, `Prove`: the start of the token's hash, and a nonce. The master answers with a nonce,
 which each master process makes once, and with a proof that it knows the token's hash. If the proof is right, the client
 sends its requests with the header `Authorization: Cloudpar CREDENTIAL`. The credential is the token, encrypted with a
 key that is derived from the token's hash and the master's nonce. A process that does not know the hash learns nothing
-from it. A restarted master refuses it, because its nonce is another one. The hash alone, which is in the master's
-tables, is not enough to make it. SCRAM (RFC 5802) works in the same way.
+from the credential. A restarted master refuses the credential, because the new process has another nonce. The hash
+alone, which is in the master's tables, is not enough to make a credential. SCRAM (RFC 5802) works in the same way.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ class ProveReply(Message, frozen=True, kw_only=True):
 
 
 def hash_token(token: str) -> str:
-    """Return the hash of a token, which is stored. A token has 256 random bits, so a plain SHA-256 does not reveal it.
+    """Return the hash of a token, as masters store it. A plain SHA-256 does not reveal the 256 random bits of a token.
 
     >>> hash_token("secret")[:8]
     '2bb80d53'
@@ -61,7 +61,7 @@ def hash_token(token: str) -> str:
 
 
 def key_of(token_hash: str) -> str:
-    """Return by which key a master finds the token. It does not reveal the token."""
+    """Return the key by which a master finds the token. This key does not reveal the token."""
     return token_hash[:_KEY_DIGITS]
 
 
@@ -71,7 +71,7 @@ def proof(token_hash: str, client_nonce: str, master_nonce: str) -> str:
 
 
 def proves(reply: ProveReply, token_hash: str, client_nonce: str) -> bool:
-    """Whether the sender of a reply knows the hash of a token. The nonce is that of the challenge."""
+    """Whether the sender of a reply knows the hash of a token. `client_nonce` is the nonce of the challenge."""
     return hmac.compare_digest(reply.proof, proof(token_hash, client_nonce, reply.nonce))
 
 

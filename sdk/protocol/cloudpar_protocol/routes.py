@@ -15,7 +15,7 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 
 
 class Route(Struct, Generic[RequestT, ReplyT], frozen=True):
-    """A call: the master answers POST /v1/<name> with a `request` by a `reply`, if the caller's token has this role.
+    """A call: POST /v1/<name> with a `request`. If the caller's token has this role, the master answers with a `reply`.
 
     The role "any" accepts every valid token. `list_packages` and `cancel_tasks` also accept the admin token.
     """

@@ -7,8 +7,8 @@ A seal is an HMAC-SHA-256, cut to SEAL_BYTES. It covers the package's id and
 - for a result: the task's number, the outcome and the bytes.
 
 So a seal does not match in another package or for another task. For data or a result above LARGE_BYTES a digest stands
-for the bytes. If a worker makes no seals, the master makes them; for a large result, its seal covers the blob's key and
-not the bytes. Agents and clients verify seals before anything is unpickled.
+for the bytes. If a worker makes no seals, the master makes them; the master's seal of a large result covers the blob's
+key and not the bytes. Agents and clients verify seals before anything is unpickled.
 
 >>> from cloudpar_protocol.seals import Seals, package_id
 >>> seals = Seals(b"k" * 32, package_id("account", "key", sealed=True))
@@ -109,12 +109,15 @@ class Seals:
         return self._seal(self._result, b"%d\0%s\0" % (result.index, result.outcome.encode()), result.data or b"")
 
     def place(self, result: TaskResult, blob: BlobRef) -> bytes:
-        """Return the seal of a large result's place. The master makes it for workers that do not make seals."""
+        """Return the seal of a large result's place in the blob store.
+
+        The master makes such a seal for a worker that makes no seals.
+        """
         what = f"{result.index}\0{result.outcome}\0{blob.offset}\0{blob.size}\0{blob.key}"
         return self._seal(self._place, what.encode())
 
     def sealed(self, results: Iterable[ResultT]) -> list[ResultT]:
-        """Return the results. Each result that has data gets a new seal; any other loses its seal."""
+        """Return the results. Each result that has data gets a new seal; any other result loses its seal."""
         return [
             result
             if result.data is None and result.seal is None

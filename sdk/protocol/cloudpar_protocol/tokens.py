@@ -13,9 +13,9 @@ from typing import Final
 PREFIX: Final = "cloudpar_"
 _DIGITS: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM_DIGITS: Final = 43
-"""So many digits of base 62 have 256 random bits."""
+"""This many random digits of base 62 have 256 random bits."""
 _CHECKSUM_DIGITS: Final = 6
-"""So many digits of base 62 hold a CRC-32."""
+"""This many digits of base 62 can hold a CRC-32."""
 
 
 def new_token() -> str:
@@ -33,7 +33,7 @@ def has_checksum(token: str) -> bool:
     """Whether a token has the form that `new_token` gives it.
 
     Raises:
-        ValueError: It starts or ends like a token with a checksum, but it is not whole, or has a typing error.
+        ValueError: The token starts or ends like a token with a checksum, but it is not whole, or has a typing error.
 
     >>> has_checksum("a token of release 0.2.0")
     False

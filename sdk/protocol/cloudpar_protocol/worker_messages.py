@@ -49,15 +49,16 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
         worker_id: The id of this agent.
         executors: How many executors the agent has, busy or not.
         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
-        host: The name of its machine, for users.
-        pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
-            release, which does not report them; it gets chunks for every Python.
-        set_aside: The packages that it cannot run, because it lacks something that they need.
+        host: The name of the agent's machine, for users.
+        pythons: The minor versions of Python that the executors can run, "3.11". Empty: the worker is of an earlier
+            release, which does not report versions, and gets chunks for every Python.
+        set_aside: The packages that the worker cannot run, because it lacks something that they need.
         besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. If
-            the queue cannot choose, the worker gets first chunks of any packages instead.
+            the queue cannot choose among messages, the worker gets first chunks of any packages instead.
         peek: Lease nothing; only answer whether a chunk of a package that is not in `besides` is waiting.
         again: The worker has sent this request before, and got no answer.
-        own: The tasks of this worker may do what its user may, so it runs only tasks of the master's default account.
+        own: The tasks of this worker have the rights of the worker's user, so the worker runs only tasks of the
+            master's default account.
     """
 
     attempt_id: Id
@@ -79,7 +80,7 @@ class LeaseRef(Struct, frozen=True, kw_only=True):
 
     Attributes:
         package_id: The package whose tasks are leased.
-        lease_id: New for each retrieval of the chunk; part of the keys of its result blobs.
+        lease_id: New for each retrieval of the chunk; part of the keys of the lease's result blobs.
         receipt: The queue's handle, with which the master extends or deletes the queue message.
         start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
     """
@@ -105,7 +106,8 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
             do not count.
         account: An opaque id; an executor never runs tasks of two accounts.
         code, code_link: The task code; the link is for code that is not inline.
-        data: A range or a blob is the whole package's data. Inline data has only the items of `ranges`, in order.
+        data: The task data: a range or a blob for the whole package, or inline data with only the items of `ranges`, in
+            order.
         data_link: The link to a blob of data; it allows requests for byte ranges.
         tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
         codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
@@ -160,7 +162,7 @@ class RetrieveTasksReply(Message, frozen=True, kw_only=True):
         retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
         holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
         waiting: If the request has `peek` or `besides`: whether a chunk of a package that is not in `besides` is
-            waiting. If the queue cannot choose: whether a first chunk is waiting.
+            waiting. If the queue cannot choose among messages: whether a first chunk is waiting.
     """
 
     leases: list[Lease] = []
@@ -212,7 +214,7 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
         closes: Whether this is the last message about the lease, so that the master may delete the queue message.
         wait_us: The same as in the lease.
         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
-            master held them. Only one publication of the lease reports it.
+            master held the requests. Only one publication of the lease reports it.
         publish_us: The time of the worker's publish requests for this package that no publication has reported yet.
         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
             the code or data does not match the client's seal.
@@ -245,7 +247,7 @@ class PublishResults(Message, frozen=True, kw_only=True):
 
 
 class LeaseView(Struct, frozen=True, kw_only=True):
-    """What the master still wants of a lease.
+    """Which tasks of a lease the master still wants.
 
     Attributes:
         ranges: The tasks that are wanted, if the state is "wanted".
@@ -260,13 +262,13 @@ class LeaseView(Struct, frozen=True, kw_only=True):
 
 
 class PublishResultsReply(Message, frozen=True, kw_only=True):
-    """Every publication is stored durably.
+    """The reply after all publications are stored durably.
 
     Attributes:
         hungry: Whether another worker is idle and the queue has no chunks. If so, a worker with many tasks that it has
             not started gives some back.
         waiting: Whether a package's first chunk is waiting, at a master that holds no requests. If so, the worker
-            retrieves it, with `besides`, as soon as one of its executors is free.
+            retrieves that chunk, with `besides`, as soon as one of its executors is free.
     """
 
     leases: list[LeaseView]
@@ -288,7 +290,7 @@ class ExtendLeases(Message, frozen=True, kw_only=True):
 
 
 class ExtendLeasesReply(Message, frozen=True, kw_only=True):
-    """What the master still wants of the leases; `hungry` and `waiting` mean the same as in PublishResultsReply."""
+    """Which tasks of the leases the master still wants; for `hungry` and `waiting` see PublishResultsReply."""
 
     leases: list[LeaseView]
     hungry: bool = False
@@ -300,7 +302,7 @@ class Return(LeaseRef, frozen=True, kw_only=True):
 
     Attributes:
         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
-        unfit: What the worker lacks for the package. The package notes it, for its client.
+        unfit: What the worker lacks for the package. The master notes this for the package's client.
         used_us: Execution time to charge although there is no result. Such tasks ran before they failed because of what
             the worker lacks.
     """

@@ -120,13 +120,13 @@ export class IdempotencyConflict extends RequestError {
   static override readonly status = 409;
 }
 
-/** What the request names was deleted or revoked; the text says why. */
+/** The package, account or payload that the request names was deleted or revoked; the text says why. */
 export class Gone extends RequestError {
   static override readonly code = 'gone';
   static override readonly status = 410;
 }
 
-/** The request exceeds a limit of the protocol or of the account; the text names it. */
+/** The request exceeds a limit of the protocol or of the account; the text names the limit. */
 export class TooLarge extends RequestError {
   static override readonly code = 'too_large';
   static override readonly status = 413;

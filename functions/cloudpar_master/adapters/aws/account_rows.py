@@ -1,7 +1,7 @@
 """How accounts are stored in their table.
 
-An account's row has the free compute time, although three other numbers of the row (granted, spent and reserved)
-determine it: a condition in DynamoDB cannot calculate.
+An account's row also stores the free compute time. This number follows from three other numbers of the row (granted,
+spent and reserved), but a condition in DynamoDB cannot calculate.
 """
 
 from cloudpar_master.ports import AccountRecord
@@ -11,8 +11,8 @@ from .rows import Row
 Key = tuple[str, str]
 
 EVERY = "accounts"
-"""The partition with a row for each account, whose sort key is the account's id. To list the accounts, the master reads
-this partition as last written; an index of the table would lag."""
+"""The partition with a row for each account, whose sort key is the account's id. The master lists the accounts from
+this partition, because an index of the table would lag behind."""
 
 
 def account_key(account_id: str) -> Key:
@@ -43,7 +43,7 @@ def slice_key(package_id: str, number: int) -> Key:
 def settlement_key(package_id: str) -> Key:
     """Return the key of the row with the sum of a package's slices and its charge.
 
-    `held_us` is the sum; it is 0 once the package is settled. `charged_us` is the charge; the row has it only then.
+    `held_us` is the sum, and 0 once the package is settled. `charged_us` is the charge; only a settled package has one.
     """
     return f"p#{package_id}", "settlement"
 

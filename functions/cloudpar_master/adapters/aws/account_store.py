@@ -30,8 +30,9 @@ PLENTY_US = 3600 * 1_000_000
 
 KNOWN_TOKENS = 1_000
 SLICE_DAYS, GRANT_DAYS = 60, 400
-"""For how many days, at least, the rows of slices and settlements are kept, and for how many those of grants. If a row
-were removed while callers still repeat the call that wrote it, the repeated call would count a second time."""
+"""Rows of slices and settlements are kept for at least SLICE_DAYS days, rows of grants for at least GRANT_DAYS days. If
+a row were removed while callers still repeat the call that wrote the row, the repeated call would count a second
+time."""
 
 DAY_S = 86_400
 
@@ -39,8 +40,9 @@ DAY_S = 86_400
 class DynamoAccountStore(AccountStore):
     """Accounts in one table.
 
-    A reservation is one transaction that writes three rows; a settlement is one that writes two rows. A reservation
-    reads nothing first: if a condition does not hold, DynamoDB answers with the stored row, which shows the reason.
+    A reservation is one transaction that writes three rows; a settlement is one transaction that writes two rows. A
+    reservation reads nothing first: if a condition does not hold, DynamoDB answers with the stored row, and the store
+    finds the reason in this row.
     """
 
     def __init__(self, table: Table, clock: Clock) -> None:
@@ -177,10 +179,12 @@ class DynamoAccountStore(AccountStore):
         return 0 if stored is None else int(stored["held_us"])
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
-        """See the port. The rows of the slices stay until they expire after SLICE_DAYS, because expiry is free.
+        """See the port.
 
-        If `held_us` covers the charge, the first attempt trusts it and reads nothing. If this attempt fails, the rows
-        are read.
+        The rows of the slices stay until they expire after SLICE_DAYS, because AWS removes expired rows free of charge.
+
+        If `held_us` covers the charge, the first attempt trusts `held_us` and reads nothing. If this attempt fails, the
+        rows are read.
         """
         if 0 < held_us >= used_us:
             changes = [

@@ -26,7 +26,7 @@ def attempts(most: int = ATTEMPTS, *, longest_s: float = LONGEST_S) -> Iterator[
 
 
 def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Divide items into batches of the size that a call takes.
+    """Divide items into batches of at most `size` items.
 
     >>> [list(batch) for batch in batches([1, 2, 3], 2)]
     [[1, 2], [3]]

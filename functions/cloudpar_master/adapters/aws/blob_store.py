@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 FRESH_S = 20 * 86400.0
 """The bucket removes task code 60 days after it was written. If a client is about to use code that was written more
-than FRESH_S seconds ago, the code is written again: otherwise it could be removed while a package needs it."""
+than FRESH_S seconds ago, `exists` writes the code again. Otherwise the bucket could remove the code while a package
+needs it."""
 
 HEADERS = {
     "ContentLength": "Content-Length",
@@ -27,7 +28,7 @@ HEADERS = {
     "ChecksumCRC32": "x-amz-checksum-crc32",
     "MpuObjectSize": "x-amz-mp-object-size",
 }
-"""botocore's name of each value that a link signs, and the header with this value."""
+"""For each value that a link signs: its name in botocore, and the name of the HTTP header that contains it."""
 
 MISSING = {"404", "NoSuchKey", "NotFound", "403", "AccessDenied", "Forbidden"}
 DELETE_BATCH = 1000
@@ -52,8 +53,8 @@ class S3BlobStore(BlobStore):
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
         """See the port. The bucket's rules abort an upload that is not completed within a day.
 
-        S3 checks the size and the checksum of each part. When the parts are combined, it checks the total size, so that
-        no part is missing, and that the key does not exist yet.
+        S3 checks the size and the checksum of each part. When S3 combines the parts, it checks the total size, so that
+        no part is missing. It also checks that the key does not exist yet.
         """
         if upload_id is None:
             answer = self._client().create_multipart_upload(Bucket=self._bucket, Key=key, ChecksumAlgorithm="CRC32")
@@ -81,8 +82,8 @@ class S3BlobStore(BlobStore):
     def exists(self, key: str) -> bool:
         """See the port. An old blob is copied onto itself, since the bucket's rules count from the last write.
 
-        For a missing blob, S3 answers "forbidden" to a role that may read blobs but not list them. So after this
-        answer the blob counts as missing. If it exists nevertheless, the client uploads it again, and S3 refuses this
+        For a missing blob, S3 answers "forbidden" to a role that may read blobs but not list them. So after this answer
+        the blob counts as missing. If the blob exists nevertheless, the client uploads it again, and S3 refuses the
         upload, which does no harm.
         """
         try:
@@ -141,5 +142,5 @@ def _base64(crc32: int) -> str:
 
 
 def _headers(signed: Mapping[str, object]) -> dict[str, str]:
-    """Return the headers that a link's holder must send, since they are signed."""
+    """Return the headers that the user of a link must send, since the link's signature covers them."""
     return {HEADERS[name]: str(value) for name, value in signed.items()}

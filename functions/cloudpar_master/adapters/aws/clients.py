@@ -21,9 +21,9 @@ CONNECT_S, ANSWER_S = 2.0, 6.0
 
 
 class Clients:
-    """AWS's clients, each made at its first use: a Lambda function spends no time on those that it does not use.
+    """AWS's clients. Each is made at its first use, so that a Lambda function spends no time on the others.
 
-    They come from botocore, without boto3: the clients are the same, and there is less to import.
+    botocore makes the clients, without boto3: they are the same, and there is less to import.
     """
 
     def __init__(self, region: str | None = None, endpoint: str | None = None) -> None:

@@ -10,18 +10,19 @@ SMALL_BYTES = 700
 
 LEVEL = 3
 _ZLIB = b"\x78"
-"""The first byte of compressed data. No stored message starts with it, since these are MessagePack maps and lists."""
+"""The first byte of compressed data. No uncompressed message starts with this byte, since each is a MessagePack map or
+list."""
 
 _to_bytes = msgspec.msgpack.Encoder().encode
 
 
 def pack(message: Any) -> bytes:
-    """Serialize a message, and compress it if that makes it smaller and it has at least SMALL_BYTES."""
+    """Serialize a message, and compress the bytes as `compress` does."""
     return compress(_to_bytes(message))
 
 
 def compress(body: bytes) -> bytes:
-    """Compress a serialized message if that makes it smaller and it has at least SMALL_BYTES."""
+    """Compress a serialized message, if it has at least SMALL_BYTES and becomes smaller."""
     if len(body) < SMALL_BYTES:
         return body
     compressed = zlib.compress(body, LEVEL)

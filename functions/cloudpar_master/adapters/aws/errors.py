@@ -1,4 +1,4 @@
-"""Tells the errors of AWS after which the same call may succeed later from all others."""
+"""Recognizes the errors of AWS after which the same call may succeed later."""
 
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004 - botocore's own
 

@@ -14,16 +14,17 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 BATCH = 10
-"""How many messages SQS takes or brings in one call at most."""
+"""How many messages SQS accepts or returns in one call at most."""
 
 ENTRY_ATTEMPTS = 4
-"""How often a batch call is made at most, if SQS refuses some of its entries for the moment."""
+"""How often a batch call is made at most, if SQS temporarily refuses some of its entries."""
 
 LONGEST_VISIBILITY_S = 12 * 3600
 """The longest visibility timeout that SQS accepts, in seconds."""
 
 NEVER: Final = 0.0
-"""Stands for a time before this process has seen the queue. It is so long ago that `seen_within` then returns None."""
+"""The value of `_seen_at` before this process has seen the queue. This time is so long ago that `seen_within` returns
+None."""
 
 
 class FifoQueue:
@@ -52,7 +53,7 @@ class FifoQueue:
         """Send (group, body) pairs. Returns, for each pair, False if it has to be sent again."""
         # The group is also the deduplication id: without it, a chunk that two masters send, or one master sends twice,
         # would be leased twice. Each message has a group of its own: while a worker has a message of a group, SQS hands
-        # out no other one of that group.
+        # out no other message of that group.
         entries = [
             {"MessageBody": body, "MessageGroupId": group, "MessageDeduplicationId": group} for group, body in messages
         ]
@@ -64,8 +65,9 @@ class FifoQueue:
         """Receive up to `limit` messages, in AWS's own form. One call of AWS brings up to ten of them.
 
         Raises:
-            StaleAttempt: AWS does not repeat the attempt of this id.
-            ClientError, BotoCoreError: The first call failed. If a later one fails, the messages so far are returned.
+            StaleAttempt: AWS refuses to repeat the attempt with this id.
+            ClientError, BotoCoreError: The first call failed. If a later call fails, the messages received so far are
+                returned.
         """
         messages: list[Any] = []
         for part, first in enumerate(range(0, limit, BATCH)):
@@ -74,8 +76,8 @@ class FifoQueue:
                     QueueUrl=self._url,
                     MaxNumberOfMessages=min(BATCH, limit - first),
                     VisibilityTimeout=_whole(visibility_s),
-                    # SQS answers a repeated id with the same messages. Each part needs an id of its own: otherwise it
-                    # would bring the messages of the first part. SQS refuses ids with spaces.
+                    # SQS answers a repeated id with the same messages. Each call needs an id of its own: otherwise it
+                    # would bring the messages of the first call. SQS refuses ids with spaces.
                     ReceiveRequestAttemptId=f"{attempt_id}#{part}".replace(" ", "_"),
                     MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
                 )
@@ -91,7 +93,7 @@ class FifoQueue:
             messages += received
             if len(received) < min(BATCH, limit - first):
                 break
-        self.note(has_messages=len(messages) == limit)  # if there are fewer, these were probably all
+        self.note(has_messages=len(messages) == limit)  # fewer messages than the limit were probably all
         return messages
 
     def delete(self, receipts: Sequence[str]) -> None:
@@ -100,7 +102,7 @@ class FifoQueue:
         _in_batches(partial(self._client.delete_message_batch, QueueUrl=self._url), entries)
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """Keep messages invisible for this long from now. Those whose receipt has expired stay as they are."""
+        """Keep messages invisible for this long from now. Messages whose receipt has expired stay as they are."""
         visible_s = _whole(visibility_s)
         entries = [{"ReceiptHandle": receipt, "VisibilityTimeout": visible_s} for receipt in receipts]
         _in_batches(partial(self._client.change_message_visibility_batch, QueueUrl=self._url), entries)
@@ -114,10 +116,10 @@ class FifoQueue:
 
 
 def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> set[int]:
-    """Make a call for each batch of entries, and again for the entries that AWS refuses for the moment.
+    """Make a call for each batch of entries, and again for the entries that AWS temporarily refuses.
 
-    An entry that fails by its sender's fault is not tried again, unless its error code is in `errors.BUSY`. Mostly its
-    receipt has expired, or its message is gone.
+    An entry that fails by its sender's fault is tried again only if its error code is in `errors.BUSY`. With any other
+    code, mostly its receipt has expired or its message is gone.
 
     Returns:
         The numbers of the entries that AWS has not carried out.
@@ -162,7 +164,7 @@ def _is_stale_attempt(error: Exception) -> bool:
 
 
 def _whole(seconds: float) -> int:
-    """Round up to whole seconds, as SQS needs, up to LONGEST_VISIBILITY_S.
+    """Round up to whole seconds, which SQS requires; return LONGEST_VISIBILITY_S at most.
 
     If the time were rounded down, a message would become visible while its worker has the lease.
     """

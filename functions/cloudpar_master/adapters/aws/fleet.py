@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""Seconds for which `wake` makes no call after it has found the group awake or has woken it. `status` gives all clients
-the same answer for this time."""
+"""After `wake` has found instances in the group or has started one, it makes no call for this many seconds. `status`
+gives all clients the same answer for as long."""
 
 FIRST_INSTANCES = 1
 """How many instances a wake-up starts at most. The group's own scaling policies start the others."""
@@ -70,7 +70,7 @@ class AutoScalingFleet(Fleet):
                 running = sum(each["LifecycleState"] == "InService" for each in group["Instances"])
                 starting = max(0, group["DesiredCapacity"] - running)
                 return FleetStatus(running=running, starting=starting, message=self._failure() if starting else None)
-        except (ClientError, BotoCoreError) as error:  # clients only show it to people: they get an answer without it
+        except (ClientError, BotoCoreError) as error:  # clients only show the status to people, so answer without it
             log.warning("the fleet could not be looked at: %s", error)
         return None
 
@@ -83,9 +83,10 @@ class AutoScalingFleet(Fleet):
 
 
 def launch_failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return why the newest launch failed, or what it waits for; None if it did not fail, or if there was no launch.
+    """Return why the newest launch failed, or what it waits for.
 
-    The newest activities come first.
+    The result is None if this launch did not fail, or if there was no launch. `activities` has the newest activity
+    first.
 
     >>> launch_failure([{"Description": "Launching one.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
     'No spot.'

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Objects:
-    """Objects in the S3 bucket, which hold what is too large for a row of a table.
+    """Objects in the S3 bucket, for data that is too large for a row of a table.
 
     The client is made at its first use.
     """
@@ -21,15 +21,15 @@ class Objects:
         self._bucket = bucket
 
     def put(self, key: str, body: bytes) -> None:
-        """Store an object, in place of an earlier one of this key."""
+        """Store an object. It replaces an earlier object with the same key."""
         self._client().put_object(Bucket=self._bucket, Key=key, Body=body)
 
     def delete(self, key: str) -> None:
-        """Remove an object. A missing one is ignored."""
+        """Remove an object. An object that does not exist counts as removed."""
         self._client().delete_object(Bucket=self._bucket, Key=key)
 
     def get(self, key: str) -> bytes | None:
-        """Read an object; None if it does not exist."""
+        """Read an object; return None if it does not exist."""
         try:
             return self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()
         except ClientError as error:

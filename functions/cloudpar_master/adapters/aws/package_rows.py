@@ -14,13 +14,13 @@ from .rows import Row
 
 HEAD, SPEC, EVENT = "head", "spec", "i#"
 LAST_EVENT = "i$"
-"""Only the head and its inbox have sort keys between HEAD and this one, so that one query reads both."""
+"""Only the head and the events of its inbox have sort keys from HEAD to LAST_EVENT, so that one query reads both."""
 
 SHARDS = 4
-"""How many partitions the registry of due packages has: DynamoDB takes 1,000 writes a second for each."""
+"""How many partitions the registry of due packages has. DynamoDB accepts 1,000 writes a second in each."""
 
 UNCUT = "0"
-"""The one partition of the index of packages that are `cuttable`."""
+"""The partition key of all rows in the index of packages whose head is `cuttable`."""
 
 KEY_BYTES = 1000
 """An event with a longer key is stored under the key's hash, since a sort key has 1,024 bytes at most."""
@@ -33,10 +33,10 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
     """Make the row of a head, with the attributes that DynamoDB's sparse indexes need.
 
     `due` names a shard of the registry of due packages. `due_at` is rounded up to whole steps, so that most saves of a
-    busy package do not change its place in the registry. The row has `uncut` only while the package is `cuttable`. It
-    has `unsettled` until the package is settled, and the numbers of `Running` until the
-    package has ended. Therefore DynamoDB writes the index of unsettled packages at most three times for each package:
-    when it starts, ends and is settled.
+    busy package do not change the registry. The row has `uncut` only while the head is `cuttable`. The row has
+    `unsettled` until the package is settled, and the numbers of `Running` until the package has ended. Therefore
+    DynamoDB writes the index of unsettled packages at most three times for each package: when the package starts, ends
+    and is settled.
     """
     started_at = round(head.started_at, 6)
     row: Row = {
@@ -70,7 +70,7 @@ def read_running(found: Iterable[Row]) -> Running:
 
 
 def shard(package_id: str) -> int:
-    """Return the shard of the registry that a package is in."""
+    """Return the shard of the registry of due packages to which a package belongs."""
     return zlib.crc32(package_id.encode()) % SHARDS
 
 
@@ -93,13 +93,16 @@ def event_key(package_id: str, key: str) -> tuple[str, str]:
 
 
 def event_row(package_id: str, key: str, event: Event, at: int) -> Row:
-    """Make the row of an event. `at` is when it was stored; it decides the order of the events of an inbox."""
+    """Make the row of an event.
+
+    `at` is the time when the event was stored; the events of an inbox are ordered by it.
+    """
     pk, sk = event_key(package_id, key)
     return {"pk": pk, "sk": sk, "event": pack(event), "at": at, "key": None if sk == EVENT + key else key}
 
 
 def read_events(found: Sequence[Row], limit: int) -> Iterator[InboxItem]:
-    """Yield the oldest of these events, at most `limit` and about INBOX_BYTES."""
+    """Yield the oldest of these events: at most `limit` events, and about INBOX_BYTES bytes."""
     room = INBOX_BYTES
     for number, row in enumerate(sorted(found, key=lambda row: (row["at"], row["sk"]))[:limit]):
         body = _unpacked(row["event"])

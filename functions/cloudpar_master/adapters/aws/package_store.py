@@ -40,8 +40,8 @@ DUE_STEP_S = 60.0
 cost writes."""
 
 SKEW_S = 300.0
-"""Seconds by which clocks may differ at most. That is far less than the day after which a package id may be used
-again."""
+"""How many seconds the clocks of two processes may differ at most. That is far less than the day after which a package
+id may be used again."""
 
 CONFLICT_S = 0.01
 """The longest wait, in seconds, after a conflict with another process's write to the same head: about as long as a
@@ -54,7 +54,7 @@ FORGET_BATCH = 9
 """How many rows one transaction of `forget` deletes besides the head: a transaction takes 4 MB, and a row 400 KB."""
 
 COUNTED = 1_000
-"""How many packages of an account count towards what it stores: the newest ones."""
+"""Only this many packages of an account, the newest ones, count towards the bytes that the account stores."""
 
 DAY_S = 86_400
 
@@ -62,17 +62,17 @@ DAY_S = 86_400
 class DynamoPackageStore(PackageStore):
     """Packages in one table. The id of a package is the partition key of all its rows.
 
-    Each row names a day after which AWS may remove it, long after the package is deleted. Therefore rows that a crash
-    leaves behind do not stay.
+    Each row names a day after which AWS may remove the row, long after the package is deleted. So AWS removes the rows
+    that a crash leaves behind.
 
     Args:
         table: The packages' table.
         objects: Where large result pages go.
-        clock: Tells the time, from which this day is computed.
-        ids: Makes a name for each save, so that the store recognizes its own save if botocore has sent it twice.
+        clock: Tells the time, from which the store computes this day.
+        ids: Makes a name for each save, so that the store recognizes its own save if botocore has sent the save twice.
         kept_s: Seconds for which a row may be needed after it was written.
-        due_step_s: As DUE_STEP_S.
-        skew_s: As SKEW_S.
+        due_step_s: See DUE_STEP_S.
+        skew_s: See SKEW_S.
     """
 
     def __init__(self, table: Table, objects: Objects, clock: Clock, ids: Ids, kept_s: float, *,
@@ -216,17 +216,17 @@ class DynamoPackageStore(PackageStore):
     def _arrival(self) -> int:
         """Return this machine's time in microseconds; each call returns a later time than the one before.
 
-        These times order the events of an inbox, and show which are left of an earlier package with the same id.
+        These times order the events of an inbox, and show which events are left of an earlier package with the same id.
         """
         self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
         return self._arrivals
 
     def _own(self, package_id: str, found: list[Row]) -> list[Row]:
-        """Delete the events that are left of an earlier package of this id. Returns the others.
+        """Delete the events that are left of an earlier package with the same id. Returns the rows of all other events.
 
-        Only the process that created the package remembers when it did so, for its last CACHED packages. Without this
-        time nothing is deleted. Since clocks differ, an event from shortly before this time may be of this package. It
-        stays: otherwise results could be lost.
+        A process remembers when it created a package, for the last CACHED packages that it created. Without this time
+        it deletes nothing. Since clocks differ, an event from shortly before this time may belong to this package. Such
+        an event stays: otherwise results could be lost.
         """
         born = self._born.get(package_id, 0) - self._skew_us
         left = [row for row in found if row["at"] < born]
@@ -273,7 +273,10 @@ class DynamoPackageStore(PackageStore):
         return self._heads(found)
 
     def running(self, account_id: str) -> Running:
-        """See the port. The index also has packages that have ended and are not settled yet; these do not count."""
+        """See the port.
+
+        The index also has packages that have ended but are not settled yet; such packages do not count.
+        """
         return read_running(self._unsettled(account_id))
 
     def stored_bytes(self, account_id: str) -> int:
@@ -304,10 +307,12 @@ class DynamoPackageStore(PackageStore):
             self._table.write(put(self._dated(spec_row(spec.freed())), THERE))
 
     def forget(self, head: Head) -> bool:
-        """See the port. The head is deleted last: if a crash comes before, the timer finds it and deletes the rest.
+        """See the port.
+
+        The head is deleted last: if a crash comes before, the timer finds the head and deletes the rest.
 
         Each transaction checks the head. Without the check, a slow process could delete the rows of a later package
-        with the same id, after another process has deleted those of this one.
+        with the same id, after another process has deleted this package.
         """
         self._cache.pop(head.package_id, None)
         key, this = (head.package_id, HEAD), "version = :version AND started_at = :born"

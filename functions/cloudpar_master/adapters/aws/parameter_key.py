@@ -16,7 +16,7 @@ class ParameterClient(Protocol):
         """Read a parameter."""
 
     def put_parameter(self, *, Name: str, Value: str, Type: Any, Description: str) -> Any:  # noqa: N803 - AWS's names of parameters
-        """Create a parameter. The call fails if it exists."""
+        """Create a parameter. The call fails if the parameter exists."""
 
 
 class ParameterKey:
@@ -24,8 +24,8 @@ class ParameterKey:
 
     The first Lambda function that needs the key creates it. A standard parameter that AWS's own key encrypts costs
     nothing; a secret in Secrets Manager or a customer managed key of KMS would cost money. The key is in no template
-    and in no table. A function without the permission to create the key refuses requests that need it, until another
-    function has created it.
+    and in no table. A function without the permission to create the key refuses requests that need the key, until
+    another function has created it.
     """
 
     def __init__(self, client: Callable[[], ParameterClient], name: str) -> None:

@@ -14,10 +14,11 @@ from .rows import Row
 
 PAGE = "r#"
 ROW_BYTES = 16_000
-"""A page of more bytes is cheaper as an object, although storing it takes another call."""
+"""A page of more bytes is cheaper as an object, although the object takes another call."""
 
 OBJECT_ROOM = 64_000
-"""When pages are read up to a limit of bytes, an object counts as at least this many, because fetching it is a call."""
+"""When pages are read up to a limit of bytes, each object counts as at least this many bytes, because a call reads
+it."""
 
 
 def key(version: int) -> str:
@@ -26,11 +27,13 @@ def key(version: int) -> str:
 
 
 def page_row(package_id: str, version: int, results: Sequence[TaskResult], writer: str) -> tuple[Row, bytes | None]:
-    """Make the row of a page. If the page is too large for a row, the row names an object; also return its content.
+    """Make the row of a page.
 
-    A process that loses the race for a version has also written an object. Without the writer in the object's name, it
-    would overwrite the winner's object. Objects are deleted together with the results that workers have uploaded, when
-    the package's storage is freed.
+    If the page is too large for a row, the row names an object; also return the object's content.
+
+    A process that loses the race for a version has also written an object. Without the writer in the object's name,
+    this object would overwrite the winner's. Objects are deleted together with the results that workers have uploaded,
+    when the package's storage is freed.
     """
     body = pack(results)
     row: Row = {"pk": package_id, "sk": key(version)}
@@ -44,8 +47,8 @@ def read_pages(
 ) -> list[ResultPage]:
     """Read the pages of rows, in order, up to about `limit_bytes`.
 
-    If there is a page, at least one is returned. Only if the object of a page is missing, because its package was
-    deleted meanwhile, no further page is read. Pages before a damaged one are returned without it.
+    The first page is returned even if it is larger than the limit. The reading stops before a page whose object is
+    missing, because the package was deleted meanwhile, and before a damaged page that is not the first.
 
     Raises:
         Unreadable: The first page is damaged.

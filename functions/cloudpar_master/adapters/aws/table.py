@@ -17,17 +17,17 @@ MISSING, THERE = "attribute_not_exists(pk)", "attribute_exists(pk)"
 
 
 class Refused(NamedTuple):
-    """A write whose condition did not hold. `row` is the stored row; None if it does not exist."""
+    """A write whose condition did not hold. `row` is the stored row; None if there is no row with this key."""
 
     row: Row | None
 
 
 class Change(NamedTuple):
-    """One write, or a check in a transaction. It may depend on a condition.
+    """One write, or a check in a transaction. A change may depend on a condition.
 
     Attributes:
-        row: The row to put; for other kinds its key.
-        update: The expression of an Update.
+        row: The row to put; for other kinds of change, the key of the row.
+        update: The expression that says what an Update changes; None for other kinds of change.
     """
 
     row: Mapping[str, Any]
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 def put(row: Mapping[str, Any], condition: str = "", **values: Any) -> Change:
-    """Make a change that writes a whole row if the condition holds for the stored one.
+    """Make a change that writes a whole row if the condition holds for the stored row.
 
     In the condition, `:name` stands for the value of that name.
     """
@@ -46,7 +46,7 @@ def put(row: Mapping[str, Any], condition: str = "", **values: Any) -> Change:
 
 
 def update(key: tuple[str, str], expression: str, condition: str, **values: Any) -> Change:
-    """Make a change of some attributes of a row if the condition holds for the stored one.
+    """Make a change of some attributes of a row if the condition holds for the stored row.
 
     `:name` stands for the value of that name, and `#name` for an attribute whose name is one of DynamoDB's reserved
     words.
@@ -55,7 +55,7 @@ def update(key: tuple[str, str], expression: str, condition: str, **values: Any)
 
 
 def remove(key: tuple[str, str], condition: str = "", **values: Any) -> Change:
-    """Make a change that removes a row if the condition holds for it. Only `transact` takes it."""
+    """Make a change that removes a row if the condition holds for the row. Only `transact` accepts such a change."""
     return Change({"pk": key[0], "sk": key[1]}, condition, values, "Delete")
 
 
@@ -67,8 +67,8 @@ def check(key: tuple[str, str], condition: str, **values: Any) -> Change:
 class Table:
     """One table, whose rows have the keys pk and sk.
 
-    `get_many`, `write`, `transact` and `delete` repeat what AWS leaves undone. They raise Unavailable if AWS still
-    leaves something undone after the last attempt; the caller may try again. All calls raise ClientError or
+    `get_many`, `write`, `transact` and `delete` repeat what AWS leaves undone for the moment. They raise Unavailable if
+    AWS still leaves something undone after the last attempt; the caller may try again. All calls raise ClientError or
     BotoCoreError if AWS refuses them for another reason, or does not answer.
     """
 
@@ -77,13 +77,13 @@ class Table:
         self._name = name
 
     def get(self, pk: str, sk: str) -> Row | None:
-        """Read one row, as last written."""
+        """Read one row. The read sees every completed write."""
         reply = self._client.get_item(TableName=self._name, Key=rows.encode({"pk": pk, "sk": sk}), ConsistentRead=True)
         item = reply.get("Item")
         return None if item is None else rows.decode(item)
 
     def get_many(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Row]:
-        """Read the rows of these keys that exist, as last written."""
+        """Read those rows of these keys that exist. The read sees every completed write."""
         found: dict[tuple[str, str], Row] = {}
         for batch in batches(list(dict.fromkeys(keys)), GET_BATCH):
             wanted: Any = {
@@ -104,7 +104,7 @@ class Table:
               limit: int | None = None, descending: bool = False) -> Iterator[Row]:  # fmt: skip
         """Yield the rows whose keys meet a condition, in order, and read them as the caller iterates.
 
-        A table is read as last written; an index may lag.
+        A read of the table sees every completed write; an index may lag behind.
 
         Args:
             condition: The condition, in DynamoDB's language. In it, `:name` stands for the value of that name.
@@ -142,7 +142,7 @@ class Table:
             options["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
 
     def write(self, change: Change, *, patient: bool = True) -> Refused | None:
-        """Make one change if its condition holds. Returns None if it is done, otherwise the refusal.
+        """Make one change if its condition holds. Returns None if the change is made, otherwise the refusal.
 
         Raises:
             Conflict: A transaction is writing the row, and the caller is not `patient`.
@@ -165,7 +165,7 @@ class Table:
         raise errors.busy(self._name)
 
     def transact(self, changes: Sequence[Change], *, patient: bool = True) -> list[Refused | None] | None:
-        """Make all changes or none. Returns None if they are done.
+        """Make all changes or none. Returns None if they are made.
 
         If a condition does not hold, returns a list with an entry for each change: its refusal, or None if this change
         was not the reason.
@@ -191,7 +191,7 @@ class Table:
         raise errors.busy(self._name)
 
     def delete(self, keys: Sequence[tuple[str, str]]) -> None:
-        """Remove rows. One that does not exist counts as removed."""
+        """Remove rows. A row that does not exist counts as removed."""
         requests = [{"DeleteRequest": {"Key": rows.encode({"pk": pk, "sk": sk})}} for pk, sk in dict.fromkeys(keys)]
         for batch in batches(requests, WRITE_BATCH):
             pending: Any = {self._name: list(batch)}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 ATTEMPT_CHARS = 110
-"""An attempt id with more characters is hashed: SQS takes 128 at most, and FifoQueue adds a number."""
+"""An attempt id with more characters is hashed: SQS accepts at most 128 characters, and FifoQueue adds a number."""
 
 EXPRESS, DEAD, MAIN = "express#", "dead#", ""
 """The prefix of a receipt tells from which queue its message is. Without it, the master would try to delete a message
@@ -27,12 +27,12 @@ MAIN_FIRST: Final = 4
 workers would get no chunks of a long package while many small packages start."""
 
 EMPTY_S: Final = 0.2
-"""Seconds for which a process that found the express queue empty looks into the main queue first, unless it found that
-one empty, too. So an empty express queue costs a busy process at most five calls a second, and a first chunk waits at
-most this much longer."""
+"""After a process has found the express queue empty, it looks into the main queue first for this many seconds, unless
+it has found the main queue empty, too. So an empty express queue costs a busy process at most five calls a second, and
+a first chunk waits at most EMPTY_S longer."""
 
 LOOK_S: Final = 1.0
-"""Seconds for which a process answers busy workers from what it last saw of the express queue. Then it looks again."""
+"""Seconds for which a process answers busy workers from its last look at the express queue. Then it looks again."""
 
 log = logging.getLogger("cloudpar_master")
 
@@ -40,16 +40,16 @@ log = logging.getLogger("cloudpar_master")
 class SqsTaskQueue(TaskQueue):
     """Two FIFO queues in high-throughput mode: the express one for the first chunks of packages, and the main one.
 
-    SQS cannot choose among messages, so in a single queue a first chunk would wait behind all that was sent before it.
-    A third queue has the dead letters of both.
+    SQS cannot choose among messages, so in a single queue a first chunk would wait behind all earlier messages. A third
+    queue has the dead letters of both.
 
     Args:
         client: SQS.
         url: The main queue.
         dead_letter_url: The dead letters.
-        clock: Tells how long messages have waited.
-        express_url: The express queue. If it is empty, all chunks go through the main queue: a deployment may update
-            the code of a function some seconds before its environment.
+        clock: Tells the time, from which the queue computes how long messages have waited.
+        express_url: The express queue. If the URL is "", all chunks go through the main queue: a deployment may update
+            the code of a function some seconds before its environment variables.
     """
 
     def __init__(
@@ -93,19 +93,20 @@ class SqsTaskQueue(TaskQueue):
         again: bool = False,
         express: bool = True,
     ) -> list[Message]:
-        """See the port. Brings messages of the first queue that has any.
+        """See the port. Returns messages of the first queue that has any.
 
-        If there is an express queue, a busy worker (`besides` is not empty) gets messages of this queue only.
+        If there is an express queue, a busy worker (`besides` is not empty) gets messages of the express queue only.
 
-        A repeated attempt looks into all queues that it may use, since it cannot know which of them had messages the
-        first time. If it skipped that one, these messages would stay invisible until their visibility timeout ends. If
-        one queue fails, the messages of the other one are brought.
+        A repeated attempt looks into all queues that it may use, since the master does not know which of them had
+        messages the first time. If the attempt skipped that queue, those messages would stay invisible until their
+        visibility timeout ends. If one queue fails, the messages of the other queue are returned.
 
         Raises:
             StaleAttempt, ClientError, BotoCoreError: One of the queues failed, and no messages came.
         """
         del fit
-        # SQS refuses an id that is too long or has other characters, and then the worker would get no chunks.
+        # SQS refuses an id that is too long or has characters beyond printable ASCII. Then the worker would get no
+        # chunks.
         if len(attempt_id) > ATTEMPT_CHARS or not attempt_id.isascii() or not attempt_id.isprintable():
             attempt_id = hashlib.sha256(attempt_id.encode()).hexdigest()
         messages: list[Message] = []
@@ -121,7 +122,7 @@ class SqsTaskQueue(TaskQueue):
                 break
         if failures and not messages:
             raise failures[0]
-        for hidden in failures:  # some messages are received and hidden: the worker has to get them
+        for hidden in failures:  # the messages of the other queue are hidden now: the worker has to get them
             log.warning("one of the two task queues could not be read: %r", hidden)
         return messages
 
@@ -142,13 +143,13 @@ class SqsTaskQueue(TaskQueue):
     def _message(self, received: dict[str, Any], prefix: str) -> Message:
         attributes = received["Attributes"]
         receives = int(attributes["ApproximateReceiveCount"])
-        # AWS does not say since when a message that became visible again has waited. If this time were counted from its
+        # AWS does not say when a message became visible again. If the wait of such a message were counted from its
         # sending, the time of the lost lease would look like waiting, and the window of the package would shrink.
         wait_s = self._clock.now() - int(attributes["SentTimestamp"]) / 1000 if receives == 1 else 0.0
         return Message(received["Body"], prefix + received["ReceiptHandle"], receives, max(0, round(wait_s * 1e6)))
 
     def passed_over(self, fit: Fit) -> list[str]:
-        """See the port. SQS cannot look into messages, so `receive` brings those that do not fit."""
+        """See the port. SQS cannot look into messages, so `receive` also returns messages that do not fit."""
         del fit
         return []
 
@@ -157,24 +158,31 @@ class SqsTaskQueue(TaskQueue):
         self.delete(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """See the port. If AWS does not delete a message, it comes again, and the master finds that it is stale."""
+        """See the port. If AWS does not delete a message, the master receives it again and finds that it is stale."""
         for queue, handles in self._by_queue(receipts):
             queue.delete(handles)
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """See the port. AWS extends no message beyond twelve hours after its receipt; then it becomes visible again."""
+        """See the port.
+
+        AWS hides no message for more than twelve hours after its receipt; then the message becomes visible again.
+        """
         for queue, handles in self._by_queue(receipts):
             queue.extend(handles, visibility_s)
 
     def waiting(self) -> int:
-        """See the port. Looks into the express queue only if nothing waits in the main one: each look is a call."""
+        """See the port.
+
+        Looks into the express queue only if no message waits in the main queue: each look is a call.
+        """
         return self._main.waiting() or (self._express.waiting() if self._express is not None else 0)
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
         """See the port. SQS does not say whose messages wait.
 
-        So this call tells for a busy worker (`besides` is not empty) whether the express queue has messages, because
-        such a worker gets only these. For any other worker it tells whether one of the queues has messages.
+        So for a busy worker (`besides` is not empty) the result says whether the express queue has messages, because
+        such a worker gets only these messages. For any other worker the result says whether one of the two queues has
+        messages.
         """
         del fit
         return self.express_waits() if besides else self.waiting() > 0
@@ -190,7 +198,7 @@ class SqsTaskQueue(TaskQueue):
             return self._express.waiting() > 0
         except (ClientError, BotoCoreError) as failure:  # only a hint: the publication is answered without it
             log.warning("the express queue could not be looked at: %r", failure)
-            self._express.note(has_messages=False)  # so that not every publication waits for it
+            self._express.note(has_messages=False)  # otherwise every publication would wait for this call
             return False
 
     def dead(self, limit: int) -> list[Message]:
@@ -198,8 +206,8 @@ class SqsTaskQueue(TaskQueue):
         reply = self._client.receive_message(
             QueueUrl=self._dead_letter_url,
             MaxNumberOfMessages=min(BATCH, limit),
-            # If a reply is lost, botocore's next try with this id brings the same messages. Without the id it would
-            # bring others, and the first ones would stay hidden.
+            # If a reply is lost, botocore's next try with this id brings the same messages. Without the id, that try
+            # would bring other messages, and the first ones would stay hidden.
             ReceiveRequestAttemptId=uuid4().hex,
         )
         return [

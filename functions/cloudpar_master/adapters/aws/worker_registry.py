@@ -19,11 +19,12 @@ FRESH_S = 20.0
 many seconds: a write costs money."""
 
 LOOK_S = 5.0
-"""Seconds for which an instance uses the rows that it has read: all its requests in this time share one call. Only
-`newest` reads them again."""
+"""Seconds for which an instance uses the rows that it has read: all its requests in this time share one call. Only a
+call of `workers` with `newest` reads the rows earlier."""
 
 REMEMBERED = 1_000
-"""How many workers this instance remembers. The rows of those that it forgets are written again."""
+"""How many workers one instance remembers. When a forgotten worker reports again, the instance writes the worker's row
+again."""
 
 _encode = msgspec.json.encode
 _fits = msgspec.json.Decoder(Fit)
@@ -49,7 +50,8 @@ class DynamoWorkerRegistry(WorkerRegistry):
         self._written = Recent[str, WorkerRecord](REMEMBERED)
         """The rows as this instance wrote them last."""
         self._noted = Recent[str, WorkerRecord](REMEMBERED)
-        """What workers last reported to this instance. Beats are not here: they report only that a worker lives."""
+        """What workers last reported to this instance. Beats are not included: a beat reports only that its worker
+        lives."""
         self._seen: dict[str, WorkerRecord] = {}
         self._seen_at = float("-inf")
 
@@ -68,7 +70,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
                 self._forget(worker.worker_id)
 
     def beat(self, worker_id: str, now: float) -> None:
-        """See the port. A beat makes no row, since it does not describe its worker."""
+        """See the port. A beat makes no row, since a beat does not describe its worker."""
         known = self._written.get(worker_id, WorkerRecord(worker_id, float("-inf")))
         if self._is_old(known._replace(seen_at=now), known):
             self._written[worker_id] = known._replace(seen_at=now)
@@ -79,9 +81,11 @@ class DynamoWorkerRegistry(WorkerRegistry):
                 self._seen[worker_id] = self._seen[worker_id]._replace(seen_at=now)
 
     def leave(self, worker_id: str) -> None:
-        """See the port. The row says that the worker has left, so that its late requests change it at no instance.
+        """See the port.
 
-        Its `seen_at` is that of no worker: an earlier release, which does not know such rows, ignores it, too.
+        The row then says that the worker has left, so that no instance changes the row because of the worker's late
+        requests. The row's `seen_at` is 0, which no worker has. Therefore an earlier release, which does not know such
+        rows, ignores the row, too.
         """
         self._forget(worker_id)
         gone = WorkerRecord(worker_id, 0.0)
@@ -97,10 +101,10 @@ class DynamoWorkerRegistry(WorkerRegistry):
         return abs(worker.seen_at - known.seen_at) >= FRESH_S
 
     def _is_overwritten(self, worker: WorkerRecord, known: WorkerRecord) -> bool:
-        """Whether another instance has written a different report since this one wrote the row.
+        """Whether another instance has written a different report since this instance wrote the row.
 
-        If a worker reports one thing here, another thing to another instance, and the first thing here again, the row
-        still has the second one. Without this check all other instances would rely on it until the row is old.
+        A worker may send report A to this instance, report B to another instance, and report A here again. The row then
+        still has B, and without this check all other instances would rely on B until the row is old.
         """
         row = self._seen.get(worker.worker_id)
         return row is not None and row.seen_at > known.seen_at and _differ(row, worker)
@@ -125,7 +129,8 @@ class DynamoWorkerRegistry(WorkerRegistry):
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))
             self._seen = {worker.worker_id: worker for worker in rows if worker and worker.seen_at}
             self._seen_at = now
-            # Each noted worker has had a row. If the row is missing, or says that the worker left, it has ended.
+            # Each noted worker has had a row. If the row is missing, or says that the worker left, the worker has
+            # ended.
             for name in self._noted.keys() - self._seen.keys():
                 del self._noted[name]
         known = self._seen | {name: worker for name, worker in self._noted.items() if self._is_news(worker)}
@@ -149,7 +154,7 @@ def _record(row: Row) -> WorkerRecord | None:
     try:
         fit = _fits.decode(row["fit"])
     except ValueError as error:
-        # Until the worker reports again, it is as if it had not yet: no call may fail for all others because of it.
+        # Ignore the worker until it reports again. Otherwise one row would make the call fail for all workers.
         log.warning("the row of worker %s cannot be read (%s)", row["sk"], error)
         return None
     return WorkerRecord(row["sk"], float(row["seen_at"]), row["host"], row["executors"], fit)

@@ -1,1 +1,1 @@
-"""One process on one machine: SQLite in WAL mode, and blobs as files."""
+"""The ports for a master in one process: SQLite in WAL mode, and blobs as files."""

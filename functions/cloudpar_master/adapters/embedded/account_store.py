@@ -13,7 +13,7 @@ _SELECT = (
     "SELECT account_id, name, token_hash, state, granted_us, spent_us, reserved_us, created_at, "
     "coalesce(role, 'user'), coalesce(valid_until, 0.0) FROM accounts LEFT JOIN token_roles USING (account_id)"
 )
-"""Roles are in a table of their own, because release 0.3.0 can then go on to write accounts in the same database."""
+"""Roles are in a table of their own, so that release 0.3.0 can still write accounts into the same database."""
 
 
 class SqliteAccountStore(AccountStore):
@@ -30,7 +30,8 @@ class SqliteAccountStore(AccountStore):
                 return stored
             if self.by_token(account.token_hash) is not None:
                 raise IdempotencyConflict("this token belongs to another account: make a fresh one")
-            # A unique index cannot enforce this: folders of earlier releases may have several accounts of one name.
+            # A unique index cannot refuse a second account of a name: data folders of earlier releases may have such
+            # accounts.
             select = "SELECT account_id FROM accounts WHERE name = ? AND state = 'active'"
             holder = self._db.execute(select, (account.name,)).fetchone()
             if holder is not None:
@@ -75,7 +76,7 @@ class SqliteAccountStore(AccountStore):
         with self._db.transaction():
             select = "SELECT granted_us FROM slices WHERE package_id = ? AND number = ?"
             before = self._db.execute(select, (package_id, number)).fetchone()
-            # The caller repeats a call whose answer was lost. If this reserved again, the account would hold back
+            # The caller repeats a call whose answer was lost. If this call reserved again, the account would hold back
             # compute time that no package knows of.
             if before is not None:
                 return Reservation(before[0], exhausted=False)
@@ -93,7 +94,8 @@ class SqliteAccountStore(AccountStore):
         """See the port. The `held_us` of the caller is ignored: this adapter adds up the slices."""
         with self._db.transaction():
             before_us = self._settled(package_id)
-            # Charge only once: if a master dies or loses a race before it has saved the answer, it repeats this call.
+            # Charge only once: a master that dies or loses a race before it has saved the answer makes this call a
+            # second time.
             if before_us is not None:
                 return before_us
             account = self.get(account_id)

@@ -31,11 +31,11 @@ CODE, DATA = "code/", "data/"
 RESERVE_BYTES = 256 * 1024**2
 RESERVE_SHARE = 0.05
 """The store leaves this much of its disk free: RESERVE_BYTES, or RESERVE_SHARE of the disk if that is less. The master
-needs it for its database: without free space it could not even record results and deletions."""
+needs this space for its database: without it, the master could not even record results and deletions."""
 
 UNSTARTED_S = 86_400.0
-"""Task data that no start of a package has named is removed after about this many seconds, because its client is
-probably gone, and it counts among the bytes that the account stores."""
+"""If no package is started with uploaded task data, the data is removed after about this many seconds. Its client is
+probably gone, and the data counts among the bytes that the account stores."""
 
 UPLOAD = ".upload-"
 BLOB = ".blob"
@@ -45,12 +45,12 @@ WASTE = ".waste"
 """The folder for files that wait for their removal. No key is stored under this name, since dots in keys are quoted."""
 
 FAILURES = 10
-"""How many failures of one sweep are reported at most; the sweep does not mention further ones."""
+"""One sweep reports at most this many failures; it does not mention further ones."""
 
 LARGEST_NAME_BYTES = 255 - len(BLOB)
 
 Turn = Callable[[], Awaitable[None]]
-"""Waits until it is this request's turn again; see `Turns`. The server calls it before each part of a transfer."""
+"""A function that waits until a transfer may go on; see `Turns`. It is called before each part of the transfer."""
 
 
 async def _let_others_run() -> None:
@@ -58,9 +58,12 @@ async def _let_others_run() -> None:
 
 
 class FileBlobStore(BlobStore):
-    """Stores blobs as files. Clients and workers reach them by links that this store signs and that the server answers.
+    """Stores blobs as files.
 
-    A pool that has started this master, and its worker, request links to the files themselves. These are not signed.
+    Clients and workers reach the files by links, which this store signs and the server answers.
+
+    A pool that has started this master requests links to the files themselves, and so does its worker. Such links are
+    not signed.
 
     A key is a path of names. Each name, quoted, becomes the name of a folder or a file, so that no key leads out of the
     store's folder.
@@ -71,12 +74,12 @@ class FileBlobStore(BlobStore):
             relative link; or it returns `FILES` for a link to the file itself.
         secret: Signs links.
         clock: Tells when links expire and when blobs are used.
-        code_in_use: Returns, for each package that may still hand out tasks, the key of its task code; None if its code
-            is no blob.
+        code_in_use: Returns, for each package that may still hand out tasks, the key of its task code; None if this
+            code is no blob.
         code_bytes: How many bytes of task code are kept, as KEPT_BYTES of code_blobs.py says.
         kept_s: After how many seconds without use the caller's sweeps remove a blob.
-        reserves: Whether a reserve of the disk stays free. A pool's own master has none: its client writes most files
-            itself, and learns at once that a disk is full, instead of waiting for room.
+        reserves: Whether a reserve of the disk stays free. A pool's own master has no reserve: the pool's client writes
+            most files itself, and learns at once that the disk is full.
 
     Raises:
         OSError: The folder cannot be made.
@@ -124,7 +127,10 @@ class FileBlobStore(BlobStore):
         return link
 
     def part_links(self, *_: object) -> None:
-        """See the port. This store takes no parts: on one machine they save no time, and a lost upload costs little."""
+        """See the port.
+
+        This store accepts no parts: on one machine parts save no time, and a lost upload costs little.
+        """
 
     def get_link(self, key: str) -> Link:
         return self._link("GET", key, {})
@@ -154,7 +160,10 @@ class FileBlobStore(BlobStore):
             yield from [each for each in self._arriving.values() if each[0].startswith(prefix)]
 
     def free_bytes(self) -> int | None:
-        """See the port. What is arriving counts as stored, although a part of it may be on the disk already."""
+        """See the port.
+
+        An upload under way counts with its full size, although a part of it may be on the disk already.
+        """
         if not self._reserves:
             return None
         disk = shutil.disk_usage(self._folder)
@@ -171,7 +180,7 @@ class FileBlobStore(BlobStore):
         """Check that this store has signed a request.
 
         Raises:
-            Forbidden: It has not signed this method, key and query, or the link has expired.
+            Forbidden: This store has not signed this method, key and query, or the link has expired.
         """
         signed = {name: value for name, value in query.items() if name != "signature"}
         wanted, given = self._sign(method, key, signed), query.get("signature", "")
@@ -183,7 +192,7 @@ class FileBlobStore(BlobStore):
     async def write(
         self, key: str, query: dict[str, str], body: AsyncIterator[bytes], turn: Turn = _let_others_run
     ) -> None:
-        """Store an upload. If the same blob is stored already, keep that one. Each part waits for a turn.
+        """Store an upload. If the same blob is stored already, keep the stored one. Each part waits for `turn`.
 
         Raises:
             TooLarge: The upload has more bytes than the link was made for.
@@ -218,8 +227,8 @@ class FileBlobStore(BlobStore):
             self._code.promise(path)
             self._code.added(size)
         elif key.startswith(DATA) and size:
-            # As if it had not been used for long: a sweep removes it after UNSTARTED_S, unless `exists` sets the time
-            # when a package starts with it.
+            # Write an earlier time of last use, so that a sweep removes the data after UNSTARTED_S. When a package
+            # starts with the data, `exists` writes the current time.
             os.utime(path, (now, now - max(0.0, self._kept_s - UNSTARTED_S)))
 
     @contextmanager
@@ -243,7 +252,7 @@ class FileBlobStore(BlobStore):
         """Open a blob for reading.
 
         Raises:
-            NotFound: It was deleted, or never uploaded.
+            NotFound: The blob was deleted, or never uploaded.
         """
         try:
             return self._path(key).open("rb")
@@ -299,10 +308,12 @@ class FileBlobStore(BlobStore):
 
 
 def _file_name(name: str) -> str:
-    """Make a file name that is never empty, never too long, and contains no dot. Different names get different ones.
+    """Make a file name that is never empty, never too long, and contains no dot.
 
-    A file name with a plus sign stands for an empty name, or contains the hash of a long one: no quoted name contains a
-    plus sign.
+    Different names get different file names.
+
+    A plus sign stands for an empty name, and a plus sign with a hash for a long name. No quoted name contains a plus
+    sign.
     """
     quoted = quote(name, safe="").replace(".", "%2E")
     if len(quoted) > LARGEST_NAME_BYTES:

@@ -1,10 +1,9 @@
 """Decides which task code a data folder keeps.
 
-Task code is addressed by its hash, so that the same function is uploaded once. A blob must stay as long as a
-package that may still hand out tasks refers to it. It must also stay for each client that has uploaded it, or that the
-master has told not to upload it again: it is promised to this client until the client has started its package. A
-promise expires after PROMISED_S. Other code is kept as well, for the next call of the same function, while all code
-together has at most KEPT_BYTES.
+Task code is addressed by its hash, so that the same function is uploaded once. A blob must stay as long as a package
+that may still hand out tasks refers to it. The master also promises a blob to each client that has uploaded it or was
+told that it need not. The blob stays until this client has started its package. A promise expires after PROMISED_S.
+Other code is kept as well, for the next call of the same function, while all code together has at most KEPT_BYTES.
 """
 
 import os
@@ -18,12 +17,12 @@ from cloudpar_master.ports import Clock
 
 KEPT_BYTES: Final = 256 * 1024 * 1024
 """How many bytes of code one data folder keeps. Above this size the master removes blobs that no package and no promise
-needs; it starts with those that were unused for longest."""
+needs. It starts with the blobs that were unused for longest."""
 TRIM_S: Final = 60.0
-"""While there is too much code, the master looks for blobs to remove every this many seconds."""
+"""While there is too much code, the master looks for blobs to remove once in this many seconds."""
 GROWTH: Final = 8
-"""The master also looks for them when the uploads since its last look exceed KEPT_BYTES / GROWTH. So uploads cannot
-fill the disk within TRIM_S."""
+"""The master also looks for blobs to remove when the uploads since its last look exceed KEPT_BYTES / GROWTH. So uploads
+cannot fill the disk within TRIM_S."""
 PROMISED_S: Final = 3600.0
 """How many seconds a promise holds if its client does not start a package with the blob."""
 PROMISES: Final = 1_000
@@ -34,9 +33,9 @@ class CodeBlobs:
     """The files of task code in one folder.
 
     Args:
-        folder: Where they are. A file's modification time is the time of its last use.
+        folder: Where the files are. A file's modification time is the time of its last use.
         clock: Tells when promises expire.
-        needed: Returns, for each package that may still hand out tasks, the blob of its code; None if it has no such
+        needed: Returns, for each package that may still hand out tasks, the file of its code; None if this code is no
             blob.
         kept_bytes: How many bytes of code are kept, as KEPT_BYTES says.
     """
@@ -50,18 +49,19 @@ class CodeBlobs:
         self._kept_bytes = kept_bytes
         self._bytes = self._added = 0
         self._trimmed_at = 0.0
-        self._used: set[Path] | None = None  # blobs that were used since `trim` began; None if it is not under way
+        self._used: set[Path] | None = None  # blobs that were used since `trim` began; None while no trim is under way
         self._uncounted: set[Path] = set()
         self._promises: defaultdict[Path, deque[float]] = defaultdict(lambda: deque(maxlen=PROMISES))
         for path, used_at, size in _files(folder):
             self._bytes += size
-            # Promises are not stored, but each one updates the file's time. So assume one that was made at this time.
+            # Promises are not stored, but each one updates the file's time. So assume a promise that was made at this
+            # time.
             self._promises[path].append(used_at + PROMISED_S)
 
     def promise(self, path: Path) -> None:
         """Note that a client is going to start a package with this code."""
         # Each client gets its own promise: of two clients with the same code, the first one's package may end before
-        # the second one starts its own.
+        # the second client starts its package.
         self._promises[path].append(self._clock.now() + PROMISED_S)
         self._note_use(path)
 
@@ -71,9 +71,9 @@ class CodeBlobs:
         self._uncounted.add(path)
 
     def keep_promise(self, path: Path) -> None:
-        """Note that a package with this code is stored, which keeps the oldest promise of this code.
+        """Note that a package with this code is stored. This fulfils the oldest promise of this code.
 
-        From now on the code is needed as long as the package runs.
+        From now on the package needs the code, as long as it may hand out tasks.
         """
         if path in self._uncounted:  # the client wrote the file, so its size is not counted yet
             self._uncounted.remove(path)
@@ -88,15 +88,15 @@ class CodeBlobs:
 
     def added(self, size: int) -> None:
         """Add the size of an uploaded blob to the total."""
-        # Reading the folder here would make each upload as slow as there are blobs.
+        # Do not read the folder here: each upload would take longer, the more blobs there are.
         self._bytes += size
         self._added += size
 
     def trim(self) -> Iterator[None]:
         """While there is too much code, remove blobs that no package and no promise needs, the longest unused first.
 
-        Yields after each blob or package that it reads, so that requests can be answered in between. Does nothing if it
-        is not due, as TRIM_S and GROWTH say.
+        Yields after each blob or package that it reads, so that requests can be answered in between. Does nothing if no
+        trim is due, as TRIM_S and GROWTH say.
         """
         if not self._is_due():
             return
@@ -141,7 +141,7 @@ class CodeBlobs:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, float, int]]:
-    """Yield each file in a folder and its folders, with the time of its last use and its size."""
+    """Yield each file in a folder and its subfolders, with the time of its last use and its size."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -1,4 +1,4 @@
-"""Adds to an existing database the columns that later releases have added, and drops indexes that they have changed.
+"""Adds to an existing database the columns of later releases, and drops the indexes that those releases have changed.
 
 A new column needs neither a new format nor a step in migrations.py if its default is right for existing rows. An
 earlier release can still use the database if its statements name the columns that they write.
@@ -16,12 +16,12 @@ def add_missing(connection: sqlite3.Connection, schema: str) -> None:
     'None'.
 
     Args:
-        connection: In autocommit mode.
+        connection: The connection to the database, in autocommit mode.
         schema: The statements that make all tables and indexes.
 
     Raises:
         sqlite3.OperationalError: The database cannot be written.
-        AssertionError: A new column has no default. SQLite would take the word None for its text.
+        AssertionError: A new column has no default.
     """
     with closing(sqlite3.connect(":memory:")) as wanted:
         wanted.executescript(schema)
@@ -39,6 +39,6 @@ def add_missing(connection: sqlite3.Connection, schema: str) -> None:
 
 
 def _statements(connection: sqlite3.Connection, kind: str) -> list[tuple[str, str]]:
-    """Return the name and the statement of each table or index, without those that SQLite made itself."""
+    """Return the name and the statement of each table or index, except those that SQLite made itself."""
     select = "SELECT name, sql FROM sqlite_master WHERE type = ? AND sql IS NOT NULL"
     return connection.execute(select, (kind,)).fetchall()

@@ -62,12 +62,12 @@ CREATE INDEX IF NOT EXISTS attempts_id ON attempts (attempt_id);
 class Database:
     """One SQLite connection. Each call of a port makes its changes in one transaction, committed before it returns.
 
-    A killed process loses nothing that was committed, since the kernel has the written pages then. Only a power cut
+    If the process is killed, no committed change is lost, since the kernel has the written pages then. Only a power cut
     or a crash of the kernel may lose the last seconds (synchronous = NORMAL).
 
     Raises:
         sqlite3.Error: The database cannot be opened, read or written, or is of a format that this release cannot read.
-        OSError: The database is of an earlier format, and the copy that is kept of it cannot be written.
+        OSError: The database is of an earlier format, and the conversion cannot write its copy of the database.
     """
 
     def __init__(self, path: Path) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 
 class FileRemover:
-    """Removes files and folders in a thread of its own. Large ones would block the thread that answers requests.
+    """Removes files and folders in a thread of its own.
 
-    A file is moved aside at once, so that no reader finds it any more.
+    The removal of a large one would block the thread that answers requests. Each is moved aside at once, so that no
+    reader finds it any more.
 
     Args:
-        folder: Where files are moved. It must be on the same file system as they are. The constructor removes what an
-            earlier process has left there.
+        folder: Where files are moved to. This folder must be on the same file system as the files. The constructor
+            removes what an earlier process has left there.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -24,7 +25,7 @@ class FileRemover:
         shutil.rmtree(folder, ignore_errors=True)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, or a folder with all that is in it. One that does not exist counts as removed."""
+        """Remove a file, or a folder with all that is in it. A path that does not exist counts as removed."""
         if not path.exists():
             return
         self._folder.mkdir(mode=0o700, exist_ok=True)

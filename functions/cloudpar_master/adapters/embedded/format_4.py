@@ -1,7 +1,7 @@
 """Converts the database of 0.1.0 to that of 0.2.0.
 
-Stored bytes are read and written as plain dictionaries, never with the current classes: these will change, but this
-conversion must not.
+Stored bytes are read and written as plain dictionaries, never with the current classes: the classes will change, but
+this conversion must not.
 """
 
 import sqlite3
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 BLOB_BYTES = 64 * 1024
-"""How many bytes the stored size of a converted package gets in addition, because the package may have blobs. If its
+"""The conversion adds this many bytes to the stored size of each package, because the package may have blobs. If its
 stored size were below `kept_bytes` of the policy, the master might not remove the blobs when the package is deleted."""
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -55,7 +55,7 @@ def _convert_package(connection: sqlite3.Connection, package_id: str) -> None:
     )
     billing_id = f"{package_id}@{round(head['started_at'] * 1000)}"
     connection.execute("UPDATE slices SET package_id = ? WHERE package_id = ?", (billing_id, package_id))
-    # An older settlement is that of an earlier package with the same id, which was deleted.
+    # An older settlement belongs to an earlier package with the same id, which was deleted.
     connection.execute(
         "UPDATE settlements SET package_id = ? WHERE package_id = ? AND at >= ?",
         (billing_id, package_id, head["started_at"]),
@@ -63,7 +63,10 @@ def _convert_package(connection: sqlite3.Connection, package_id: str) -> None:
 
 
 def _keep_pages(connection: sqlite3.Connection, package_id: str, version: int, nonce: str) -> int:
-    """Keep the pages that the head leads to; the others lost a race. Returns the size of the kept pages, in bytes."""
+    """Keep the pages that the head leads to; the writers of the others lost a race.
+
+    Returns the size of the kept pages, in bytes.
+    """
     select = (
         "SELECT before_version, before_nonce, results FROM old_pages WHERE package_id = ? AND version = ? AND nonce = ?"
     )

@@ -1,7 +1,7 @@
 """Converts the database of 0.2.0 to that of 0.3.0.
 
-Stored bytes are read and written as plain dictionaries, never with the current classes: these will change, but this
-conversion must not.
+Stored bytes are read and written as plain dictionaries, never with the current classes: the classes will change, but
+this conversion must not.
 """
 
 import sqlite3

@@ -9,7 +9,7 @@ from . import format_4, format_5
 
 FORMAT = 5
 """The format that this release writes. Raise it, and add a step to `STEPS`, when a release cannot read the tables or
-heads that the last one stored."""
+heads that the release before it stored."""
 
 RELEASES = {0: "0.1.0", 4: "0.2.0", 5: "0.3.0"}
 """The release that first wrote each format. The formats between these were never released."""
@@ -34,7 +34,7 @@ def convert(connection: sqlite3.Connection, path: Path) -> None:
         path: The database's file.
 
     Raises:
-        FormatError: A later release wrote the database, or a version that was never released.
+        FormatError: A later release or an unreleased version wrote the database.
         sqlite3.Error, OSError: The copy or the conversion failed, for example because the disk is full. The database
             was not changed.
     """

@@ -15,7 +15,7 @@ INBOX_BYTES = 1_000_000
 CACHED_SPECS = 64
 
 RESULT_BYTES = 512
-"""A result of fewer bytes counts as many in the limit of one read. Otherwise one answer could hold 76,000 empty
+"""In the limit of one read, a smaller result counts as this many bytes. Otherwise one answer could hold 76,000 empty
 results, and the master's one thread would serve no other account for half a second."""
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -26,7 +26,7 @@ class SqlitePackageStore(PackageStore):
     """Packages in SQLite. Two indexed columns say when to fold a package next, and whether it has tasks to cut.
 
     Args:
-        database: Stores them.
+        database: Stores the packages.
         saved: Called with the package id each time that `save` has replaced a head.
         started: Called with the blob key of the task code of each new package, if its code is in a blob.
     """

@@ -8,12 +8,13 @@ class SecretMark:
         self._db = database
 
     def fits(self, mark: bytes | None) -> bool:
-        """Whether a secret is the one that the stored keys depend on. Always True if no key is stored.
+        """Whether a secret is the one that encrypted the stored keys. Always True if no key is stored.
 
         If the database has keys but no mark, every secret counts as the right one.
 
         Args:
-            mark: The mark of the secret; None if there is no secret, which is right only if no key is stored.
+            mark: The mark of the secret; None if there is no secret. Without a secret the result is False if a key is
+                stored.
         """
         if self._db.execute("SELECT 1 FROM account_keys LIMIT 1").fetchone() is None:
             return True

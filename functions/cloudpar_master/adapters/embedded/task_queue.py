@@ -10,8 +10,8 @@ MEMORY_S = 300.0
 """Seconds for which the queue drops further messages of a group, and for which an attempt can be repeated."""
 
 COUNTED = 1_000
-"""`waiting` stops counting at this number of messages: no caller needs to know how many more wait. `waiting_needs` has
-no more entries than this, unless more packages wait."""
+"""`waiting` stops counting at this number of messages: no caller needs to know how many more wait. `waiting_needs`
+returns at most COUNTED entries, or one for each package if more packages wait."""
 
 
 _TURN = Line._fields[1:]
@@ -31,8 +31,8 @@ WITH RECURSIVE lines ({_LINE}, python) AS (
 )
 SELECT {_LINE}, python FROM lines
 """
-"""Selects the oldest waiting message of each package. Its cost depends on the number of packages, and not on how many
-messages wait: it looks into an index once for each package."""
+"""Selects the oldest waiting message of each package. The cost depends on the number of packages and not of messages:
+SQLite looks into an index once for each package."""
 
 _INSERT = (
     f"INSERT INTO messages (state, body, group_name, visible_at, python, {', '.join(_TURN)})"
@@ -44,10 +44,10 @@ class SqliteTaskQueue(TaskQueue):
     """The queue as a table. Accounts and packages take turns. Within a package the oldest waiting message is next.
 
     A message waits, is hidden (a worker has it), or is dead (it was delivered too often). `visible_at` is the time
-    since which it waits, or until which it is hidden. An index over the hidden messages finds those whose time is over,
-    so that no call reads all messages.
+    since which the message waits, or until which it is hidden. An index over the hidden messages finds those whose time
+    is over, so that no call reads all messages.
 
-    `sent` is called after each `send` that stored new messages, with what these need of a worker.
+    `sent` is called after each `send` that stored new messages, with what these messages need of a worker.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class SqliteTaskQueue(TaskQueue):
         again: bool = False,
         express: bool = True,
     ) -> list[Message]:
-        """See the port. Brings only messages that fit, and a repeated attempt those that it brought before."""
+        """See the port. Returns only messages that fit. A repeated attempt gets its earlier messages again."""
         del again, express  # there is one queue
         now = self._clock.now()
         with self._db.transaction():
             self._surface(now)
-            # A worker repeats a retrieval whose answer was lost. If it got other chunks then, the first ones would stay
-            # hidden until their lease ends.
+            # A worker repeats a retrieval whose answer was lost. If the repeated one got other chunks, the first chunks
+            # would stay hidden until their leases end.
             before = self._repeat(attempt_id, now)
             if before:
                 self._hide([message.receipt for message in before], now + visibility_s)
@@ -151,7 +151,7 @@ class SqliteTaskQueue(TaskQueue):
             self._db.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """See the port. If a message's time was over, but it was not delivered again, its last receiver has it back."""
+        """See the port. A message whose time was over is hidden again, if no other receiver has got it since."""
         with self._db.transaction():
             self._hide(receipts, self._clock.now() + visibility_s)
 
@@ -189,7 +189,7 @@ class SqliteTaskQueue(TaskQueue):
         )
 
     def express_waits(self) -> bool:
-        """See the port. Always False: this queue can choose, so busy workers peek instead."""
+        """See the port. Always False: this queue can choose among messages, so busy workers peek instead."""
         return False
 
     def dead(self, limit: int) -> list[Message]:
@@ -198,7 +198,9 @@ class SqliteTaskQueue(TaskQueue):
         return [Message(body, receipt, receives, 0) for body, receipt, receives in self._db.execute(select, (limit,))]
 
     def _first(self, group: str, now: float) -> bool:
-        """Note a message group; return False if it was sent within the last MEMORY_S, or has a message in the queue.
+        """Note a message group.
+
+        Returns False if a message of the group was sent within the last MEMORY_S, or is in the queue.
 
         Without this check, a chunk that is sent again, after a crash or after hours, would be leased to two workers.
         """

@@ -7,15 +7,15 @@ RETURN_S = 5.0
 """Seconds after a restart of the master within which every live worker is expected to send a retrieval."""
 
 LEFT = 1_000
-"""How many workers that have ended are remembered, so that their last requests do not bring them back."""
+"""How many workers that have ended are remembered, so that their late requests do not register them again."""
 
 
 class MemoryWorkerRegistry(WorkerRegistry):
     """The workers that reported to this process, for a master that is one process.
 
     Args:
-        forgot_at: When this process started, if it took over from an earlier one whose workers it does not know. None
-            if it is the first process of its data folder.
+        forgot_at: When this process started, if an earlier process has used its data folder. The workers of the earlier
+            process are not known then. None if this is the first process of its data folder.
     """
 
     def __init__(self, forgot_at: float | None = None) -> None:
@@ -24,13 +24,13 @@ class MemoryWorkerRegistry(WorkerRegistry):
         self._left = Recent[str, None](LEFT)
 
     def note(self, worker: WorkerRecord) -> None:
-        if worker.worker_id not in self._left:  # a held request of a worker that has ended must not bring it back
+        if worker.worker_id not in self._left:  # a late request of a worker must not register it again
             self._workers[worker.worker_id] = worker
 
     def beat(self, worker_id: str, now: float) -> None:
         """See the port. A worker that is not known here last reported to an earlier process, or was silent for long.
 
-        Until its next report, it counts as a worker that can run every package.
+        Until its next report, this worker counts as one that can run every package.
         """
         if worker_id in self._left:
             return

@@ -1,4 +1,4 @@
-"""The transition of a package: the next head, given the current one and what happened."""
+"""The transition of a package: the next head, computed from the current head and from events."""
 
 from .package import Folded, fold
 

@@ -13,7 +13,7 @@ from .draft import Draft
 
 
 def cancel(draft: Draft, event: CancelAsked) -> None:
-    """Cancel some tasks, or mark the package so that all tasks that no worker has are cancelled.
+    """Cancel some tasks, or mark the package as draining, so that all tasks that no worker has are cancelled.
 
     A task that has a result keeps it. If the head has no room for the cancelled ranges, or the package has ended, no
     task is cancelled.
@@ -27,7 +27,7 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
     asked = ranges.union(event.ranges or [])
     out = open_ranges.extract(head, asked)
     queued = ranges.subtract(ranges.intersect(asked, [(tasks.cursor, tasks.count)]), tasks.cancelled)
-    # Each range that is taken out of the open ones becomes two entries, a cancelled range and a stopping one.
+    # Each range that is taken out of the open ranges becomes two entries: a cancelled range and a stopping range.
     more = len(out.kept) - len(out.among) + 2 * len(out.taken) + len(queued)
     if more > max(tasks.free_entries, 0):
         return  # a client could not use a partial cancellation; the reply is an error: the tasks are too scattered
@@ -35,8 +35,8 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
     at_workers = [(each.start, each.end) for each in out.taken]
     if at_workers:
         tasks.stopping = ranges.union(tasks.stopping, at_workers)
-        # A worker learns of this from the reply to its next publication or beat, and stops the tasks. If the package
-        # were settled before the worker can report their time, that time would not be charged.
+        # A worker learns of the cancellation from the reply to its next publication or beat, and stops the tasks. If
+        # the package were settled before the worker can report their time, that time would not be charged.
         head.life.settle_at = head.now + 2 * draft.policy.lease_s
     _count(head, at_workers + queued)
 
@@ -44,8 +44,8 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
 def clear(head: Head, event: Cleared) -> None:
     """Cancel the tasks of a chunk that was in the queue and that no worker has had.
 
-    An ended package has no open ranges. It may wait (`stopping`) for the time of tasks that were open at its end. The
-    chunk's tasks are taken out of `stopping`, because no worker will report a time for them.
+    An ended package has no open ranges. But it may wait for the times of tasks that were open at its end (`stopping`).
+    The chunk's tasks are taken out of `stopping`, because no worker will report a time for them.
     """
     numbers = ranges.union(event.ranges)
     taken = open_ranges.take(head, numbers, event.generation, only=True, comes_back=True)
@@ -54,7 +54,7 @@ def clear(head: Head, event: Cleared) -> None:
 
 
 def drain(draft: Draft) -> None:
-    """Cancel the uncut tasks of a draining package. If all tasks of a package are done, move its cursor to the end."""
+    """Cancel the uncut tasks of a draining package. If all tasks are done, move the cursor to the end."""
     head, tasks = draft.head, draft.head.tasks
     if tasks.draining and not head.life.ended:
         _count(head, ranges.subtract([(tasks.cursor, tasks.count)], tasks.cancelled))
@@ -79,10 +79,10 @@ def charge_stopped(head: Head, event: Published, results: Sequence[TaskResult]) 
 
 
 def stopped(head: Head, numbers: Sequence[Range]) -> None:
-    """Take tasks that do not run any more out of `stopping`, so that the package need not wait for them.
+    """Take tasks that do not run any more out of `stopping`, so that the package need not wait for their times.
 
-    Taking tasks out of the middle of a range leaves two ranges. If the head has no room for more ranges, the last ones
-    are dropped, and the time of their tasks is not charged.
+    Taking tasks out of the middle of a range leaves two ranges. If the head has no room for more ranges, the last
+    ranges are dropped, and the time of their tasks is not charged.
     """
     tasks = head.tasks
     left = ranges.subtract(tasks.stopping, numbers)

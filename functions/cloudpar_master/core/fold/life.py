@@ -84,7 +84,7 @@ def acknowledge(draft: Draft) -> None:
 
 
 def drop_little(draft: Draft) -> None:
-    """Make a small package that is not needed any more a tombstone, without removing its data.
+    """Turn a small package that is not needed any more into a tombstone, without removing its data.
 
     The data is removed together with the tombstone, because a separate removal would cost more requests.
     """
@@ -94,7 +94,7 @@ def drop_little(draft: Draft) -> None:
 
 
 def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
-    """Add what a worker uploaded to the package's stored bytes, and BLOB_BYTES for each uploaded result.
+    """Add the sizes of uploaded results, and BLOB_BYTES for each of them, to the package's stored bytes.
 
     An upload whose result is not committed counts, too, because it stays until the package is deleted.
     """
@@ -103,9 +103,9 @@ def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
 
 
 def set_aside(draft: Draft, unfit: Unfit | None) -> None:
-    """Note a worker that cannot run the package, so that the client learns of it. A head notes at most SET_ASIDE.
+    """Note a worker that cannot run the package, so that the client learns of this worker.
 
-    None: the worker lacks nothing, so nothing is noted.
+    A head notes at most SET_ASIDE workers. If `unfit` is None, the worker lacks nothing, and nothing is noted.
     """
     known = draft.head.life.set_aside
     if unfit is not None and len(known) < SET_ASIDE:
@@ -117,13 +117,13 @@ def set_aside(draft: Draft, unfit: Unfit | None) -> None:
 def strand(draft: Draft, message: str | None) -> None:
     """Note that none of the live workers can run this package.
 
-    Without a message, workers have its Python, but each lacks something else. They run the package nevertheless, and
-    its errors say what they lack. With a message, no worker has its Python. The package fails with this message unless
-    a worker with its Python comes within `grace_s`.
+    Without a `message`, some workers have the package's version of Python, but each of them lacks something else. These
+    workers run the tasks nevertheless, and the tasks' errors say what is missing. With a `message`, no worker has this
+    version of Python. The package fails with the message unless a worker with this version comes within `grace_s`.
     """
     life, now = draft.head.life, draft.head.now
     if message is None:
-        # A worker has its Python now. If the last one of these leaves, a new time of grace begins.
+        # A worker has the package's version of Python now. If the last such worker leaves, a new time of grace begins.
         life.run_anyway, life.stranded_at = True, None
         return
     life.stranded_at = now if life.stranded_at is None else life.stranded_at

@@ -1,11 +1,12 @@
-"""The open ranges of a package: how they are cut, divided, and queued again.
+"""Cuts, divides and queues the open ranges of a package.
 
 A head has room for a fixed number of entries (head.ENTRIES). Results that come in task order need no more entries.
 Results and give-backs from the middle of a chunk split its range into several. If the head has no room for more ranges,
 the open ranges that have these tasks are queued again as a whole, and their tasks run again. That is slower, but the
 head stays small.
 
-A large fleet has thousands of open ranges. They are sorted, so each fold looks only at those that its events name.
+A large fleet has thousands of open ranges. The ranges are sorted, so each fold looks only at the ranges that its events
+name.
 """
 
 from bisect import insort
@@ -22,8 +23,8 @@ from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Range
 
 RESERVED = 4_000
-"""How many entries `refill` leaves free, if at least SMALL_WINDOW ranges are open. Chunks that are partly finished need
-them, because they split into more ranges."""
+"""How many entries `refill` leaves free, if at least SMALL_WINDOW ranges are open. Partly finished chunks need these
+entries, because they split into more ranges."""
 
 SMALL_WINDOW = 8
 """How many chunks may be open even when cancelled and stopping ranges leave no entries for them. If no chunk could be
@@ -39,10 +40,11 @@ class Extract(NamedTuple):
     """How a set of tasks divides the open ranges.
 
     Attributes:
-        among: The places of the open ranges between the first and the last of these tasks. All others stay as they are.
-        kept: The ranges of `among` that stay open.
-        taken: The parts that are taken out.
-        touched: The open ranges that these parts come from.
+        among: The positions, in `Tasks.open`, of the ranges between the first and the last of these tasks. All other
+            open ranges stay as they are.
+        kept: What stays open of these ranges.
+        taken: The parts of these ranges that contain the tasks.
+        touched: The open ranges from which the parts in `taken` come.
     """
 
     among: range
@@ -51,7 +53,7 @@ class Extract(NamedTuple):
     touched: list[OpenRange]
 
     def keep(self, head: Head) -> None:
-        """Take the parts out of the head."""
+        """Take the parts in `taken` out of the head."""
         head.tasks.open[self.among.start : self.among.stop] = self.kept
 
 
@@ -92,7 +94,7 @@ def take(
         numbers: A sorted set of tasks.
         heard: See `extract`.
         only: See `extract`.
-        comes_back: Every range that is taken will become an entry again, such as a new chunk or a cancelled range.
+        comes_back: Whether each taken range will become an entry again, such as a new chunk or a cancelled range.
 
     Returns:
         The ranges that were taken. If the head has no room for the ranges that would result, nothing is taken, and each
@@ -104,7 +106,7 @@ def take(
     if more > max(head.tasks.free_entries, 0):
         for at in out.among:
             if opened[at] in out.touched:
-                # These ranges get a new generation: the queue has had messages of the old one, and would drop a
+                # These ranges get a new generation: the queue has had messages of the old generation, and would drop a
                 # repeated message.
                 opened[at] = replace(opened[at], generation=head.version, sent=False)
         return []
@@ -128,12 +130,12 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 
         policy: Figures of the deployment.
         losses: How many workers were lost with these tasks, as far as the worker that gives them back knows. A
             give-back must not reset this number: otherwise a task that kills workers would stay unnoticed if other
-            workers give it back in between. Only halving resets it, and becoming alone in a chunk, which happens to a
-            task only once: these workers may have been lost because of another task of the chunk.
+            workers give it back in between. Halving a range resets the number. So does the first time that a task is
+            alone in a chunk: the workers may have been lost because of another task of the earlier chunk.
         alone: The tasks that were alone in their open ranges before.
     """
-    # Before durations are measured, chunks are large. If each task that workers give back from them became a chunk of
-    # its own, a large fleet would fill the head with more chunks than its executors need.
+    # Before durations are measured, chunks are large. If each task that workers give back from large chunks became a
+    # chunk of its own, a large fleet would fill the head with more chunks than its executors need.
     largest = 2 * planning.largest_window(head.pace.most_executors, policy)
     most = len(head.tasks.open) + min(head.tasks.free_entries, largest - len(head.tasks.open))
     for left, each in zip(range(len(taken) - 1, -1, -1), taken, strict=True):
@@ -151,7 +153,10 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 
 
 
 def halve(head: Head, lost: OpenRange) -> None:
-    """Queue a lost range again as two halves, or as it is if it has one task or the head has no room for two."""
+    """Queue a lost range again as two halves.
+
+    If the range has one task, or the head has no room for two ranges, queue it as it is.
+    """
     tasks = head.tasks
     # Only the first range may use the spare entries: if each one could, the head could outgrow its bound.
     spare = HALVINGS if lost == tasks.open[0] else 0

@@ -10,14 +10,14 @@ from cloudpar_protocol.payloads import TaskResult
 from .draft import Draft
 
 MEASURED_TASKS = 256
-"""From about how many of the last tasks the mean duration is computed. Older tasks count less and less, so that the
+"""The mean duration is computed from about this many of the last tasks. Older tasks count less and less, so that the
 mean follows a map whose tasks become longer or shorter."""
 
 
 def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> None:
-    """Add the request times and the durations of a publication, and adapt the window to the time that its chunk waited.
+    """Add the request times and the durations of a publication, and adapt the window to the wait of its chunk.
 
-    Of a repeated publication no result is accepted, so it adds no times and does not change the window.
+    No result of a repeated publication is accepted, so such a publication adds no times and does not change the window.
     """
     pace = draft.head.pace
     pace.execute_us = quota.add_us(pace.execute_us, sum(result.duration_us for result in accepted))
@@ -37,8 +37,8 @@ def widen(draft: Draft, executors: int) -> None:
     The window becomes at least that of a new package. This opens a closed package.
     """
     tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
-    # Most open ranges keep an executor busy. If only publications counted executors, a large fleet would wait for the
-    # end of the first tasks, which may last hours.
+    # Most open ranges keep an executor busy. If executors were counted only when their worker publishes, a large fleet
+    # would wait for the end of the first tasks, which may last hours.
     at_work = len(tasks.open) + executors
     pace.most_executors = max(pace.most_executors, at_work)
     wished = max(at_work, planning.first_window(tasks.count, policy))

@@ -6,8 +6,8 @@ Everything that happens to a package is an event. A fold takes some events and m
 that this head commits. `effects.pending` then computes from the head which effects are left to carry out. The fold is
 pure, so it can be tested and simulated, and a master that loses the race to save a head can fold again.
 
-Every event may come twice, late, or after the package has ended. It does no harm then: a result is committed only if
-its task is in an open range, a give-back or a loss takes only open ranges of the generation that it names, and a
+Every event may come twice, late, or after the package has ended. Such an event does no harm: a result is committed only
+if its task is in an open range, a give-back or a loss takes only open ranges of the generation that it names, and a
 package that has ended stays ended.
 """
 
@@ -57,13 +57,14 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
         policy: Figures of the deployment.
     """
     draft = draft_of(head, policy, now)
-    # Losses are taken in last: a lost worker's last results may be among the other events, and these tasks need not run
-    # again.
+    # Losses are taken in last: a lost worker's last results may be among the other events, and the tasks of these
+    # results need not run again.
     for event in sorted(events, key=lambda event: isinstance(event, Lost)):
         _take(draft, event)
     life.expire(draft)
     cancellation.drain(draft)
-    # Before chunks are cut: otherwise the first chunks of a package that was closed for long would be sent twice.
+    # Chunks are sent again before new ones are cut: otherwise the first chunks of a package that was closed for long
+    # would be sent twice.
     resending.resend(draft, events)
     # Chunks are cut after all events, because each event may add to the reserve or free room. They are cut before
     # `complete`, because a package ends only if nothing is left to cut.
@@ -135,10 +136,10 @@ def _publish(draft: Draft, event: Published) -> None:
     if event.refused is not None:
         life.end(draft, "failed", event.refused, event.message or f"a worker refused it: {event.refused}")
     elif event.results:
-        head.life.stranded_at = None  # a worker runs its tasks, even if no master has seen this worker in the registry
+        head.life.stranded_at = None  # a worker runs the package, even if no master has seen it in the registry
     results = sorted(event.results, key=lambda result: result.index)
     accepted = tasks.commit(draft, [each for each in results if each.outcome != "cancelled"], event.generation)
-    # A worker stops tasks that it believes are not wanted. If the head still wants such a task, it is queued again.
+    # A worker stops tasks that it believes are not wanted. A task that the head still wants is queued again.
     stopped = {result.index for result in results if result.outcome == "cancelled"}
     tasks.take_back(draft, ranges.of(sorted(stopped)), event.generation)
     tasks.close(draft, event.closed, event.generation)

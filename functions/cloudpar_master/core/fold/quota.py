@@ -7,7 +7,8 @@ from . import life
 from .draft import Draft
 
 ASK_AGAIN_S = 1.0
-"""Seconds until a package requests a slice again while other packages of its account hold all that is left."""
+"""Seconds until a package requests a slice again, if other packages of its account hold all of the free compute
+time."""
 
 REQUESTS_PER_S = 20
 """About how many slices the waiting packages of one account may request in a second, all together. Without this bound,
@@ -29,8 +30,8 @@ def ask(draft: Draft) -> None:
 def receive(draft: Draft, event: QuotaGranted) -> None:
     """Take in the account's answer to the request for a slice."""
     head, own = draft.head, draft.head.quota
-    # The number identifies repeated answers: if a slice counted twice, this package could use time that others have
-    # reserved. After an answer of 0 the next request has the same number. A late copy of that answer is therefore
+    # The number identifies repeated answers: if a slice counted twice, this package could use time that other packages
+    # have reserved. After an answer of 0 the next request has the same number. A late copy of that answer is therefore
     # ignored, unless a slice is requested at the moment.
     if head.life.ended or event.slice != own.next_slice or not (event.granted_us or own.wanted_us):
         return

@@ -1,7 +1,7 @@
-"""Sends chunks again of which the master has heard nothing for long: the queue may have lost their messages.
+"""Sends chunks again if the master has heard nothing of their package for long: the queue may have lost messages.
 
-A queue is not part of a backup. After a table was restored, its heads name chunks as sent whose messages workers have
-taken since then.
+A queue is not part of a backup. The heads in a restored table list chunks as sent, although workers have taken the
+messages of these chunks since the backup.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from cloudpar_master.core.policy import Policy
 from .draft import Draft
 
 MARGIN_S = 600.0
-"""Seconds beyond the longest time of a task after which a package that is not heard of has its chunks sent again. They
-are time for a chunk to wait and for its data to be downloaded."""
+"""How many seconds, beyond the longest time of a task, the master waits for a report before it sends chunks again. In
+this time a chunk can wait in the queue, and a worker can download its data."""
 
 DAY_S = 86400.0
 """The longest time between two repetitions, in seconds."""
@@ -33,12 +33,13 @@ def resend(draft: Draft, events: Sequence[Event]) -> None:
     """Make all chunks unsent if no worker has reported anything about the package for long."""
     head, tasks = draft.head, draft.head.tasks
     heard = any(isinstance(event, Published | GaveBack | Lost | Cleared) for event in events)
-    # Heads of earlier releases do not say when they were heard of (`resend_at` is 0).
+    # Heads of earlier releases do not say when a worker last reported (`resend_at` is 0).
     if heard or not tasks.open or not tasks.resend_at:
         tasks.heard_at, tasks.resend_at = head.now, head.now + quiet_s(draft.policy)
     elif head.now >= tasks.resend_at:
-        # The chunks keep their generation: a message that waits in a long queue stays good. With a new generation each
-        # time, a package would go to the end of the queue again and again, and a worker would lose what it runs.
+        # The chunks keep their generation: a message that waits in a long queue stays valid. With a new generation each
+        # time, a package would go to the end of the queue again and again, and a worker would lose the chunk that it
+        # runs.
         tasks.open = [replace(each, sent=False) for each in tasks.open]
         # Each repetition may add a message for each chunk to a queue that no worker reads at the moment.
         tasks.resend_at = head.now + min(head.now - tasks.heard_at, DAY_S)

@@ -1,4 +1,4 @@
-"""Results of tasks, and tasks that come back without one."""
+"""Commits the results of tasks, and queues tasks again that come back without a result."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,11 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
     Args:
         draft: What the fold changes.
         results: In the order of their tasks.
-        generation: The generation of the chunk that they come from.
+        generation: The generation of the chunk from which the results come.
 
     Returns:
-        The results that were committed. There are none if the head has no room for the ranges that would remain between
-        them. Then each open range that has one of these tasks is queued again as a whole.
+        The results that were committed. None is committed if the head has no room for the ranges that would remain
+        between the results. Then each open range that has one of these tasks is queued again as a whole.
     """
     head, tasks = draft.head, draft.head.tasks
     accepted: list[TaskResult] = []
@@ -55,15 +55,15 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
 def give_back(draft: Draft, event: GaveBack) -> None:
     """Cut the tasks that a worker gives back into new chunks, and charge the time that the worker reports.
 
-    If none of the tasks is open in the generation that the event names, no task is cut. If they are not wanted any more
-    and the package waits for their time (`stopping`), this is their time.
+    Only tasks that are open in the generation that the event names are cut. If the package does not want the tasks any
+    more and waits for their time (`stopping`), the reported time is charged, too.
     """
     used, numbers = draft.head.quota, ranges.union(event.ranges)
-    # Without this, a user could compute for free: a task that is cancelled at its end would then fail for lack of
-    # something, which the worker reports by a give-back.
+    # Without this line, a user could compute for free: a cancelled task that then fails for lack of a module is
+    # reported by a give-back, and its time would not be charged.
     awaited = ranges.intersect(draft.head.tasks.stopping, numbers)
-    # Only the first copy of the event finds its tasks open in this generation, or in `stopping`, from which the fold
-    # takes them after this: the time is charged once.
+    # Only the first copy of the event finds its tasks open in this generation or in `stopping`; afterwards the fold
+    # takes them out of `stopping`. So the time is charged once.
     taken = take_back(draft, numbers, event.generation, event.losses)
     if taken or awaited:
         used.used_us = quota.add_us(used.used_us, event.used_us)
@@ -73,7 +73,7 @@ def give_back(draft: Draft, event: GaveBack) -> None:
 def take_back(
     draft: Draft, numbers: Sequence[Range], generation: int, losses: int = 0, *, unreported: bool = False
 ) -> bool:
-    """Cut tasks that a worker will not run into new chunks, if they are open in this generation.
+    """Cut tasks that are open in this generation into new chunks, because a worker will not run them.
 
     A late give-back by a worker that was taken for lost must not take the tasks from the worker that has them now in
     another generation.
@@ -81,9 +81,9 @@ def take_back(
     Args:
         draft: What the fold changes.
         numbers: A sorted set of tasks.
-        generation: The generation of the chunk that they come from.
+        generation: The generation of the chunk from which the tasks come.
         losses: As in GaveBack.
-        unreported: The worker has reported nothing about these tasks, which counts as one more loss.
+        unreported: Whether the worker has reported nothing about these tasks. That counts as one more loss.
 
     Returns:
         Whether any task was taken. If the head has no room for the ranges that would result, none is taken. Then each
@@ -98,10 +98,12 @@ def take_back(
 
 
 def close(draft: Draft, closed: Range | None, generation: int, losses: int = 0) -> None:
-    """Queue the tasks of a closed lease again for which no result or give-back has come. None: no lease was closed.
+    """Queue the tasks of a closed lease again that still have neither a result nor a give-back.
+
+    If `closed` is None, no lease was closed.
 
     A worker closes a lease when it has sent everything, but a message may not have arrived: for example, a proxy has
-    refused a publication, and the worker has dropped it.
+    refused a publication, and the worker has dropped the publication.
     """
     if closed is not None:
         # The master deletes the queue message of a closed lease. Without this line, a task that is still open would

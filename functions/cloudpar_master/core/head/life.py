@@ -10,8 +10,9 @@ from cloudpar_protocol.payloads import Unfit
 State = Literal["running", "completed", "failed", "cancelled", "expired"]
 
 BLOB_BYTES = 64 * 1024
-"""How many bytes task data or a result in the blob store adds to `stored_bytes`, in addition to its size. With them,
-`stored_bytes` is above the `kept_bytes` of AWS, so the master deletes blobs as soon as they are not needed any more."""
+"""Task data or a result in the blob store adds this many bytes to `stored_bytes`, in addition to its size. This makes
+`stored_bytes` larger than the `kept_bytes` of AWS, so the master deletes blobs as soon as they are not needed any
+more."""
 
 MESSAGE_BYTES = 900
 """How many bytes a head keeps of the message about the package's end. The rest of a longer message is cut off."""
@@ -27,8 +28,8 @@ class Life(Struct, kw_only=True):
 
     Attributes:
         state: "running" until the package ends. An ended package that no client acknowledges in time becomes "expired".
-        reason, message: Why it ended, for programs and for people.
-        ended_at: When it ended.
+        reason, message: Why the package ended, for programs and for people.
+        ended_at: When the package ended.
         settle_at: Until when the package waits for workers to report the time of stopped tasks.
         settled: Whether the account has been charged, and has the rest of the slices back.
         acknowledged_at: When a client acknowledged the package.
@@ -38,7 +39,7 @@ class Life(Struct, kw_only=True):
             more for each of them that is in the blob store.
         set_aside: The first workers that could not run the package, at most SET_ASIDE.
         stranded_at: When a master first saw that none of the live workers has the package's Python. None: no master has
-            seen that, or a worker that has it has come since then.
+            seen that, or a worker with this Python has come since then.
         run_anyway: Whether workers run the tasks although no live worker has all that the package needs. The tasks'
             errors then say what is missing.
     """
@@ -75,7 +76,7 @@ class Life(Struct, kw_only=True):
 
     @property
     def unneeded(self) -> bool:
-        """Whether the package is settled, and a client has acknowledged it or none did so in time."""
+        """Whether the package is settled, and a client has acknowledged it, or no client did so in time."""
         return self.settled and self.unreadable
 
 

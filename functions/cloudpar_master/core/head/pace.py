@@ -6,11 +6,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 FLEET = 1_000
-"""How many workers a head counts at most. It counts a further worker only after one of these has stopped publishing."""
+"""How many workers a head counts at most. A further worker counts only after one of these has stopped publishing."""
 
 
 class Member(Struct, frozen=True, array_like=True):
-    """A worker that published lately, and when it last did so."""
+    """The executors of a worker that published lately, and when it last published."""
 
     executors: int
     seen_at: float
@@ -27,8 +27,9 @@ class Pace(Struct, kw_only=True):
         fleet: The workers that published lately, each under its number (number_of).
         most_executors: The most executors that the package has had at work, as far as workers' requests have shown.
         window: How many chunks may be open, counted as open ranges; 0: the package is closed.
-        window_since: Version of the head in which a measured wait last changed the window. Only results of chunks cut
-            since then may do so again: an older chunk waited behind as many chunks as an earlier window allowed.
+        window_since: Version of the head in which a measured wait last changed the window. Only results of chunks that
+            were cut since then may change the window again: an older chunk waited behind as many chunks as an earlier
+            window allowed.
     """
 
     mean_us: float = 0.0
@@ -57,7 +58,7 @@ class Pace(Struct, kw_only=True):
 
 
 def number_of(worker_id: str) -> int:
-    """Return the number under which a fleet has a worker. It takes 5 bytes of the head; an id may take 800.
+    """Return the number under which a fleet has a worker. The number takes 5 bytes of the head; an id may take 800.
 
     Workers with the same number count as one.
     """

@@ -25,7 +25,8 @@ UNREADABLE = 1 << 62
 """The version of the format that a stand-in has (Head.stand_in). It is above the version of every release."""
 
 PACKAGE_BYTES = 4 * 1024
-"""How many bytes a package counts in addition to its payloads, for its records. They stay until it is forgotten."""
+"""How many bytes a package counts in addition to its payloads, for its records. The records stay until the package is
+forgotten."""
 
 HEAD_BYTES = 396_000
 """Every stored head is smaller than this many bytes, because every list in a head is bounded. An item of DynamoDB takes
@@ -111,7 +112,7 @@ class Head(Identity, kw_only=True):
 
         Args:
             spec: The package's request and account.
-            window: How many chunks it may have open; 0: it starts closed.
+            window: How many chunks the package may have open; 0: the package starts closed.
         """
         start, data_bytes = spec.start, size_of(spec.start.data)
         uploaded_bytes = data_bytes + BLOB_BYTES if isinstance(start.data, BlobData) else 0
@@ -134,10 +135,11 @@ class Head(Identity, kw_only=True):
 
     @classmethod
     def stand_in(cls, package_id: str, account_id: str, started_at: float, version: int, message: str) -> "Head":
-        """Make what takes the place of a stored head that cannot be read.
+        """Make a replacement for a stored head that cannot be read.
 
-        It is a failed package without tasks, so that each loop over packages goes on with the others, workers stop the
-        tasks, and the owner and the operator see the message. It is never saved: the stored head stays as it is.
+        The replacement is a failed package without tasks, so that each loop over packages goes on with the others,
+        workers stop the tasks, and the owner and the operator see the message. The replacement is never saved: the
+        stored head stays as it is.
         """
         return cls(
             schema=UNREADABLE,
@@ -178,13 +180,13 @@ class Head(Identity, kw_only=True):
 
         If a client uses an idempotency key again after the master has forgotten the package, the new package has the
         same package id. The account may still remember the charge of the first package; under the same id, the second
-        one would not be charged.
+        package would not be charged.
         """
         return f"{self.package_id}@{round(self.started_at * 1000)}"
 
     @property
     def counted_bytes(self) -> int:
-        """How many bytes the package counts among those that its account stores. Uploads are counted elsewhere."""
+        """How many bytes the package adds to the bytes that its account stores. Uploads are counted elsewhere."""
         if self.life.deleted_at is not None:
             return PACKAGE_BYTES
         return PACKAGE_BYTES + self.code_bytes + max(0, self.life.stored_bytes - self.uploaded_bytes)
@@ -196,10 +198,11 @@ class Head(Identity, kw_only=True):
 
     @property
     def cuttable(self) -> bool:
-        """Whether idle executors can make the package cut chunks.
+        """Whether the master can cut chunks of this package for idle executors.
 
-        A package that has spent its reserve cannot until it may request compute time again. The timer folds it at that
-        time. If such packages were cuttable, those of one account could hide all others from idle workers.
+        The master cannot while the package has spent its reserve and may not request compute time yet; the timer folds
+        the package as soon as it may. If such packages were cuttable, those of one account could hide the packages of
+        all other accounts from idle workers.
         """
         return self.uncut > 0 and not (self.quota.reserve_spent and self.quota.ask_again_at > self.now)
 

@@ -52,7 +52,7 @@ def decode(body: bytes) -> Head:
         ValueError: The head is damaged.
     """
     # Without the checksum, a head with a flipped bit could be read, with another number of tasks or another account.
-    # Heads of releases before 0.4.0 have none.
+    # Heads of releases before 0.4.0 have no checksum.
     if body[-10:-4] == _CHECKSUM_START and crc32(body[:-4]).to_bytes(4, "big") != body[-4:]:
         raise ValueError("its checksum is wrong")
     return Head(

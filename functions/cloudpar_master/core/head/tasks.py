@@ -19,7 +19,8 @@ FAILED_RANGES = 100
 """How many ranges of failed tasks a head names at most. Tasks that fail beyond these are only counted."""
 
 CANCELLED_RANGES = 200
-"""A request to cancel some tasks is refused if its ranges and those that are cancelled already are more than this."""
+"""A request to cancel some tasks is refused if its ranges and the ranges that are cancelled already are more than
+this."""
 
 
 class OpenRange(Struct, frozen=True, array_like=True):
@@ -27,7 +28,8 @@ class OpenRange(Struct, frozen=True, array_like=True):
 
     Attributes:
         sent: The chunk is known to be in the queue, or at a worker.
-        losses: How many workers were lost with these tasks, as far as give-backs have reported it. Halving resets it.
+        losses: How many workers were lost with these tasks, as far as give-backs have reported it. Halving the range
+            resets this number.
     """
 
     start: int
@@ -40,9 +42,9 @@ class OpenRange(Struct, frozen=True, array_like=True):
 class Tasks(Struct, kw_only=True):
     """The tasks of one package.
 
-    Tasks below `cursor` have been cut into chunks, or were cancelled before. While the package runs, those of them that
-    are in `open` have no result yet; all others have a result or are cancelled. Finished tasks therefore need no
-    record, and the size of a head does not depend on the number of tasks.
+    Tasks below `cursor` have been cut into chunks, or were cancelled before. While the package runs, the tasks in
+    `open` have no result yet; all other tasks below `cursor` have a result or are cancelled. Finished tasks therefore
+    need no record, and the size of a head does not depend on the number of tasks.
 
     Attributes:
         count: How many tasks the package has.
@@ -58,7 +60,8 @@ class Tasks(Struct, kw_only=True):
         done: How many tasks have a result or are cancelled.
         errors: How many results have another outcome than "ok".
         failed: The tasks with such results, in at most FAILED_RANGES ranges.
-        heard_at: When a worker or the queue last reported something about a chunk of the package, or it had no chunks.
+        heard_at: When a worker or the queue last reported something about a chunk of the package, or when the package
+            last had no open chunk.
         resend_at: When all open chunks are sent again, unless something is reported before.
     """
 
@@ -86,9 +89,9 @@ class Tasks(Struct, kw_only=True):
         )
 
     def among(self, numbers: Sequence[Range]) -> range:
-        """Return the places in `open` of the ranges between the first and the last task of a sorted set.
+        """Return the positions in `open` of the ranges between the first and the last task of a sorted set.
 
-        A large fleet has thousands of open ranges, and every publication looks for its own among them.
+        A large fleet has thousands of open ranges, and every publication has to find its ranges among them.
         """
         if not numbers:
             return range(0)

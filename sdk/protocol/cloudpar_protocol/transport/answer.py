@@ -38,7 +38,8 @@ def read(connection: socket.socket) -> tuple[Answer, bool]:
                 parser.feed(stream.read1(_CHUNKS_BYTES))
             body = b"".join(parser.parts)
         else:
-            # The parser does not read the body: memory for its copies of a large one takes longer than the transfer.
+            # The parser does not get the body: allocating memory for its copies of a large body takes longer than the
+            # transfer.
             length = int(parser.headers.get(b"content-length", b"-1"))  # -1: the body ends with the connection
             body = stream.read(length)
             if len(body) < length:

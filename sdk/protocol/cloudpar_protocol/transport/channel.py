@@ -166,7 +166,7 @@ class Channel:
         self._master.hang_up()
 
     def close(self) -> None:
-        """End all requests, in any thread, with an OSError. Later requests raise one, too."""
+        """End all requests, in any thread, with an OSError. Later requests raise an OSError, too."""
         with self._lock:
             self._closed = True
         for pool in (self._master, *self._stores.values()):

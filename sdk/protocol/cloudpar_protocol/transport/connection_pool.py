@@ -35,7 +35,7 @@ Ask = Callable[[str, bytes], Answer]
 
 Introduce = Callable[[Ask], str]
 """Checks who is at the other end of a new connection, before any request is sent on it, and returns the value of the
-header `Authorization` for its requests; "" if they have none."""
+header `Authorization` for the requests on this connection; "" if they need no such header."""
 
 
 class Timeouts(NamedTuple):
@@ -51,7 +51,8 @@ class ConnectionPool:
     Args:
         endpoint: A URL. `post` puts the path of this URL before its own path; `request` does not.
         headers: What to send with each request.
-        introduce: What to do on each new connection first. Its errors are errors of the request that needs it.
+        introduce: Called first on each new connection. The request that needs the connection raises the errors of this
+            call.
 
     Raises:
         ValueError: The endpoint is no URL, or a header has characters that no header may have.
@@ -114,7 +115,8 @@ class ConnectionPool:
                 _send(connection, head, body)
                 sent = True
             except (BrokenPipeError, ConnectionResetError):
-                # A store that refuses a payload may answer, and close, before it has received all of it.
+                # A store that refuses a payload may answer, and close the connection, before it has received the whole
+                # payload.
                 if self._closed or interruption.done:
                     raise
                 sent = False
@@ -127,7 +129,7 @@ class ConnectionPool:
         return answer
 
     def _authorization(self, connection: socket.socket) -> str:
-        """Return the header line for requests on a connection. If it is new, let the server prove who it is."""
+        """Return the header line for requests on a connection. On a new connection, let the server prove who it is."""
         if self._introduce is None:
             return ""
         if connection not in self._authorizations:
@@ -194,7 +196,7 @@ class ConnectionPool:
         self._end(socket.SHUT_WR)
 
     def close(self) -> None:
-        """End all requests, in any thread, with an OSError; later ones raise it too."""
+        """End all requests, in any thread, with an OSError; later requests raise an OSError, too."""
         self._end(socket.SHUT_RDWR)
 
     def _end(self, how: int) -> None:
@@ -212,7 +214,7 @@ def split(endpoint: str) -> SplitResult:
     """Split a master's URL.
 
     Raises:
-        ValueError: It is no URL of HTTP or HTTPS.
+        ValueError: The endpoint is no URL of HTTP or HTTPS.
     """
     with contextlib.suppress(ValueError):  # raised for a bad port or unbalanced brackets
         url = urlsplit(endpoint)
@@ -232,7 +234,7 @@ def one_line(value: str) -> str:
     """Return the value of a header.
 
     Raises:
-        ValueError: It has a line break, or a character that no header may have.
+        ValueError: The value has a line break, or a character that no header may have.
     """
     if not value.isprintable() or max(value, default="") > "\xff":
         raise ValueError("a token or an endpoint has a line break or a character that is not allowed: copy it again")

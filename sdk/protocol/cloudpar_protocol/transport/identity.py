@@ -9,17 +9,18 @@ from .answer import Answer
 from .connection_pool import Ask, one_line, split
 
 _NO_ROUTE = frozenset({404, 405})
-"""How a server answers that does not know the challenge: a master up to release 0.2.0, or one on AWS."""
+"""The statuses by which a server answers that does not know the challenge: a master up to release 0.2.0, or one on
+AWS."""
 
 _PROVED: set[tuple[str, str]] = set()
 """The addresses whose server has proved to this process that it knows a token, each with the hash of that token.
 
-All connections of the process share it: a worker has several channels to one master.
+All connections of the process share this set: a worker has several channels to one master.
 """
 
 
 class Unproved(ConnectionError):
-    """A process answers at the master's address that does not know the token."""
+    """The process that answers at the master's address does not know the token."""
 
 
 class Identity:
@@ -57,7 +58,8 @@ class Identity:
             OSError: There is no answer, or the server does not know the token although it has proved itself earlier:
                 another process has taken the address, and the master may come back.
             InvalidToken: The server does not know the token, and has never proved itself to this process.
-            RequestError: It answers with an error, or with no proof, and has never proved itself to this process.
+            RequestError: The server answers with an error, or with no proof, and has never proved itself to this
+                process.
         """
         if not self._is_plain or self.is_proved:
             proved = self._proved(ask)
@@ -67,7 +69,7 @@ class Identity:
         return self._bearer
 
     def verify(self, ask: Ask) -> str:
-        """Do as `show`, for requests that carry a link instead of a token: return no value."""
+        """Do as `show`, but return "": requests that carry a link need no token."""
         self.show(ask)
         return ""
 

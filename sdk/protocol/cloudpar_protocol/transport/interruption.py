@@ -25,7 +25,7 @@ class Interruption:
                 shut(self._connection, socket.SHUT_RDWR)
 
     def watch(self, connection: socket.socket | None) -> None:
-        """Record the connection that the request uses now; None: it no longer uses one.
+        """Record the connection that the request uses now; None: the request no longer uses a connection.
 
         Raises:
             ConnectionAbortedError: The request is already interrupted.

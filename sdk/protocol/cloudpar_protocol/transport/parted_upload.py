@@ -17,8 +17,9 @@ THREADS = 4
 class PartedUpload:
     """The upload of one payload in parts.
 
-    A link may expire while others are used. So when a link is refused, all are renewed; parts that are already uploaded
-    are not sent again. If a link is refused and no part was uploaded since the links were renewed, the upload fails.
+    A link may expire while others are used. So when a link is refused, all links are renewed; parts that are already
+    uploaded are not sent again. If a link is refused and no part was uploaded since the links were renewed, the upload
+    fails.
 
     Attributes:
         put: Uploads a part by a link, and returns its ETag.

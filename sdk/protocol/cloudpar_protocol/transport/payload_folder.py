@@ -28,7 +28,10 @@ MAPPED_BYTES: Final = 256 * 1024
 
 
 class Draft(io.BufferedRandom):
-    """A payload that is written before its link is known. Closing removes it, unless `publish` has named it."""
+    """A payload that is written before its link is known.
+
+    Closing a draft removes it, unless `publish` has given it a name.
+    """
 
     def __init__(self, folder: Path) -> None:
         descriptor, self.path = tempfile.mkstemp(dir=folder, prefix=f"{UPLOAD}{os.getpid()}-")
@@ -43,7 +46,7 @@ class Draft(io.BufferedRandom):
 
 
 class PayloadFolder:
-    """The payload folder of a pool's own master. Links to files outside of it are refused."""
+    """The payload folder of a pool's own master. Links to files outside of this folder are refused."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path).resolve()
@@ -132,8 +135,8 @@ class PayloadFolder:
     def _check(self) -> None:
         """Refuse a folder that was removed or belongs to another user.
 
-        A program that cleans temporary files may remove the folder. Then any user of this machine can create one of
-        this name, and the client would unpickle that user's payloads. So this class never creates the folder.
+        A program that cleans temporary files may remove the folder. Then any user of this machine can create a folder
+        of this name, and the client would unpickle that user's payloads. So this class never creates the folder.
         """
         try:
             owner = self._path.stat().st_uid

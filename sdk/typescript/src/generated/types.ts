@@ -8,8 +8,9 @@ export interface components {
          *
          *     `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
          *     `stored_bytes` is how many bytes it stores, and `stored_limit` how many it may store before its uploads and starts
-         *     wait. Only a reply to `ListAccounts` with `storage` has them. An account without limit has no `stored_limit`.
-         *     `role` is what its token allows, and `valid_until` when the token expires, in seconds since 1970 (0: never).
+         *     wait. Only a reply to `ListAccounts` with `storage` has these two fields. An account without limit has no
+         *     `stored_limit`. `role` is what its token allows, and `valid_until` when the token expires, in seconds since 1970 (0:
+         *     never).
          */
         Account: {
             account_id: string;
@@ -61,7 +62,7 @@ export interface components {
          *         session: As in StartTasks.
          *         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
          *         unwritable: Whether the client understands the field `unwritable` of the reply. If so, a master that cannot
-         *             write replies with this field; other clients may get an error.
+         *             write sets that field in its reply. Any other client may get an error instead.
          */
         AwaitTasks: {
             /** @default 1 */
@@ -129,8 +130,8 @@ export interface components {
          *
          *     Attributes:
          *         ranges: The tasks to cancel; None: the whole package.
-         *         only_queued: Cancel only the tasks that no worker has taken; the others run on. It excludes `ranges`. A chunk
-         *             that is in the queue is cancelled when the queue delivers it.
+         *         only_queued: Cancel only the tasks that no worker has taken; the others run on. A request has `only_queued` or
+         *             `ranges`, never both. A chunk that is in the queue is cancelled when the queue delivers it.
          */
         CancelTasks: {
             /** @default 1 */
@@ -150,8 +151,9 @@ export interface components {
          *
          *     Attributes:
          *         state: The package's state after the call.
-         *         cancelled: If the whole package is cancelled: all tasks without a result. With `ranges`: those of these tasks
-         *             that are cancelled. With `only_queued`: the tasks that are cancelled at once; those in the queue follow.
+         *         cancelled: If the whole package is cancelled: all tasks without a result. With `ranges`: the tasks in these
+         *             ranges that are cancelled. With `only_queued`: the tasks that are cancelled at once; tasks in the queue
+         *             follow.
          *         charged_us: The compute time that the package was charged so far.
          */
         CancelTasksReply: {
@@ -255,7 +257,7 @@ export interface components {
         };
         /**
          * ExtendLeasesReply
-         * @description What the master still wants of the leases; `hungry` and `waiting` mean the same as in PublishResultsReply.
+         * @description Which tasks of the leases the master still wants; for `hungry` and `waiting` see PublishResultsReply.
          */
         ExtendLeasesReply: {
             /** @default 1 */
@@ -271,10 +273,10 @@ export interface components {
          * @description The hosts of a deployment's workers, which start and stop with the load.
          *
          *     Attributes:
-         *         running: How many are running.
-         *         starting: How many are wanted and not running yet.
-         *         message: While some are starting: why the last start failed or what it waits for, in the words of the service
-         *             that starts them; None if it reports no problem.
+         *         running: How many hosts are running.
+         *         starting: How many hosts are wanted and not running yet.
+         *         message: While hosts are starting: why the last start failed or what it waits for, in the words of the service
+         *             that starts hosts; None if the service reports no problem.
          */
         FleetStatus: {
             /** @default 0 */
@@ -308,7 +310,7 @@ export interface components {
         };
         /**
          * GrantQuota
-         * @description Add compute time. A negative amount takes some back, at most what is neither spent nor reserved.
+         * @description Add compute time. A negative amount takes compute time back, at most what is neither spent nor reserved.
          */
         GrantQuota: {
             /** @default 1 */
@@ -334,8 +336,9 @@ export interface components {
          * HelloReply
          * @description The caller's role and account. Workers and admins have no account.
          *
-         *     `seal_key` is the key of the account's seals: for new packages, if the request names no package. It is None if the
-         *     caller has no account, or if this master has no keys for seals, so that new packages are not sealed.
+         *     `seal_key` is the key of the account's seals. If the request names no package, this is the key for new packages.
+         *     `seal_key` is None if the caller has no account, or if this master has no keys for seals, so that new packages are
+         *     not sealed.
          */
         HelloReply: {
             /** @default 1 */
@@ -380,7 +383,8 @@ export interface components {
          *             do not count.
          *         account: An opaque id; an executor never runs tasks of two accounts.
          *         code, code_link: The task code; the link is for code that is not inline.
-         *         data: A range or a blob is the whole package's data. Inline data has only the items of `ranges`, in order.
+         *         data: The task data: a range or a blob for the whole package, or inline data with only the items of `ranges`, in
+         *             order.
          *         data_link: The link to a blob of data; it allows requests for byte ranges.
          *         tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
          *         codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
@@ -460,7 +464,7 @@ export interface components {
          *
          *     Attributes:
          *         package_id: The package whose tasks are leased.
-         *         lease_id: New for each retrieval of the chunk; part of the keys of its result blobs.
+         *         lease_id: New for each retrieval of the chunk; part of the keys of the lease's result blobs.
          *         receipt: The queue's handle, with which the master extends or deletes the queue message.
          *         start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
          */
@@ -474,7 +478,7 @@ export interface components {
         };
         /**
          * LeaseView
-         * @description What the master still wants of a lease.
+         * @description Which tasks of a lease the master still wants.
          *
          *     Attributes:
          *         ranges: The tasks that are wanted, if the state is "wanted".
@@ -552,8 +556,8 @@ export interface components {
          * @description The packages, and how many executors work for them.
          *
          *     Attributes:
-         *         executors: How many executors the workers have that lately published results of those listed packages that run.
-         *             A worker that serves several packages counts once. None from a master of an earlier release.
+         *         executors: How many executors the workers have that lately published results of the running packages in this
+         *             list. A worker that serves several packages counts once. None from a master of an earlier release.
          */
         ListPackagesReply: {
             /** @default 1 */
@@ -684,9 +688,9 @@ export interface components {
          *
          *     Attributes:
          *         workers: How many workers have sent requests recently.
-         *         fitting: How many of them can run it.
-         *         python: The version of Python that it needs; "": any.
-         *         others: Some workers that cannot run it, with what they lack.
+         *         fitting: How many of these workers can run the package.
+         *         python: The version of Python that the package needs; "": any.
+         *         others: Some workers that cannot run the package, with what they lack.
          */
         Placement: {
             /** @default 0 */
@@ -774,7 +778,7 @@ export interface components {
          *
          *     Attributes:
          *         tasks: How many tasks the package has.
-         *         done: How many of them have a result or were cancelled.
+         *         done: How many of these tasks have a result or were cancelled.
          *         errors: How many results have another outcome than "ok".
          *         executors: How many executors the workers have that published results of the package lately.
          *         charged_us: The compute time that was charged so far.
@@ -811,7 +815,7 @@ export interface components {
          *         closes: Whether this is the last message about the lease, so that the master may delete the queue message.
          *         wait_us: The same as in the lease.
          *         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
-         *             master held them. Only one publication of the lease reports it.
+         *             master held the requests. Only one publication of the lease reports it.
          *         publish_us: The time of the worker's publish requests for this package that no publication has reported yet.
          *         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
          *             the code or data does not match the client's seal.
@@ -859,13 +863,13 @@ export interface components {
         };
         /**
          * PublishResultsReply
-         * @description Every publication is stored durably.
+         * @description The reply after all publications are stored durably.
          *
          *     Attributes:
          *         hungry: Whether another worker is idle and the queue has no chunks. If so, a worker with many tasks that it has
          *             not started gives some back.
          *         waiting: Whether a package's first chunk is waiting, at a master that holds no requests. If so, the worker
-         *             retrieves it, with `besides`, as soon as one of its executors is free.
+         *             retrieves that chunk, with `besides`, as soon as one of its executors is free.
          */
         PublishResultsReply: {
             /** @default 1 */
@@ -896,15 +900,16 @@ export interface components {
          *         worker_id: The id of this agent.
          *         executors: How many executors the agent has, busy or not.
          *         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
-         *         host: The name of its machine, for users.
-         *         pythons: The minor versions of Python that its executors can run, "3.11". Empty: a worker of an earlier
-         *             release, which does not report them; it gets chunks for every Python.
-         *         set_aside: The packages that it cannot run, because it lacks something that they need.
+         *         host: The name of the agent's machine, for users.
+         *         pythons: The minor versions of Python that the executors can run, "3.11". Empty: the worker is of an earlier
+         *             release, which does not report versions, and gets chunks for every Python.
+         *         set_aside: The packages that the worker cannot run, because it lacks something that they need.
          *         besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. If
-         *             the queue cannot choose, the worker gets first chunks of any packages instead.
+         *             the queue cannot choose among messages, the worker gets first chunks of any packages instead.
          *         peek: Lease nothing; only answer whether a chunk of a package that is not in `besides` is waiting.
          *         again: The worker has sent this request before, and got no answer.
-         *         own: The tasks of this worker may do what its user may, so it runs only tasks of the master's default account.
+         *         own: The tasks of this worker have the rights of the worker's user, so the worker runs only tasks of the
+         *             master's default account.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -938,7 +943,7 @@ export interface components {
          *         retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
          *         holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
          *         waiting: If the request has `peek` or `besides`: whether a chunk of a package that is not in `besides` is
-         *             waiting. If the queue cannot choose: whether a first chunk is waiting.
+         *             waiting. If the queue cannot choose among messages: whether a first chunk is waiting.
          */
         RetrieveTasksReply: {
             /** @default 1 */
@@ -958,7 +963,7 @@ export interface components {
          *
          *     Attributes:
          *         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
-         *         unfit: What the worker lacks for the package. The package notes it, for its client.
+         *         unfit: What the worker lacks for the package. The master notes this for the package's client.
          *         used_us: Execution time to charge although there is no result. Such tasks ran before they failed because of what
          *             the worker lacks.
          */
@@ -994,7 +999,7 @@ export interface components {
         };
         /**
          * RotateSeal
-         * @description Make a new key for the seals of the account. Packages that exist keep theirs.
+         * @description Make a new key for the seals of the account. Existing packages keep their keys.
          */
         RotateSeal: {
             /** @default 1 */
@@ -1023,8 +1028,8 @@ export interface components {
          *         idempotency_key: Determines the package id, together with the account and with whether the package is sealed.
          *             If the client repeats the request with the same key, the reply names the same package.
          *         session: Identifies the client. After the start, the master answers at once one await of this session that does
-         *             not name the new package: the held one, or else the next one. The client then adds the package to its next
-         *             await.
+         *             not name the new package: the held await, or else the next await. The client then adds the package to its
+         *             next await.
          *         name: The function's name, for users.
          *         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
          *         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
@@ -1109,7 +1114,7 @@ export interface components {
          *         outcome: "ok": `data` or `blob` is the serialized value. "error": the task raised, or its code or data could not
          *             be unpickled. Then `data` or `blob` is the serialized exception, if it can be pickled (never with codec
          *             "msgpack"). "unpicklable": the package's codec cannot serialize the value, or the value is over BLOB_BYTES.
-         *             With this outcome and all others there is no value, and `message` says why.
+         *             With "unpicklable" and all other outcomes there is no value, and `message` says why.
          *         duration_us: Wall time in the executor by a monotonic clock, including unpickling, retries and the serialization
          *             of the value. The agent corrects a time that its own clock contradicts. This time is charged.
          *         data: The serialized value or exception, if it is small.
@@ -1171,8 +1176,8 @@ export interface components {
          *         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts;
          *             otherwise empty.
          *         key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
-         *         upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to its
-         *             parts.
+         *         upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to the
+         *             parts of that upload.
          */
         Upload: {
             /** @enum {unknown} */
@@ -1254,7 +1259,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `gone`: What the request names was deleted or revoked; the text says why. */
+        /** @description `gone`: The package, account or payload that the request names was deleted or revoked; the text says why. */
         410: {
             headers: {
                 [name: string]: unknown;
@@ -1264,7 +1269,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `too_large`: The request exceeds a limit of `cloudpar_protocol.limits`, or of the account; the text names it. */
+        /** @description `too_large`: The request exceeds a limit of `cloudpar_protocol.limits`, or of the account; the text names the limit. */
         413: {
             headers: {
                 [name: string]: unknown;
