@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/folder.ts',
-    // One process for all files: loading the CDK takes longer than all of their tests.
+    // One process runs all files, because loading the CDK takes longer than all tests together.
     isolate: false,
     fileParallelism: false,
     testTimeout: 60_000,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# install.sh TARGET WHEEL USER_REQUIREMENTS VERSION...
-# Makes TARGET/VERSION, an environment with the worker in it, for each version of Python. worker/Dockerfile runs it;
-# so do the tests, with the interpreters of the machine (UV_PYTHON_DOWNLOADS=never).
+# install.sh TARGET WHEEL USER_REQUIREMENTS VERSION... For each version of Python, makes TARGET/VERSION, an environment
+# with the worker in it. worker/Dockerfile runs this script. Tests also run it, with the interpreters of the machine
+# (UV_PYTHON_DOWNLOADS=never).
 set -euo pipefail
 export UV_SYSTEM_CERTS=1
 target=$1 wheel=$2 user_requirements=$3
@@ -12,7 +12,8 @@ for version in "$@"; do
   environment=$target/$version
   uv venv --quiet --python "$version" "$environment"
   export VIRTUAL_ENV=$environment
-  # What the worker needs, by hash; then the worker itself; then what the user asked for, which may not change either.
+  # Install first the packages that the worker needs, by hash, then the worker itself, then the user's packages, which
+  # may not change the versions of the worker's packages.
   uv pip install --quiet --compile-bytecode --require-hashes --requirement "$here/requirements.txt"
   uv pip install --quiet --compile-bytecode --no-deps "$wheel"
   if [[ -s $user_requirements ]]; then

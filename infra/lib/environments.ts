@@ -1,8 +1,8 @@
 import type { EnvironmentSettings } from './settings';
 
 /**
- * The settings of each environment that does not override them. By default a task may run for an hour (contract.json),
- * so an instance's drain may last a little longer than that.
+ * The settings that the environments share; an environment may override each of them. By default a task may run for an
+ * hour (contract.json), so the drain of an instance may last a little longer than an hour.
  */
 const ALIKE = {
   logLevel: 'INFO',
@@ -15,7 +15,7 @@ const ALIKE = {
   drainMinutes: 65,
 } as const;
 
-/** The settings that differ by environment. settings.ts describes each; `-c name=value` overrides it. */
+/** The settings of each environment. settings.ts describes each setting; `-c name=value` overrides a setting. */
 export const ENVIRONMENTS = {
   dev: {
     ...ALIKE,
@@ -35,8 +35,8 @@ export const ENVIRONMENTS = {
 export type EnvironmentName = keyof typeof ENVIRONMENTS;
 
 /**
- * Instance families. Each has the vCPUs of EXECUTORS at its sizes. AWS chooses among many families, so spot
- * interruptions are rare.
+ * Instance families. In each family, an instance of a size has as many vCPUs as EXECUTORS says. AWS can choose among
+ * many families, so spot interruptions are rare.
  */
 export const FAMILIES = {
   arm64: ['c8g', 'c7g', 'c6g', 'm8g', 'm7g', 'm6g'],

@@ -1,9 +1,10 @@
 /**
- * All permissions of this deployment, in one place. The CDK's own grants are switched off where it would add them by
- * itself (roles are handed out without policy updates; integrations and targets are this app's own classes).
- * tests/aws/handlers/test_grants.py checks that each function may do what it does, and nothing else.
+ * All permissions of this deployment, in one place. Where the CDK would add grants by itself, this app prevents it: the
+ * CDK gets roles that it cannot add policies to, and integrations and targets are this app's own classes.
+ * tests/aws/handlers/test_grants.py checks that each function has the permissions for its calls, and no others.
  *
- * Only the statements that refuse access without TLS are elsewhere: the CDK adds them to bucket, queues and topic.
+ * Only the statements that refuse access without TLS are not here: the CDK adds them to the bucket, the queues and the
+ * topic.
  */
 import { ArnFormat, Stack } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
@@ -65,9 +66,9 @@ export class Grants extends Construct {
   }
 
   /**
-   * For start, await, cancel, acknowledge and the other requests of clients: folds packages, signs links for code, data
-   * and results, wakes the fleet. Uploads in parts are s3:PutObject too; no role may abort one, since the bucket's
-   * lifecycle rule does that after a day.
+   * The permissions of the client function, which answers start, await, cancel, acknowledge and the other requests of
+   * clients. It folds packages, signs links for code, data and results, and wakes the fleet. Uploads in parts need
+   * s3:PutObject too. No role may abort an upload in parts, since the bucket's lifecycle rule does so after a day.
    */
   private client(): void {
     const { services, storage, queue, groupName } = this.props;
@@ -86,8 +87,8 @@ export class Grants extends Construct {
   }
 
   /**
-   * For retrieve, prepare results, publish, extend and give back: folds packages, receives from the queues, signs
-   * links, records workers.
+   * The permissions of the worker function, which answers retrieve, prepare results, publish, extend and give back. It
+   * folds packages, receives from the queues, signs links, and records workers.
    */
   private worker(): void {
     const { services, storage, queue } = this.props;
@@ -106,8 +107,8 @@ export class Grants extends Construct {
   }
 
   /**
-   * For operators: creates, changes and lists accounts, and rotates their keys for seals; lists packages and cancels
-   * them, which folds them.
+   * The permissions of the account function, which operators call. It creates, changes and lists accounts, and rotates
+   * the keys for their seals. It lists packages, and cancels packages, which folds them.
    */
   private account(): void {
     const { services, storage } = this.props;
@@ -121,7 +122,7 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** Folds the packages that are due, and puts those off that it cannot fold. */
+  /** The permissions of the timer, which folds the packages that are due, and postpones those that it cannot fold. */
   private timer(): void {
     const { services, storage } = this.props;
     this.policy('Timer', services.timer, [
@@ -131,7 +132,7 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** Records lost chunks in their packages. */
+  /** The permissions of the function that records lost chunks in their packages. */
   private lost(): void {
     const { services, queue } = this.props;
     const policy = this.policy('Lost', services.lost, [
@@ -143,7 +144,10 @@ export class Grants extends Construct {
     services.lostSource.node.addDependency(policy);
   }
 
-  /** Lets the API call its two functions, and the schedule the timer. Any other caller needs its own IAM permission. */
+  /**
+   * Lets the API call its two functions, and the schedule call the timer. Any other caller needs an IAM permission of
+   * its own.
+   */
   private invocations(): void {
     const { services } = this.props;
     const principal = new iam.ServicePrincipal('apigateway.amazonaws.com');
@@ -204,8 +208,8 @@ export class Grants extends Construct {
   }
 
   /**
-   * Lets the alarms publish to the topic. The topic's default policy would do so, but the policy that refuses access
-   * without TLS replaces it.
+   * Lets the alarms publish to the topic. The topic's default policy would allow this, but the policy that refuses
+   * access without TLS replaces the default policy.
    */
   private alarms(): void {
     const { topic } = this.props;
@@ -219,7 +223,10 @@ export class Grants extends Construct {
     );
   }
 
-  /** For a fold: packages of an account, its quota, the queue, large result pages, and deleting payloads. */
+  /**
+   * What each function that folds needs: packages and the quotas of their accounts, the queues, large result pages, and
+   * deleting payloads.
+   */
   private folding(): iam.PolicyStatement[] {
     const { storage, queue } = this.props;
     return [
@@ -240,7 +247,7 @@ export class Grants extends Construct {
     ];
   }
 
-  /** To count what an account stores: its uploads, also those in parts that are not complete. */
+  /** What counting an account's stored bytes needs: its uploads, including incomplete uploads in parts. */
   private counting(): iam.PolicyStatement[] {
     return [
       this.listing(['code/*', 'data/*']),
@@ -268,8 +275,8 @@ export class Grants extends Construct {
   }
 
   /**
-   * The parameter with the key that encrypts accounts' keys. It is a SecureString under AWS's own key, which needs no
-   * grant: a role that may read the parameter may decrypt it.
+   * The ARN of the parameter with the key that encrypts the accounts' keys. The parameter is a SecureString under AWS's
+   * own key, which needs no grant: a role that may read the parameter may decrypt it.
    */
   private keyArn(): string {
     const resourceName = this.props.storage.keyParameter.slice(1);
@@ -301,7 +308,7 @@ export class Grants extends Construct {
         ...(service.traced ? [allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], ['*'])] : []),
       ],
     });
-    // New code never runs without its permissions, not even for the moments of an update.
+    // Without this, during an update new code could run before it has its permissions.
     service.handler.node.addDependency(policy);
     NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
     return policy;

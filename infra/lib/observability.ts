@@ -74,7 +74,7 @@ export class Observability extends Construct {
     const { services, queue } = this.props;
     this.alarm(topic, 'ApiErrors', {
       anchor: 'api-errors',
-      // If AWS throttles a function, the API answers with a server error, too: see docs/runbook.md#throttling.
+      // The API also answers with a server error if AWS throttles a function: see docs/runbook.md#throttling.
       meaning: 'the master answers with server errors, or the concurrency of its functions is used up.',
       metric: services.api.metricServerError({ period: FIVE_MINUTES, statistic: cloudwatch.Stats.SUM }),
       threshold: 5,
@@ -83,8 +83,8 @@ export class Observability extends Construct {
     this.alarm(topic, 'LostChunks', {
       anchor: 'lost-chunks',
       meaning: 'chunks that were lost several times are not processed.',
-      // The number of visible messages would not show it: a message on which the function fails is nearly always in
-      // flight.
+      // The number of visible messages would not show that the function fails: a message on which it fails is nearly
+      // always in flight.
       metric: queue.lost.metricApproximateAgeOfOldestMessage({ period: FIVE_MINUTES }),
       threshold: Duration.minutes(15).toSeconds(),
       periods: 1,

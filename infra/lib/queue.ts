@@ -6,8 +6,8 @@ import contract from './contract.json';
 
 /**
  * Two task queues with one message group for each chunk, and a dead-letter queue for chunks that were delivered too
- * often. SQS does not select messages, so the first chunks of packages have a queue of their own. There they do not
- * wait behind chunks that were sent earlier.
+ * often. A receiver cannot choose among the messages of an SQS queue, so the first chunks of packages have a queue of
+ * their own (the express queue). In it they do not wait behind later chunks of packages that started earlier.
  */
 export class Queue extends Construct {
   readonly tasks: sqs.Queue;
@@ -18,26 +18,26 @@ export class Queue extends Construct {
     super(scope, id);
     const common: sqs.QueueProps = {
       fifo: true,
-      // Groups are independent: SQS then takes thousands of messages a second instead of 300.
+      // With independent groups SQS takes thousands of messages a second instead of 300.
       deduplicationScope: sqs.DeduplicationScope.MESSAGE_GROUP,
       fifoThroughputLimit: sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
       // The sender gives each message a deduplication id, since it may send the same body again on purpose.
       contentBasedDeduplication: false,
       encryption: sqs.QueueEncryption.SQS_MANAGED,
       enforceSSL: true,
-      // Queues are deleted with the stack. `cloudpar deploy` refuses to remove one from a stack: packages wait for its
-      // messages.
+      // Queues are deleted with the stack. `cloudpar deploy` refuses to remove a queue from a stack, because packages
+      // may wait for messages in the queue.
       removalPolicy: RemovalPolicy.DESTROY,
     };
     this.lost = new sqs.Queue(this, 'Lost', {
       ...common,
       retentionPeriod: Duration.days(contract.queue.deadLetterRetentionDays),
-      // Lambda wants six times the function's timeout for an event source.
+      // AWS recommends that the visibility timeout of an event source is six times the function's timeout.
       visibilityTimeout: Duration.seconds(6 * lostTimeout.toSeconds()),
     });
     const chunks: sqs.QueueProps = {
       ...common,
-      // As long as a package may live: a message that the queue drops later belongs to no package.
+      // As long as a package may exist, so that a message that the queue drops belongs to no package any more.
       retentionPeriod: Duration.days(contract.queue.retentionDays),
       visibilityTimeout: Duration.seconds(contract.queue.visibilityS),
       deadLetterQueue: { queue: this.lost, maxReceiveCount: contract.queue.maxReceiveCount },

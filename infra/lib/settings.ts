@@ -2,20 +2,26 @@ import { existsSync } from 'node:fs';
 import contract from './contract.json';
 import { ENVIRONMENTS, type EnvironmentName, FAMILIES } from './environments';
 
-/** How many vCPUs, and so executors, an instance of a size has, in every family of environments.ts. */
+/**
+ * How many vCPUs, and therefore executors, an instance of each size has. The numbers hold for all families of
+ * environments.ts.
+ */
 export const EXECUTORS = { large: 2, xlarge: 4, '2xlarge': 8, '4xlarge': 16, '8xlarge': 32 } as const;
 export type InstanceSize = keyof typeof EXECUTORS;
 export type Architecture = 'arm64' | 'x86_64';
 
-/** The settings whose defaults environments.ts has. */
+/** The settings with a default in environments.ts. */
 export interface EnvironmentSettings {
-  /** Whether tables, bucket and worker token outlive the stack; if so, tables and stack are protected from deletion. */
+  /**
+   * Whether the tables, the bucket and the worker token outlive the stack. If so, the tables and the stack are
+   * protected from deletion.
+   */
   readonly retain: boolean;
   /** Whether the tables have point-in-time recovery. */
   readonly recovery: boolean;
   readonly logDays: number;
   readonly logLevel: string;
-  /** How many requests a second the API takes, and how many it takes at once (the burst). */
+  /** How many requests a second the API accepts (the rate), and how many it accepts at once (the burst). */
   readonly rateLimit: number;
   readonly burstLimit: number;
   readonly maxInstances: number;
@@ -26,7 +32,10 @@ export interface EnvironmentSettings {
   readonly backlogPerExecutor: number;
   /** Instances are removed after this many minutes with too little work. */
   readonly idleMinutes: number;
-  /** How long running tasks may continue when the group removes an instance; a spot interruption leaves 2 minutes. */
+  /**
+   * How long running tasks may continue after the group has decided to remove their instance. A spot interruption
+   * leaves only 2 minutes.
+   */
   readonly drainMinutes: number;
 }
 
@@ -40,24 +49,25 @@ export interface Settings extends EnvironmentSettings {
   readonly packageTable: string | undefined;
   readonly accountTable: string | undefined;
   /**
-   * How many concurrent calls are reserved for each function of the API, which then cannot have more. 0: none is
-   * reserved, and the functions share what the account has.
+   * How many concurrent calls are reserved for each function of the API; a function then cannot have more. With 0 none
+   * are reserved, and the functions share the concurrency of the AWS account.
    */
   readonly reservedConcurrency: number;
   /**
-   * The limits of an account, by their names in the master's policy; contract.json has the largest value of each. The
-   * largest `running_packages` is low, since each start of a package reads all running ones.
+   * The limits of an account, by their names in the master's policy. contract.json contains the largest permitted value
+   * of each limit. The largest `running_packages` is low, since each start of a package reads all running packages of
+   * its account.
    */
   readonly limits: Readonly<Record<string, number>>;
   readonly architectures: readonly Architecture[];
   /**
-   * Instance families of the fleet, without those that the context names as `unavailableFamilies`: AWS may refuse a
-   * group that names a family which the region lacks.
+   * Instance families of the fleet, without those that the context names as `unavailableFamilies`. If a group names a
+   * family that the region lacks, AWS may refuse the group.
    */
   readonly families: readonly string[];
   /** How many of the first instances are on-demand; the others are spot instances. */
   readonly onDemandBase: number;
-  /** An image for both architectures that replaces the one built from worker/Dockerfile. */
+  /** An image for both architectures, used instead of an image built from worker/Dockerfile. */
   readonly workerImage: string | undefined;
   /** A requirements file whose packages are installed into the image. */
   readonly requirements: string | undefined;
@@ -74,7 +84,8 @@ export interface Settings extends EnvironmentSettings {
 }
 
 /**
- * The context's names that are no settings: the deployment, properties of this machine or region, and names to unset.
+ * Names in the context that are not recorded as settings: they name the deployment, properties of this machine or
+ * region, or settings to unset.
  */
 const NOT_RECORDED = ['env', 'bundle', 'unavailableFamilies', 'unset', 'recorded', 'limits'];
 
@@ -85,16 +96,18 @@ function settingOf(limit: string): string {
   return limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** A setting that cannot be used; the text names the setting and the fix. */
+/** A setting has a value that cannot be used. The message names the setting and says what to do. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
 
-/** Reads values of the context: those given by `-c` are text, those in cdk.json may be typed. */
+/**
+ * Returns the value of a name in the context. A value given by `-c` is text; a value in cdk.json may have another type.
+ */
 export type Context = (name: string) => unknown;
 
 /**
- * The settings of one deployment: the environment's, overridden by the context. Throws SettingsError.
+ * Returns the settings of one deployment: those of its environment, overridden by the context. Throws SettingsError.
  *
  * @param given All names in the context, so that a misspelt one is an error.
  */
@@ -174,7 +187,7 @@ function record(context: Context, given: readonly string[]): Record<string, stri
   return Object.fromEntries(names.map((name) => [name, String(context(name))]));
 }
 
-/** Refuses misspelt names. The CDK's own names contain characters that are no letters. */
+/** Refuses misspelt names. The CDK's own names are not checked: they contain characters that are not letters. */
 function refuseStrangers(given: readonly string[], known: readonly string[]): void {
   const stranger = given.find((name) => /^[a-zA-Z]+$/.test(name) && !known.includes(name));
   if (stranger !== undefined) {
@@ -196,8 +209,8 @@ function environmentName(value: unknown): EnvironmentName {
 }
 
 /**
- * Checks that an image's name has a tag or a digest. Without one, the name would stay the same when the image changes,
- * and the instances would not be refreshed.
+ * Checks that an image's name has a tag or a digest. Without a tag or digest, the name would stay the same when the
+ * image changes, and AWS would not refresh the instances.
  */
 function imageName(value: string | undefined): string | undefined {
   if (value !== undefined && !/^[a-z0-9][\w./:-]*(:[\w.-]+|@sha256:[0-9a-f]{64})$/.test(value)) {
@@ -261,7 +274,7 @@ class Reader {
     return value;
   }
 
-  /** Reads a number of days for which CloudWatch can keep logs. */
+  /** Reads a number of days, and accepts only numbers of days for which CloudWatch can keep logs. */
   days(name: string, otherwise: number): number {
     const value = this.whole(name, otherwise, 1, 3_653);
     if (!LOG_DAYS.includes(value)) {

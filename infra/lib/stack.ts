@@ -18,8 +18,8 @@ export class CloudparStack extends Stack {
       terminationProtection: settings.retain,
       ...props,
     });
-    // A fixed name, since CloudFormation permits no circular references: the function that starts packages wakes the
-    // group, and the group's hosts call the API of that function.
+    // The group has a fixed name, since CloudFormation permits no circular references: the function that starts
+    // packages wakes the group, and the group's hosts call the API of this function.
     const groupName = `${name}-workers`;
     const storage = new Storage(this, 'Storage', settings);
     const queue = new Queue(this, 'Queue', LOST_TIMEOUT);
@@ -50,7 +50,10 @@ export class CloudparStack extends Stack {
     }
   }
 
-  /** A parameter instead of a setting, so that the template that is checked equals the one that an emulator runs. */
+  /**
+   * Whether the template has alarms on metric math. This is a parameter and not a setting, so that one template serves
+   * AWS and an emulator without metric math.
+   */
   private mathAlarms(): CfnCondition {
     const parameter = new CfnParameter(this, 'MathAlarms', {
       type: 'String',

@@ -11,7 +11,7 @@ import type { Settings } from './settings';
 interface Keys {
   readonly partitionKey: string;
   readonly sortKey: string;
-  /** Attributes that an index holds besides the keys. */
+  /** Attributes that the table's index holds besides the keys. */
   readonly includes?: string[];
 }
 
@@ -22,14 +22,15 @@ export class Storage extends Construct {
   readonly blobs: s3.Bucket;
   readonly workerToken: secretsmanager.Secret;
   /**
-   * The name of the parameter with the key that encrypts accounts' keys. The client function makes it: see grants.ts.
+   * The name of the parameter with the key that encrypts the accounts' keys. The client function creates the parameter:
+   * see grants.ts.
    */
   readonly keyParameter: string;
 
   constructor(scope: Construct, id: string, settings: Settings) {
     super(scope, id);
-    // The stack's own tables stay in it while others are used. Otherwise CloudFormation would delete both (or, where
-    // they are retained, leave them, and later make empty ones).
+    // The stack's own tables stay in the stack while the deployment uses other tables. Otherwise CloudFormation would
+    // delete its own tables, or, where they are retained, leave them and later make empty ones.
     const packages = this.table('Packages', contract.packageTable, settings);
     const accounts = this.table('Accounts', contract.accountTable, settings);
     this.packages = settings.packageTable
@@ -41,8 +42,8 @@ export class Storage extends Construct {
     this.blobs = this.bucket(settings);
     this.workerToken = this.secret(settings);
     this.keyParameter = `/cloudpar/${settings.env}/accounts-key`;
-    // A resource, since CloudFormation updates neither the template's metadata nor its outputs alone. The id has no
-    // hash, since `cloudpar deploy` reads it in the stack's template.
+    // The settings are in a resource, since CloudFormation does not update a stack in which only metadata or outputs
+    // change. The resource's id has no hash, since `cloudpar deploy` looks for the id in the stack's template.
     new ssm.CfnParameter(this, 'Settings', {
       type: 'String',
       name: `/cloudpar/${settings.env}/settings`,
@@ -56,11 +57,11 @@ export class Storage extends Construct {
       partitionKey: { name: keys.partitionKey, type: dynamodb.AttributeType.STRING },
       sortKey: { name: keys.sortKey, type: dynamodb.AttributeType.STRING },
       billingMode: dynamodb.BillingMode.PAY_PER_REQUEST,
-      // AWS's own key: a customer's key costs 1 USD a month and a call for each request.
+      // This is AWS's own key. A customer's key would cost 1 USD a month, and a paid call for each request.
       encryption: dynamodb.TableEncryption.DEFAULT,
       timeToLiveAttribute: contract.ttlAttribute,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: settings.recovery },
-      // Only for data that outlives the stack: CloudFormation cannot delete a stack with a protected table.
+      // Only tables that outlive the stack are protected: CloudFormation cannot delete a stack with a protected table.
       deletionProtection: settings.retain,
       removalPolicy: removal(settings),
     });
@@ -92,7 +93,7 @@ export class Storage extends Construct {
       objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
       enforceSSL: true,
       minimumTLSVersion: 1.2,
-      // CloudFormation does not delete a bucket with objects: `cloudpar destroy` empties it first. The CDK's
+      // CloudFormation does not delete a bucket with objects, so `cloudpar destroy` first empties the bucket. The CDK's
       // autoDeleteObjects would add a function with the permission to delete everything.
       removalPolicy: removal(settings),
       lifecycleRules: [
@@ -118,7 +119,7 @@ export class Storage extends Construct {
   private secret(settings: Settings): secretsmanager.Secret {
     const secret = new secretsmanager.Secret(this, 'WorkerToken', {
       description: `Cloud Parallelizer (${settings.env}): the token of its workers`,
-      // 64 characters out of 62 have 381 bits.
+      // 64 characters of an alphabet of 62 have 381 random bits.
       generateSecretString: { passwordLength: 64, excludePunctuation: true, includeSpace: false },
       removalPolicy: removal(settings),
     });

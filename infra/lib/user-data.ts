@@ -6,9 +6,11 @@ const HOST = join(import.meta.dirname, 'host');
 const END = '__CLOUDPAR_END__';
 
 /**
- * The first boot of an instance: it writes the files of host/ and runs setup.sh. It contains no secret.
+ * Returns the user data of an instance: a script that AWS runs at the first boot. The script writes the files of host/
+ * and runs setup.sh. It contains no secret.
  *
- * @param environment The environment of the scripts and units in host/, in /etc/cloudpar/worker.env.
+ * @param environment The environment of the scripts and units of host/; the script writes it to
+ * /etc/cloudpar/worker.env.
  */
 export function userData(environment: Readonly<Record<string, string>>, drainS: number): ec2.UserData {
   const data = ec2.UserData.forLinux();

@@ -19,14 +19,15 @@ const SOURCES = [
 ];
 const CACHES = /(^|\/)(__pycache__|\.[^/]+|.*\.pyc)$/;
 
-/** An image, and the ARN of its repository if pulling it takes permission. */
+/** An image, and the ARN of its repository if hosts need a permission to pull the image. */
 export interface WorkerImage {
   readonly uri: string;
   readonly repositoryArn?: string;
 }
 
 /**
- * The image for each architecture: the given one, or one that docker builds from worker/Dockerfile at the deployment.
+ * Returns the image for each architecture: the image that the settings name, or one that docker builds from
+ * worker/Dockerfile at the deployment.
  */
 export function workerImages(scope: Construct, settings: Settings): Map<Architecture, WorkerImage> {
   const { workerImage, architectures } = settings;
@@ -72,7 +73,7 @@ export function buildContext(requirements: string | undefined): string {
 function repositoryArn(scope: Construct, image: string): string | undefined {
   const found = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\/([^:@]+)/.exec(image);
   if (!found) {
-    return undefined; // not a registry of AWS: pulling takes no permission of AWS
+    return undefined; // the registry is not one of AWS, so pulling needs no permission of AWS
   }
   const [, account, region, resourceName] = found;
   return Stack.of(scope).formatArn({ service: 'ecr', account, region, resource: 'repository', resourceName });

@@ -10,7 +10,7 @@ import { freshFolder } from './folder';
 export type Resource = { Type: string; Properties: Record<string, unknown>; [attribute: string]: unknown };
 export type Context = Record<string, unknown>;
 
-/** Makes a folder like that of functions/bundle.sh. */
+/** Makes a folder like the one that functions/bundle.sh makes. */
 export function stubBundle(): string {
   const folder = freshFolder();
   writeFileSync(join(folder, 'handler.py'), '');
@@ -19,7 +19,7 @@ export function stubBundle(): string {
 
 const BUNDLE = stubBundle();
 
-/** Synthesizes the stack of an environment; it is given an image, since a test builds none. */
+/** Synthesizes the stack of an environment. The context names a worker image, so that no test builds one. */
 export function synthesize(context: Context, { nag = false } = {}): CloudparStack {
   const all: Context = { bundle: BUNDLE, workerImage: 'example/worker:1', ...context };
   const app = new App({ outdir: freshFolder() });
@@ -36,7 +36,7 @@ export function synthesize(context: Context, { nag = false } = {}): CloudparStac
 
 const templates = new Map<string, Template>();
 
-/** The template of such a stack. It is made once for each context. */
+/** Returns the template of the stack with this context. Each template is made only once. */
 export function template(context: Context): Template {
   const key = JSON.stringify(context, (_name, value) => value ?? null);
   const known = templates.get(key);
@@ -48,7 +48,7 @@ export function template(context: Context): Template {
   return made;
 }
 
-/** The only resource of a type whose logical id starts with this. */
+/** Returns the only resource of a type whose logical id starts with `prefix`. */
 export function only(from: Template, type: string, prefix = ''): Resource {
   const found = Object.entries(from.findResources(type)).filter(([id]) => id.startsWith(prefix));
   const [first] = found;

@@ -161,7 +161,10 @@ describe('scaling', () => {
   const expression = (name: string) =>
     (alarm(name)['Metrics'] as { Expression?: string }[]).find((metric) => metric.Expression)?.Expression;
 
-  /** The alarm's value for a minute with these metrics. A queue without a metric has reported nothing. */
+  /**
+   * Returns the value of an alarm's expression for a minute with these metrics. A metric that is missing was not
+   * reported.
+   */
   const value = (name: string, metrics: Record<string, number>): number => {
     const IF = (condition: boolean, yes: number, no: number) => (condition ? yes : no);
     const FILL = (metric: number | undefined, otherwise: number) => metric ?? otherwise;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const NAME = 'CLOUDPAR_INFRA_TESTS';
 
-/** Tests write into one folder, which is deleted at the end. */
+/** Creates one folder for the files of all tests, and deletes it at the end. */
 export default function setup(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'cloudpar-infra-'));
   process.env[NAME] = folder;

@@ -24,13 +24,16 @@ function statements(from: Template, id: string): Statement[] {
   return (Properties['PolicyDocument'] as { Statement: Statement[] }).Statement;
 }
 
-/** The actions that hosts may take on resources whose ARN contains a text. */
+/** Returns the actions that hosts may take on resources whose ARN contains `part`. */
 function ofHosts(part: string): string[] {
   const found = statements(dev, 'Fleet').filter(({ Resource }) => names(Resource).some((name) => name.includes(part)));
   return found.flatMap(({ Action }) => list(Action)).sort();
 }
 
-/** tests/aws/handlers/test_grants.py checks that each function may do what it does and nothing else, by running it. */
+/**
+ * tests/aws/handlers/test_grants.py runs each function, to check that it has the permissions for its calls and no
+ * others.
+ */
 describe('grants', () => {
   it('are all in grants.ts', () => {
     const policies = Object.keys(dev.findResources('AWS::IAM::Policy'));

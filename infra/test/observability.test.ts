@@ -86,7 +86,7 @@ describe('dashboard', () => {
 });
 
 describe('at rest', () => {
-  /** USD a month in us-east-1 without a free tier. Types that are not listed cost nothing without calls. */
+  /** Types of resources that cost nothing in us-east-1 while nothing calls them, even without a free tier. */
   const FREE = new Set([
     'AWS::ApiGatewayV2::Api',
     'AWS::ApiGatewayV2::Integration',

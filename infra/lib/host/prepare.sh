@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs before each start of the worker: stores its token where only root can read it, sets its firewall, pulls its
-# image.
+# Runs before each start of the worker: stores the worker token where only root can read it, adds the firewall rule,
+# pulls the worker's image.
 set -euo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_TOKEN_SECRET:?}" "${CLOUDPAR_IMAGE:?}"
 token=${CLOUDPAR_TOKEN_FILE:-/run/cloudpar/worker-token}
@@ -12,7 +12,7 @@ aws secretsmanager get-secret-value --region "$CLOUDPAR_REGION" --secret-id "$CL
 mv "$token.new" "$token"
 
 # The metadata service answers across one network hop, and containers are two hops away. In addition, the firewall
-# refuses their connections to it.
+# refuses connections from containers to the metadata service.
 rule=(DOCKER-USER --destination 169.254.169.254 --protocol tcp --jump REJECT --reject-with tcp-reset)
 if ! iptables --wait --check "${rule[@]}" 2>/dev/null && ! iptables --wait --insert "${rule[@]}"; then
   echo "cloudpar: no firewall before the instance metadata: the hop limit alone keeps containers from them" >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the worker in the foreground. It starts as root with three capabilities, which its entry point drops.
+# Runs the worker in the foreground. The container starts as root with three capabilities, which its entry point drops.
 set -euo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_ENDPOINT:?}" "${CLOUDPAR_IMAGE:?}" "${CLOUDPAR_PYTHON:?}" "${CLOUDPAR_LOG_GROUP:?}"
 token=${CLOUDPAR_TOKEN_FILE:-/run/cloudpar/worker-token}
@@ -14,7 +14,8 @@ tmp_kib=$(awk '/^MemTotal:/ { print int($2 / 4) }' /proc/meminfo)
 # 512 processes for each executor, of which there is one for each processor, and 1,024 for the worker itself.
 processes=$((512 * ($(nproc) + 2)))
 
-# The bridge network is a hop further from the metadata service, which answers one hop only: no AWS credentials inside.
+# In the bridge network the container is two hops away from the metadata service, which answers across one hop only. So
+# the container gets no AWS credentials.
 exec docker run --rm --name cloudpar-worker --network bridge \
   --read-only --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add KILL \
   --security-opt no-new-privileges --pids-limit "$processes" --ulimit nofile=65536:65536 --shm-size 256m \

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Checks every few seconds whether this instance is about to end: by a spot interruption (2 minutes ahead), after a
 # rebalance recommendation (perhaps earlier), or because the Auto Scaling group terminates it (a lifecycle hook waits).
-# In each case it stops the worker's unit, which sends SIGTERM to the worker: the worker takes no more tasks, finishes
-# the running ones and publishes their results. This script extends the hook meanwhile, and completes it at the end.
-# After a mere recommendation it asks the group to replace the instance, unless the group already does.
+# In each case this script stops the worker's unit, which sends SIGTERM to the worker. The worker then takes no more
+# tasks, finishes the running ones and publishes their results. If the group terminates the instance, this script
+# extends the hook meanwhile, and completes the hook at the end. If there is only a recommendation, the script asks the
+# group to replace the instance once the worker is drained.
 set -uo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_GROUP:?}" "${CLOUDPAR_HOOK:?}"
 metadata=${CLOUDPAR_METADATA:-http://169.254.169.254/latest}
@@ -12,7 +13,7 @@ heartbeat_s=${CLOUDPAR_HEARTBEAT_S:-60}
 unit=cloudpar-worker.service
 session=
 
-# A session outlasts many checks; when it has expired, the next check opens another one.
+# A session of the metadata service outlasts many checks. After a session has expired, the next check opens another one.
 open_session() {
   session=$(curl --silent --fail --max-time 2 --request PUT \
     --header 'X-aws-ec2-metadata-token-ttl-seconds: 21600' "$metadata/api/token")
@@ -54,7 +55,7 @@ done
 
 until reason=$(ending); do
   sleep "$look_s"
-  # In this shell: a substitution's subshell would lose the session.
+  # open_session runs in this shell, because the subshell of a command substitution would lose the session.
   get instance-id >/dev/null || open_session
 done
 
@@ -73,7 +74,8 @@ while true; do
       beat_s=$((SECONDS + heartbeat_s))
     fi
   elif [[ -z $asked && $reason == 'rebalance recommendation' ]] && drained; then
-    # The group may have found no replacement: an idle instance must not keep its place, and cost money.
+    # The group may have found no replacement for this instance. Without this the drained instance would stay in the
+    # group, idle, and cost money.
     aws autoscaling terminate-instance-in-auto-scaling-group --region "$CLOUDPAR_REGION" --instance-id "$instance" \
       --no-should-decrement-desired-capacity >/dev/null && asked=yes
   fi

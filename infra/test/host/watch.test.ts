@@ -16,7 +16,7 @@ const REPLACE =
   '--no-should-decrement-desired-capacity';
 const STOP = 'systemctl stop --no-block cloudpar-worker.service';
 
-/** The instance's metadata service, with sessions, and the two programs that the script calls. */
+/** A fake of the instance's metadata service, with sessions, and of the two programs that the script calls. */
 class Host {
   readonly answers = new Map([['instance-id', 'i-1']]);
   readonly looks: string[] = [];
@@ -71,7 +71,7 @@ class Host {
     return process?.exitCode ?? null;
   }
 
-  /** The calls of programs, without those that only read. */
+  /** Returns the script's calls of programs, without calls that only read. */
   calls(): string[] {
     const lines = readFileSync(join(this.folder, 'calls'), 'utf8').split('\n');
     return lines.filter((line) => line && !line.startsWith('systemctl show'));
