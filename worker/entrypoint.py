@@ -1,12 +1,12 @@
-"""The container's first process: it reads the worker token, gives up root, and looks after one agent.
+"""The container's first process. It reads the worker token, gives up root, and looks after one agent.
 
-It starts as root, because no other user may read the token. When it gives up root it keeps three capabilities, which
-the agent passes on to the zygotes. The zygotes use them to give each executor a user id of its own, and to kill it. No
-other process uses them. On SIGTERM, this process sends SIGTERM to the agent, which then drains. This process also reaps
-processes that tasks leave behind.
+This process starts as root, because no other user may read the token. When it gives up root it keeps three
+capabilities, which the agent passes on to the zygotes. The zygotes need these capabilities to give each executor a user
+id of its own, and to kill executors. No other process uses them. On SIGTERM, this process sends SIGTERM to the agent,
+which then drains. This process also reaps processes that tasks leave behind.
 
-The agent, and at first its executors, run on the Python that CLOUDPAR_PYTHON names, or on the newest one. The agent
-knows all installed versions, and runs each package on the version of its client.
+The agent, and at first its executors, run on the Python that CLOUDPAR_PYTHON names, or on the newest installed Python.
+The agent knows all installed versions, and runs each package on the version of its client.
 """
 
 import json
@@ -20,7 +20,8 @@ from typing import Final
 from cloudpar_worker.sandbox.kernel import become_with_needed, hide_memory, no_new_privileges, set_capabilities
 
 PYTHONS: Final = Path("/opt/cloudpar/python")
-"""The folder with an environment for each version, such as 3.13/bin/python. worker/install.sh makes them."""
+"""The folder with an environment for each version, such as 3.13/bin/python. worker/install.sh makes the environments.
+"""
 TOKEN: Final = Path("/run/cloudpar/worker-token")
 USER: Final = 10001
 
@@ -64,12 +65,12 @@ def give_up_root() -> None:
 
 
 def folders(variable: str) -> list[str]:
-    """The folders that an environment variable lists, separated as in PATH. They are opened to tasks."""
+    """The folders that an environment variable lists, separated as in PATH."""
     return list(filter(None, os.environ.get(variable, "").split(os.pathsep)))
 
 
 def pythons(folder: Path) -> dict[str, str]:
-    """The interpreters in this folder by version, the oldest version first."""
+    """The interpreters in this folder, by version; the oldest version comes first."""
     found = [path for path in folder.glob("*/bin/python") if os.access(path, os.X_OK)]
     by_version = {path.parent.parent.name: str(path) for path in found}
     return dict(sorted(by_version.items(), key=lambda item: tuple(map(int, item[0].split(".")))))

@@ -1,4 +1,4 @@
-"""Writes lists of components (SBOMs, in CycloneDX's JSON): of the wheel, and of the worker's image.
+"""Writes lists of components (SBOMs, in CycloneDX's JSON) for the wheel and for the worker's image.
 
     sbom.py TOOLS OUT    with the programs of requirements/sbom.txt in the folder TOOLS; `make sbom` runs it
 
@@ -31,7 +31,7 @@ def base_image(dockerfile: str) -> Component:
     """The image on which the worker's image is built.
 
     Raises:
-        ValueError: The last stage has no base by digest.
+        ValueError: The last stage of the Dockerfile does not name its base image by digest.
     """
     found = list(_FROM.finditer(dockerfile))
     if not found:
@@ -42,7 +42,7 @@ def base_image(dockerfile: str) -> Component:
 
 
 def interpreters(dockerfile: str) -> list[Component]:
-    """The interpreters that this release of uv installs into the image; it knows their hashes."""
+    """The interpreters that this release of uv installs into the image. uv checks their hashes."""
     found = _PYTHONS.search(dockerfile)
     versions = found["versions"].split() if found else []
     return [_component("platform", "cpython", full, f"pkg:generic/cpython@{full}") for full in map(_newest, versions)]
@@ -58,7 +58,8 @@ def wheel(path: Path) -> Component:
     """The project's wheel."""
     version = path.name.split("-")[1]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    # Not pkg:pypi: the name is not registered there, and a stranger's package of that name would be taken for this one.
+    # This is not pkg:pypi. The name is not registered there, so a stranger's package of this name would be taken for
+    # this project.
     return _component("library", "cloudpar", version, f"pkg:generic/cloudpar@{version}", digest)
 
 
@@ -68,7 +69,7 @@ def _component(kind: str, name: str, version: str, purl: str, digest: str = "") 
 
 
 def complete(listed: dict[str, Any], root: Component, more: Iterable[Component]) -> dict[str, Any]:
-    """Add to a list of Python packages what it describes, and what else that consists of."""
+    """Complete a list of Python packages by `root`, the component that it describes, and by its other parts, `more`."""
     packages = [{name: value for name, value in each.items() if name != "description"} for each in listed["components"]]
     components = [*packages, *more]
     parts = {"ref": root["bom-ref"], "dependsOn": sorted(each["bom-ref"] for each in components)}

@@ -57,7 +57,8 @@ def main() -> int:
     confinement, found = settings.confinement, []
     if confinement:
         keep_descriptors()
-        # Executors without a network reach no metadata service, so the worker need not close its port.
+        # Executors without a network cannot reach a metadata service, so the worker need not close the port of the
+        # service.
         metadata = answering(services()) if confinement.network == "outbound" else []
         found = mechanisms(confinement.tmp, metadata, open_sockets())
         confinement = replace(confinement, closed_ports=closed_ports(metadata))
@@ -75,7 +76,7 @@ def main() -> int:
         print(f"cloudpar: {cost}", file=sys.stderr, flush=True)
     zygotes = Zygotes(settings, confinement)
     rest_capabilities()
-    from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - the imports run while the zygote starts
+    from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - these imports run while the zygote starts
 
     try:
         agent = Agent(settings, zygotes, stdin=0)
@@ -90,4 +91,4 @@ def main() -> int:
 if __name__ == "__main__":
     exit_code = main()
     sys.stdout.flush()
-    os._exit(exit_code)  # without waiting for threads whose requests a silent master holds
+    os._exit(exit_code)  # so that the process does not wait for threads whose requests a silent master holds

@@ -19,7 +19,7 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
     ready = runnable(facts)
     usable = [executor for executor in executors if executor.usable and not executor.suspect]
     for executor in sorted(usable, key=ExecutorRecord.queued) if ready else ():
-        parts: dict[str, int] = {}  # by lease id: how many tasks of the lease this executor may still get
+        parts: dict[str, int] = {}  # for each lease id, how many tasks of the lease this executor may still get
         while ready and _takes_tasks(facts, executor, now_us):
             record = choose(facts, executor, ready, now_us)
             if record is None or holds_back(facts, record, now_us):
@@ -52,9 +52,9 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
 def _takes_tasks(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
     """Whether an executor is idle, or may get tasks behind those that it has.
 
-    If the running task probably needs ONE_AHEAD_US or more, or its duration is unknown, no task is fed behind it: that
-    task might run sooner elsewhere. `feed` checks this before it calls `choose`, which looks at all leases and would
-    otherwise do so for every busy executor.
+    If the running task probably needs ONE_AHEAD_US or more, or if its duration is unknown, no task is fed behind the
+    running task, because another executor might run it sooner. `feed` calls this function before `choose`, because
+    `choose` looks at all leases and would take too long for every busy executor.
     """
     run = executor.running
     if run is None:

@@ -6,9 +6,10 @@ from cloudpar_protocol.worker_messages import Lease
 class Budgets:
     """The compute time that each package may still use, in microseconds.
 
-    It is the master's last figure, minus the execution time of results that the master has not counted yet, and minus
-    the time that the account owes. An account owes the time for which its tasks computed in executors that have ended,
-    and which no result reports. The account's next result on this worker reports it, whichever package it belongs to.
+    This time is the master's last figure, minus the execution time of results that the master has not counted yet, and
+    minus the time that the account owes. An account owes the time for which its tasks computed without a result that
+    reports the time, for example in an executor that was killed. The account's next result on this worker reports the
+    owed time, whichever package the result belongs to.
     """
 
     def __init__(self) -> None:
@@ -17,15 +18,17 @@ class Budgets:
         self._accounts: dict[str, str] = {}
         """The account of each package."""
         self._owed_us: dict[str, int] = {}
-        """The time that each account owes. It stays when the account's packages end here: its next package pays."""
+        """The time that each account owes. An entry stays when the account's packages have ended here: a result of the
+        account's next package reports the time.
+        """
 
     def owe(self, account: str, unpaid_us: int) -> None:
-        """Add time that the tasks of an account have used, and that no result reports."""
+        """Add time to what an account owes: its tasks have used the time, and no result reports it."""
         if unpaid_us > 0:
             self._owed_us[account] = self._owed_us.get(account, 0) + unpaid_us
 
     def pay(self, account: str) -> int:
-        """Return what an account owes, and forget it: the caller reports it with a result."""
+        """Return the time that an account owes, and set it to zero. The caller must report this time with a result."""
         return self._owed_us.pop(account, 0)
 
     def update(self, lease: Lease, budget_us: int) -> None:

@@ -10,19 +10,20 @@ from .nesting import free_places, may_start
 from .supervision import running_of
 
 AFFINITY_US: Final = 50_000
-"""An executor continues with short tasks that it can serve, at least until a lease that it cannot serve has been here
-for this time, in microseconds. That lease needs a fresh executor, which takes about as long to start.
+"""The time, in microseconds, for which an executor continues with short tasks that it can serve while a lease that it
+cannot serve waits. The time starts when that lease arrives. A fresh executor for that lease takes about as long to
+start.
 """
 
 SWITCH_US: Final = 1_000_000
-"""If an account already runs a task here, an executor that can serve another lease is replaced for a lease of this
-account only in two cases: the account's lease has the first task of its package, or its package is at least this far
-behind the other lease's package, in microseconds of execution time.
+"""An executor that cannot serve a package is replaced for it only if the package is at least this far behind the
+package that the executor can serve, in microseconds of execution time. The bound applies if the account of the first
+package already runs a task here. It does not apply to a lease with the first task of its package.
 """
 
 
 def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
-    """The lease whose tasks an executor gets next, usually the first in turn; None if it gets no task now.
+    """Return the lease whose tasks an executor gets next, usually the first in turn; None if it gets no task now.
 
     If this executor cannot serve the returned lease, a fresh executor has to replace it. A lease that this executor can
     serve may be chosen although one that it cannot serve is earlier in turn.
@@ -39,15 +40,15 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
             own = next((other for other in ordered if executor.serves(other.lease)), None)
             if own is not None and _keeps(facts, own, record, now_us):
                 return own
-            # If more free executors can serve the lease than may start (see `nesting` for such surplus executors), this
-            # one stays idle. A task here would take the place of one of them, and the lease, although first in turn,
-            # would wait for all other work.
+            # If more free executors can serve the lease than executors may start a task (see `nesting` for such surplus
+            # executors), this executor stays idle. If it started a task of another lease, one of the free executors
+            # could not start, and this lease, although first in turn, would wait for all other work.
             return None if executor.running or serving > places else record
     return None
 
 
 def in_turn(facts: Facts, records: list[LeaseRecord], now_us: int) -> list[LeaseRecord]:
-    """Sort leases by whose tasks run next."""
+    """Sort leases by the order in which their tasks run."""
 
     def running_us(package_id: str) -> int:
         return sum([now_us - executor.started_at_us for executor in running_of(facts, package_id)])
@@ -80,9 +81,9 @@ def _free_for(facts: Facts, record: LeaseRecord) -> int:
 def is_payable(facts: Facts, record: LeaseRecord) -> bool:
     """Whether tasks of a lease may start.
 
-    They may if their package has budget left, as far as this worker knows. If none seems left, the worker first
-    publishes the package's results, and the master's answer has a new figure. If this figure shows none either, a task
-    starts all the same: it is stopped at once, and its result says that the quota is used up.
+    They may if their package has budget left, as far as this worker knows. If no budget seems left, the worker first
+    publishes the package's results, and the master's answer has a new figure. If the new figure shows no budget either,
+    a task starts all the same: it is stopped at once, and its result says that the quota is used up.
     """
     package_id = record.lease.package_id
     return facts.budgets.left_us(package_id) > 0 or not facts.budgets.has_uncounted(package_id)

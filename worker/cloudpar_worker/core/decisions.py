@@ -24,32 +24,32 @@ from .peeking import fetch, peek
 from .supervision import RECALL_VISIBLE_US, STUCK_US, measure, recall, spawn, stop
 
 LARGE_BYTES: Final = 256 * 1024
-"""After a result of at least this many bytes `decide` runs at once. Such a result takes longer to travel than `decide`
-takes to run.
+"""After a result of at least this many bytes `decide` runs at once, because sending such a result takes longer than
+`decide`.
 """
 FULL_US: Final = 100_000
 """While results arrive all the time, `decide` runs at least once in this time, in microseconds."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
-"""How long after its start a drain waits for the answer to a retrieval, in microseconds. If the worker ends before the
-answer comes, the chunks in it wait until their leases expire.
+"""How long a drain waits for the answer to a retrieval, in microseconds from the start of the drain. If the worker ends
+before the answer arrives, the chunks in the answer wait until their leases expire.
 """
 GIVE_UP_US: Final = 60_000_000
 """A drain ends if, for this time in microseconds, no executor has had tasks and no request to the master has succeeded.
-Leases of a minute have expired by then, and a spot instance has used half of its notice.
+Leases of 60 s have expired by then, and half of the 2 minutes' notice of a spot interruption has passed.
 """
 
 
 def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> None:
-    """Decide after results: usually their executor only needs more tasks, and everything else can wait a little.
+    """Make the decisions that are due after results of an executor.
 
-    A full decision looks at each executor and each lease. After every short task of 40 executors it would take more
-    than one core.
+    Usually only the executor's next tasks are urgent, and all other decisions are delayed a little: `decide` looks at
+    each executor and each lease. Running it after every short task of 40 executors would take more than one core.
     """
     if _can_wait(facts, executor, results, now_us):
         feed(facts, now_us, [executor])
         run = executor.running
         # If the executor is free now, or runs another package, the package of these results may be complete, and its
-        # client waits.
+        # client may be waiting. Only otherwise can the full decision be delayed.
         if run is not None and run.record.lease.package_id == executor.last_package_id:
             facts.deadline_at_us = min(facts.deadline_at_us, now_us + FULL_US)
             return
@@ -78,8 +78,9 @@ def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResu
 def decide(facts: Facts, now_us: int) -> None:
     """Append all instructions that are due to `facts.out`, and set the next deadline."""
     facts.decided_at_us = now_us
-    # The order matters. Executors that are stopped get replaced at once. Tasks that must not start here are given back
-    # before tasks are fed. Publications come after feeding, since they depend on whether an executor is idle.
+    # The order matters. Stopping comes before spawning, so that stopped executors are replaced at once. Tasks that must
+    # not start here are given back before tasks are fed. Publishing comes after feeding, since it depends on whether an
+    # executor is idle.
     stop(facts, now_us)
     spawn(facts, now_us)
     if facts.drain_started_at_us is not None:

@@ -11,15 +11,16 @@ _MEMORY_TASKS: Final = 200
 
 
 FUNCTIONS: Final = 128
-"""For how many functions a worker remembers the duration of tasks; a further one replaces the one measured longest ago.
+"""For how many functions a worker remembers the duration of tasks. A further function replaces the function that was
+measured longest ago.
 """
 
 SHORT_US: Final = 1_000
 """The longest mean duration that is remembered for a function, in microseconds."""
 
 _PUBLISH_US: Final = 200_000
-"""How long the first results of a package are collected, in microseconds. The time doubles with each publication, up to
-the time that the lease allows (`collect_us`).
+"""How long the worker collects the first results of a package before it publishes them, in microseconds. The time
+doubles with each publication, up to the time that the lease allows (`collect_us`).
 """
 
 
@@ -35,19 +36,19 @@ class PackageDurations:
         self.publications = 0
 
     def collect_us(self, most_us: int) -> int:
-        """How long to collect results before they are published; at most `most_us`.
+        """How long the worker collects results before it publishes them; at most `most_us`.
 
         The first results go early, because a client usually watches for them.
         """
         return min(most_us, _PUBLISH_US << min(self.publications, 20))
 
     def suggest(self, mean_us: int) -> None:
-        """Use the master's mean until this worker has measured a task; 0 means that the master knows none."""
+        """Use the master's mean until this worker has measured a task; 0 means that the master knows no mean."""
         if mean_us and not self.samples:
             self.mean_us = float(mean_us)
 
     def measured(self, total_us: int, tasks: int) -> None:
-        """Include further tasks in the mean, which took `total_us` together."""
+        """Include further tasks in the mean; together they took `total_us`."""
         known = min(self.samples, _MEMORY_TASKS)
         weight = min(tasks, _MEMORY_TASKS)
         self.mean_us = (self.mean_us * known + total_us / tasks * weight) / (known + weight)
@@ -57,9 +58,9 @@ class PackageDurations:
 class FunctionLengths:
     """The mean duration of short tasks by function, for the next package of the same account.
 
-    Without it, tasks of a package whose mean the master does not know yet would be fed one at a time, because each may
-    take an hour. The durations of long tasks are not remembered, because such tasks lose little when they are fed one
-    at a time.
+    As long as the duration of a package's tasks is unknown, the tasks are fed one at a time, because each may take an
+    hour. The mean of an earlier package with the same function avoids this. The durations of long tasks are not
+    remembered, because feeding long tasks one at a time costs little.
     """
 
     def __init__(self) -> None:
@@ -70,7 +71,7 @@ class FunctionLengths:
         return ceil(self._mean_us.get((lease.account, lease.code.hash), 0.0))
 
     def measured(self, lease: Lease, mean_us: float) -> None:
-        """Record the mean duration of the tasks of a lease's function, or forget the function if they are long."""
+        """Record the mean duration of the tasks of a lease's function, or forget the function if its tasks are long."""
         key = lease.account, lease.code.hash
         if mean_us > SHORT_US:
             self._mean_us.pop(key, None)

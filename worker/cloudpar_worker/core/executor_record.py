@@ -13,9 +13,9 @@ from .executor_result import SKIPPED, UNFIT, ExecutorResult
 from .lease_record import LeaseRecord
 
 LATENCY_US: Final = 10_000
-"""An executor may claim less time than the agent's clock shows: by at most this many microseconds, plus 5 % of the time
-that the clock shows, plus an allowance for each task and each byte. If it claims even less, the whole difference is
-charged.
+"""How much less time an executor may report than the agent's clock shows, in microseconds. To this are added 5 % of the
+time that the clock shows, and an allowance for each task and each byte. If an executor reports even less, the whole
+difference is charged.
 """
 TASK_LATENCY_US: Final = 50
 """The allowance for each task, in microseconds, because the agent notices the end of a task late."""
@@ -25,11 +25,11 @@ many in that time.
 """
 SKIP_US: Final = 1_000_000
 """An executor that does not skip recalled tasks within this time, in microseconds, is killed. The executor's own code
-skips a task in some microseconds, so if it takes this long, task code keeps it from skipping.
+skips a task in some microseconds. If skipping takes this long, task code prevents it.
 """
 CODES: Final = 500
-"""An executor that has got this many different functions is replaced by a fresh one when it is idle, because its memory
-keeps the modules of all of them.
+"""An executor that has got this many different functions is replaced by a fresh executor when it is idle, because its
+memory keeps the modules of all these functions.
 """
 
 
@@ -40,13 +40,14 @@ class FedRun(Struct):
     next: int
     end: int
     recalled: bool = False
-    """Its tasks are back in their lease, and the executor will skip them."""
+    """Whether the tasks of the run are back in their lease, so that the executor will skip them."""
 
 
 class Stop(Struct, frozen=True):
     """Why an executor is being killed.
 
-    `lease_id` and `index` name the task that gets the outcome. Without an outcome, no task is to blame.
+    `lease_id` and `index` name the task that gets the outcome. Without an outcome, no task gets a result because of the
+    kill.
     """
 
     outcome: Outcome | None = None
@@ -59,26 +60,27 @@ class ExecutorRecord:
     """An executor's tasks and its clock.
 
     Attributes:
-        python: Its version of Python.
+        python: The executor's version of Python.
         ready: It has started and can get tasks.
         account: The account whose tasks it has got; None if it has got none.
-        threads: The thread limit of all its tasks: libraries read the limit once, when they are loaded. None: the
-            packages of its tasks set no limit, or it has got no tasks.
+        threads: The thread limit of all its tasks; libraries read the limit only once, when they are loaded. None if
+            the packages of its tasks set no limit, or if it has got no tasks.
         runs: Its tasks without results, in order. The executor skips the tasks of recalled runs.
         last_package_id: The package of its last results.
         stop: Why it is being killed; None if it is not.
-        started_at_us: About when the running task started, by the agent's clock: when the executor got it while it had
-            no other task, or when the result of the task before it came.
+        started_at_us: About when the running task started, by the agent's clock. This is when the executor got the
+            task, or, if it had other tasks then, when the result of the task before came.
         awaits: The running task waits for tasks of its own, since `awaits_at_us`.
         memory_bytes: Its memory at the last measurement.
         suspect: At the last measurement a task ran, and the memory was over OVERSIZED_PART of its limit or (on a shared
-            worker) the executor had processes. It gets no more tasks until a measurement shows less, or is made while
-            it is idle.
-        idle_cpu: The time and its CPU time, both in microseconds, at the last measurement; None if a task ran then.
+            worker) the task had processes. The executor gets no more tasks until a measurement shows neither, or until
+            the executor is measured while it is idle.
+        idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds; None if a
+            task ran then.
         proven: It has returned a result.
-        codes: The hashes of the functions that it has got.
-        recalled_at_us: When its queued tasks were recalled; None if they were not, or once the agent knows whether it
-            skips them.
+        codes: The hashes of the task code that it has got.
+        recalled_at_us: When its queued tasks were recalled. None if they were not recalled, or once the agent knows
+            whether the executor skips them.
     """
 
     def __init__(self, executor_id: int, python: str) -> None:
@@ -108,43 +110,45 @@ class ExecutorRecord:
 
     @property
     def usable(self) -> bool:
-        """Whether it may get tasks at all."""
+        """Whether the executor has started and is not being stopped."""
         return self.ready and self.stop is None
 
     def serves(self, lease: Lease) -> bool:
-        """Whether it may run tasks of a lease.
+        """Whether the executor may run tasks of a lease.
 
         All its tasks have one account and one thread limit. With codec "pickle" it also needs the lease's version of
         Python.
         """
-        # Memory keeps what earlier tasks left: in the same process, task code could read another account's data.
+        # The memory of a process keeps what earlier tasks left: in the same process, task code could read another
+        # account's data.
         if self.account is not None and (self.account, self.threads) != (lease.account, lease.threads_per_task):
             return False
         return self.python == lease.python or lease.codec != "pickle"
 
     @property
     def worn(self) -> bool:
-        """Whether it has got so many functions (CODES) that a fresh executor should replace it."""
+        """Whether the executor has got so many functions (CODES) that a fresh executor should replace it."""
         return len(self.codes) >= CODES
 
     @property
     def running(self) -> FedRun | None:
-        """The first run that is not recalled; None if there is none, so that the executor is idle.
+        """The first run that is not recalled; None if there is no such run, so that the executor is idle.
 
-        This run has the running task, unless recalled tasks before it are still to be skipped.
+        This run contains the running task, unless the executor still has to skip recalled tasks before this run.
         """
-        # The tasks of a recalled run are back in their lease and may run elsewhere. If one of them counted as running
-        # here, stopping it would end the task of another executor, and its lease would close without that result.
+        # The tasks of a recalled run are back in their lease and may run elsewhere. If such a task counted as running
+        # here, a stop of this executor would give the task a result, although another executor may run the task, and
+        # the lease would close without the result of that other run.
         return next((run for run in self.runs if not run.recalled), None)
 
     @property
     def disobeys_at_us(self) -> int | None:
-        """When the agent kills it if it has not skipped the recalled run at the front of `runs` by then.
+        """When the agent kills the executor unless it has skipped the recalled run at the front of `runs` by then.
 
         None if no recalled run is at the front.
         """
-        # If each skipped task gave it more time, task code could compute between them for as many seconds as tasks were
-        # recalled.
+        # Skipped tasks do not extend this time. Otherwise task code could compute between two skips, for as many
+        # seconds as tasks were recalled.
         return self._real_at_us + SKIP_US if self.runs and self.runs[0].recalled else None
 
     @property
@@ -159,10 +163,10 @@ class ExecutorRecord:
         return (run.record.lease.lease_id, run.next) if run else ("", -1)
 
     def expects(self, results: list[ExecutorResult]) -> bool:
-        """Whether these are results of its next tasks, in order, as its own code sends them.
+        """Whether these are results of the executor's next tasks, in order, as the executor's own code sends them.
 
-        That code skips only recalled tasks, and all tasks of a recalled run. It reports that the worker lacks something
-        (UNFIT) only if another worker may have it.
+        That code skips only recalled tasks, and skips all tasks of a recalled run. It reports that the worker lacks
+        something (UNFIT) only if another worker can run the package.
         """
         offset = 0
         first, end = self._skippable
@@ -175,10 +179,11 @@ class ExecutorRecord:
             if [result.index for result in part] != list(range(run.next, run.next + len(part))):
                 return False
             said = {result.outcome for result in part}
-            # The tasks of a recalled run are back in their lease: a result of one would not be published, nor charged.
+            # The tasks of a recalled run are back in their lease: any other result of such a task would be neither
+            # published nor charged.
             if run.recalled and said - {SKIPPED}:
                 return False
-            # If no other worker can run the task, it would run here again, and could compute for free without end.
+            # If no other worker can run the task, it would run here again and again, and could compute for free.
             if UNFIT in said and not run.record.lease.elsewhere:
                 return False
             offset += len(part)
@@ -187,13 +192,13 @@ class ExecutorRecord:
         return offset == len(results)
 
     def queued(self) -> int:
-        """The number of its tasks without results behind the first one, including recalled tasks."""
+        """The number of tasks behind the executor's first task without a result, including recalled tasks."""
         return sum([run.end - run.next for run in self.runs]) - 1 if self.runs else 0
 
     def feed(self, record: LeaseRecord, start: int, end: int, now_us: int) -> None:
-        """Record that it was sent the tasks [start, end)."""
+        """Record that the executor was sent the tasks [start, end) of a lease."""
         if not self.runs:
-            self.idle_cpu = None  # what it computes from now on, it computes for this task
+            self.idle_cpu = None  # from now on the executor computes for this task
             self.started_at_us = self._real_at_us = now_us
             self._busy_at_us = now_us - self._owed_us
             self._charged_us = self._carried = 0
@@ -206,8 +211,8 @@ class ExecutorRecord:
     def has_queued(self) -> bool:
         """Whether tasks wait behind the running one.
 
-        Recalled tasks do not count. While the first run is recalled, because the executor still has to skip it, the
-        tasks behind it do not count either.
+        Recalled tasks do not count. While the executor still has to skip a recalled run at the front, the tasks behind
+        that run do not count either.
         """
         if not self.runs or self.runs[0].recalled:
             return False
@@ -216,14 +221,14 @@ class ExecutorRecord:
 
     @property
     def started(self) -> int:
-        """How many tasks it has started or skipped, as far as its results show."""
+        """How many tasks the executor has started or skipped, as far as its results show."""
         return self._fed_tasks - self.queued()
 
     def recall(self, now_us: int) -> tuple[int, int]:
-        """Record that its queued tasks are being recalled; return their numbers [first, end).
+        """Record that the executor's queued tasks are being recalled; return their numbers [first, end).
 
-        The first task that it ever got is number 0. The runs count as recalled only after `take_back`, which follows
-        when the agent knows that the executor skips all these tasks.
+        The first task that the executor ever got is number 0. The runs count as recalled only after `take_back`, which
+        the agent calls once it knows that the executor skips all these tasks.
         """
         self.recalled_at_us = now_us
         self._recalled = (self.started, self._fed_tasks)
@@ -233,19 +238,19 @@ class ExecutorRecord:
         return self._recalled
 
     def skips_all(self, started: int) -> bool:
-        """Whether it will skip all recalled tasks.
+        """Whether the executor will skip all recalled tasks.
 
         It will if it has been in the same task since the recall, and has been fed nothing since. `started` is the
-        number of started tasks on its recall page.
+        number of started tasks that the executor shows on its recall page (see executor/recall.py).
         """
         # The page, the results and the recall must name the same task. If the executor had started another task before
-        # it saw the recall, taking the tasks back would run that one twice, here and in another executor.
+        # it saw the recall, `take_back` would make that task run twice, here and in another executor.
         return self._recalled == (started, self._fed_tasks) and self.started == started
 
     def take_back(self) -> list[FedRun]:
         """Mark the runs of all queued tasks as recalled, and return those that were not recalled before.
 
-        They stay in `runs`, because the executor still reports that it skips their tasks.
+        The recalled runs stay in `runs`, because the executor still reports that it skips their tasks.
         """
         first, *others = self.runs
         queued = [run for run in others if not run.recalled]
@@ -254,14 +259,14 @@ class ExecutorRecord:
             first.end = first.next + 1
             self.runs = deque([first, tail, *others])
             queued.insert(0, tail)
-        # Recalled runs keep their place: the executor sends a SKIPPED result for each of their tasks, in order, and
-        # without the runs `expects` would take these results for garbage and kill the executor.
+        # Recalled runs stay where they are in `runs`: the executor sends a SKIPPED result for each of their tasks, in
+        # order. Without the runs `expects` would reject these results, and the agent would kill the executor.
         for run in queued:
             run.recalled = True
         return queued
 
     def advance(self, tasks: int) -> None:
-        """Record that the first `tasks` tasks of its first run have results."""
+        """Record that the first `tasks` tasks of the first run have results."""
         self.awaits = False
         run = self.runs[0]
         self.last_package_id = run.record.lease.package_id
@@ -271,21 +276,22 @@ class ExecutorRecord:
         self.proven = True
 
     def audit(self, results: list[ExecutorResult], absent_at_us: int, now_us: int) -> list[ExecutorResult]:
-        """Return the results with the durations that are charged.
+        """Return the results with the durations that will be charged.
 
-        The durations in `results` are the executor's claim. The agent corrects it by two bounds, both by the agent's
-        clock and counted from the time at which the executor was last idle. The sum of all claims since then may not
-        exceed the time that has passed. Latencies aside, it may not be less than the time until `absent_at_us`, when
-        the agent last found these results missing, because the executor was certainly working until then. Without the
-        lower bound task code could change its clock and compute for free.
+        The executor itself measures the durations in `results`. The agent corrects them by two bounds. Both use the
+        agent's clock and count from the time at which the executor was last idle. Upper bound: the sum of all durations
+        since then may not exceed the time that has passed. Lower bound: latencies aside, the sum may not be less than
+        the time until `absent_at_us`. At that time the agent last found these results missing, so the executor was
+        certainly working until then. Without the lower bound task code could change its clock and compute for free.
 
-        Skipped tasks are not charged. If all results are of skipped tasks, missing time is charged with the next task
-        that is not skipped, or is unpaid when the executor ends (`unpaid_us`). Otherwise task code could compute for
-        free before it reports that it skips a task.
+        Skipped tasks are not charged. If the sum is too small and all results are of skipped tasks, the missing time is
+        charged with the next task that is not skipped, or when the executor ends (`unpaid_us`). Otherwise task code
+        could compute for free before it reports that it skips a task.
         """
         real = [number for number, result in enumerate(results) if result.outcome != SKIPPED]
         claimed = sum([results[number].duration_us for number in real])
-        # Each task is charged at least one microsecond, so many tiny ones may have been charged more than has passed.
+        # Each task is charged at least one microsecond, so many tiny tasks may have been charged more time than has
+        # passed.
         at_most = max(now_us - self._busy_at_us - self._charged_us, 0)
         if claimed > at_most:
             results = [
@@ -310,8 +316,8 @@ class ExecutorRecord:
         return results
 
     def unpaid_us(self, now_us: int) -> int:
-        """How long its tasks have computed, as far as no result reports it. It is charged when the executor ends.
+        """The time that the executor's tasks computed and that no result reports; charged when the executor ends.
 
-        The agent measures this time, because task code may have kept the executor from reporting any.
+        The agent measures this time, because task code may have prevented the executor from reporting it.
         """
         return self._owed_us + (now_us - self.started_at_us if self.runs else 0)

@@ -1,4 +1,4 @@
-"""What an executor reports about one task: a result, or that the task has none and goes back."""
+"""The report of an executor about one task: a result, or the reason why the task has no result and goes back."""
 
 from typing import Final, Literal
 
@@ -8,11 +8,13 @@ from cloudpar_protocol.payloads import TaskResult
 SKIPPED: Final = "skipped"
 """The executor did not run the task, because the agent had recalled it."""
 UNFIT: Final = "unfit"
-"""The task failed, perhaps because this machine lacks something; the message says what. Another worker may run it."""
+"""The task failed, perhaps because this machine lacks something that the message names. Another worker may run the
+task.
+"""
 
 
 class ExecutorResult(TaskResult, array_like=True, frozen=True):
-    """A TaskResult that may also have an outcome which only agents and their executors know.
+    """A TaskResult that may also have the outcome SKIPPED or UNFIT, which only agents and their executors know.
 
     Agents assume that their executors have the same release, so other releases need not know these outcomes. The master
     never sees them: such a task goes back to its lease, and no publication contains such a result.

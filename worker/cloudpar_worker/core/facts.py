@@ -18,11 +18,11 @@ from .lease_record import LeaseRecord
 from .turns import Turns
 
 NEVER: Final = 2**62
-"""A time that never comes. It stands for the time of something that is not due."""
+"""A time that never comes. A variable has this value if the action whose time it holds is not planned."""
 
 PAUSE_US: Final = 1_000_000
-"""The length of the first pause of a worker that gave back suspects, in microseconds. In the pause it retrieves nothing
-while one of its leases has started tasks; see `suspects`.
+"""The length of the first pause of a worker that gave back suspects, in microseconds. In the pause the worker retrieves
+nothing while one of its leases has started tasks; see `suspects`.
 """
 
 
@@ -33,25 +33,26 @@ class Facts:
         wanted_executors: How many executors run at a time, by the worker's settings.
         memory_bytes: The memory limit of one executor, by the worker's settings.
         host: The name of this machine.
-        shared: The worker runs tasks of several people, so that nothing of a task may run on when it has ended.
+        shared: The worker runs tasks of several people, so no process of a task may outlive the task.
         pythons: The versions of Python for which this worker has interpreters that start.
         python: The version of Python for the next executor.
         leases: By id, in the order in which they came.
-        set_aside: For each package that this worker cannot run, what it lacks. There are at most BULK_ITEMS packages: a
-            further one replaces the oldest.
+        set_aside: For each package that this worker cannot run, what the worker lacks. There are at most BULK_ITEMS
+            packages: a further one replaces the oldest.
         lengths: How long the tasks of a function took, remembered for its later packages.
         killed: For each task (lease id, index), how often SIGKILL or an unknown cause ended its executor while it ran.
-        unreported_us: The time that publications took, by package, until a publication reports it.
-        spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: From when on the worker may do each of these next.
-        resume_at_us: The end of the pause after the worker gave back suspects (see PAUSE_US).
+        unreported_us: By package, the time that publications took and that no publication has reported yet.
+        spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: The earliest time of the next start of an executor,
+            retrieval, beat, or measurement.
+        resume_at_us: When the pause after the worker gave back suspects ends (see PAUSE_US).
         pause_us: The length of the next such pause.
-        retrieving, peeking, fetching, beating: Whether such a request is under way. A fetch retrieves chunks of
+        retrieving, peeking, fetching, beating: Whether a request of this kind is under way. A fetch retrieves chunks of
             packages of which this worker has no waiting tasks.
         publish_jobs: How many Publish instructions are being carried out.
         holds: The master holds requests.
         others_wait: Chunks of packages without waiting tasks here may wait at the master, and no fetch has been sent
             since the worker learned this.
-        peek_at_us: From when on the worker may peek next.
+        peek_at_us: The earliest time of the next peek.
         fetch_ends_at_us: Until when free executors wait for the chunks of a fetch under way, and start no long tasks
             except first tasks of packages.
         publish_now: The pending results are urgent, because a client may be waiting for them, or an account's quota may
@@ -59,13 +60,13 @@ class Facts:
         chunk_us: The expected duration of the chunk that came last; 0 if unknown.
         nested: Tasks wait for tasks of their own, or did so recently.
         last_nested_at_us: When a task last waited for tasks of its own.
-        hungry: The master's last answer to a publication or a beat said that other workers are idle, and this worker
-            has not given back a part of its tasks for them since.
+        hungry: The master's last answer to a publication or a beat said that other workers are idle. This worker has
+            not given back tasks for these workers since.
         drain_started_at_us: When the drain started; None before.
-        last_busy_at_us: When executors last had tasks in the drain; until then, when the drain started.
+        last_busy_at_us: During a drain, when executors last had tasks, or when the drain started if that is later.
         gave_up: The drain has waited too long for the master, so the agent ends without publishing the other results.
         exited: The instruction to end the agent has been given.
-        out: The instructions so far that follow from the present stimulus.
+        out: The instructions that have so far followed from the present stimulus.
         decided_at_us: When all decisions were last made.
         deadline_at_us: When the next decision is due if nothing happens.
     """
@@ -120,7 +121,7 @@ class Facts:
         return any(record.fed for record in self.leases.values())
 
     def finish(self, record: LeaseRecord, results: Sequence[TaskResult], now_us: int) -> None:
-        """Record results of tasks that an executor got in one run, in order."""
+        """Record the results of tasks that an executor got in one run. The results are in the order of the tasks."""
         lease = record.lease
         total_us = sum([result.duration_us for result in results])
         durations = self.durations_of(lease)
@@ -128,7 +129,7 @@ class Facts:
         self.lengths.measured(lease, durations.mean_us)
         owed_us = self.budgets.pay(lease.account)
         if owed_us:
-            # Without this, a task could compute for free: it only had to end its executor before it returned.
+            # Without this, a task could compute for free: it would only have to end its executor before it returns.
             results = [replace(results[0], duration_us=results[0].duration_us + owed_us), *results[1:]]
             total_us += owed_us
         self.budgets.used(lease.package_id, total_us)
@@ -136,7 +137,7 @@ class Facts:
         self.out += [do.Discard(lease.lease_id, used) for used in record.finished(results, now_us)]
 
     def retrieve(self, chunks: int, hold_s: float, besides: Sequence[str] = (), *, peek: bool = False) -> None:
-        """Ask the master for chunks, or (peek) only whether some wait."""
+        """Ask the master for chunks, or (`peek`) only whether chunks wait."""
         pythons, set_aside = list(self.pythons), list(self.set_aside)
         self.out.append(do.Retrieve(chunks, hold_s, self.host, pythons, set_aside, list(besides), peek))
 
@@ -149,8 +150,8 @@ class Facts:
     def lacks_python(self, record: LeaseRecord) -> None:
         """Handle a lease whose version of Python this worker lacks.
 
-        If another worker may run it, this worker sets the package aside. Otherwise the package fails, and its error
-        says why.
+        If another worker may run the lease, this worker sets the package aside. Otherwise the package fails, and its
+        error names the missing version.
         """
         if record.lease.elsewhere:
             self.set_package_aside(record.lease.package_id, f"no Python {record.lease.python}")
@@ -166,12 +167,12 @@ class Facts:
     def set_package_aside(self, package_id: str, lacks: str) -> None:
         """Stop running a package here, because this worker lacks something for it.
 
-        The worker requests no more of its chunks. It gives back the tasks that no executor has, except those of leases
-        that no other worker can run.
+        The worker requests no more chunks of the package. It gives back the package's tasks that no executor has,
+        except tasks of leases that no other worker can run.
         """
         if package_id not in self.set_aside:
-            # The text comes from the executor, so task code may have made it. Without this it could change the
-            # terminals of people who read it, and the master would refuse a give-back with a longer text.
+            # The text comes from the executor, so task code may have made it. Without this the text could control the
+            # terminals on which people read it, and the master would refuse a give-back with a longer text.
             lacks = one_line(lacks, LACKS_CHARS)
             text = f"this worker cannot run package {package_id}, and leaves it to workers that can: {lacks}"
             self.out.append(do.Warn(text))
@@ -183,11 +184,11 @@ class Facts:
                 record.unfit = self.set_aside[package_id]
 
     def forget(self, record: LeaseRecord) -> None:
-        """Drop a lease, and what is known of its package if it was the package's last lease here."""
+        """Drop a lease. If it was the package's last lease here, also drop what is known of the package."""
         lease = record.lease
         del self.leases[lease.lease_id]
         self.out.append(do.Forget(lease.lease_id))
-        self.budgets.owe(lease.account, record.lost_us)  # no give-back of this lease can report it any more
+        self.budgets.owe(lease.account, record.lost_us)  # no give-back of this lease can report this time any more
         if self.killed:
             self.killed = {key: kills for key, kills in self.killed.items() if key[0] != lease.lease_id}
         others = [other.lease for other in self.leases.values()]

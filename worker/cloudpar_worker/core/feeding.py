@@ -11,10 +11,10 @@ from .executor_record import ExecutorRecord
 OVERHEAD_US: Final = 6.0
 """The overhead of one task at its executor, in microseconds."""
 AHEAD_US: Final = 100_000
-"""How much work is queued at an executor behind the running task, in microseconds; at half of it, more is fed.
+"""How much work is queued at an executor behind the running task, in microseconds. At half of it, more is fed.
 
-The more work is queued, the fewer wake-ups the agent needs (see LINGER_US). If the running task turns out long, the
-queued tasks are recalled, so they lose little time.
+The more work is queued, the less often the agent has to wake up (see LINGER_US). If the running task turns out to be
+long, the queued tasks are recalled, so they lose little time.
 """
 ONE_AHEAD_US: Final = 50_000
 """If the tasks of a package take at least this long on average, in microseconds, they are fed one at a time, each to an
@@ -24,23 +24,24 @@ UNDIVIDED_US: Final = 4_000
 """Work shorter than this, in microseconds, goes to one executor: each further executor costs a message each way, and
 often a publication."""
 GROWTH: Final = 16
-"""Until RUN_TASKS tasks of a package have been measured, an executor has at most this many times as many of them queued
-as were measured, because the first tasks may be shorter than the rest. While none has been measured, the number follows
-from the master's mean or that of the function's earlier packages, without this limit.
+"""How many tasks of a package an executor may have queued for each task of the package that was measured. This limit
+holds until RUN_TASKS tasks of the package have been measured, because the first tasks may be shorter than the rest.
+While no task has been measured, there is no such limit: the number follows from the master's mean, or from the mean of
+the function's earlier packages.
 """
 RUN_TASKS: Final = 2_000
-"""The most tasks of one run; further tasks come in the next one."""
+"""The most tasks of one run; further tasks come in the next run."""
 RUN_BYTES: Final = 4 * 1024 * 1024
-"""About the most task data of one run, in bytes: the number of its tasks is bounded by the mean size of an item. A run
-has at least one task.
+"""About the most task data of one run, in bytes. The bound uses the mean size of a task's data. A run has at least one
+task, however large its data is.
 """
 
 
 def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes: int, share: int) -> int:
-    """How many tasks of a lease to feed now; 0 if the executor has enough, or had its share.
+    """How many tasks of a lease to feed to an executor now; 0 if the executor has enough, or has had its share.
 
-    `share` is how many of the ready tasks it may still have, so that the last tasks of a lease are spread over all
-    executors.
+    `share` is how many of the lease's ready tasks this executor may still have. It spreads the last tasks of a lease
+    over all executors.
     """
     queued = executor.queued()
     idle = executor.running is None
@@ -64,7 +65,7 @@ def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes:
 def undivided_tasks(durations: PackageDurations) -> int:
     """How many tasks go to one executor even if others are free: dividing them would take longer than running them.
 
-    0 if the mean duration is unknown, or if a single task is not shorter than UNDIVIDED_US.
+    It is 0 if the mean duration is unknown, or if a single task is not shorter than UNDIVIDED_US.
     """
     return int(UNDIVIDED_US / (durations.mean_us + OVERHEAD_US)) if durations.mean_us else 0
 
@@ -76,7 +77,7 @@ LINGER_US: Final = 50_000
 def linger_us(executors: Iterable[ExecutorRecord], durations_of: Callable[[Lease], PackageDurations]) -> int:
     """How long results may stay unread: half of the time until the first executor has no more work; at most LINGER_US.
 
-    Without such a pause the agent would spend most of its time on waking up for each short task.
+    Without such a pause the agent would wake up for each short task, which would take most of its time.
     """
     shortest = float(2 * LINGER_US)
     for executor in executors:

@@ -69,7 +69,7 @@ class Retrieve(Instruction, frozen=True):
 
 
 class Download(Instruction, frozen=True):
-    """Download a lease's code and, from the first of these tasks on, the data of as many as one download brings."""
+    """Download a lease's code, and the data of the first of these tasks: as many as one download can bring."""
 
     lease: Lease
     tasks: Range
@@ -101,7 +101,7 @@ class Extend(Instruction, frozen=True):
 
 
 class GiveBackTasks(Instruction, frozen=True):
-    """Give untouched tasks back to the master."""
+    """Give back to the master tasks that no executor has."""
 
     returns: list[Return]
 
@@ -115,8 +115,8 @@ class Warn(Instruction, frozen=True):
 class Exit(Instruction, frozen=True):
     """End the agent.
 
-    `left` holds the leases that are not closed, because the agent could not reach the master. After a complete drain it
-    is empty.
+    `left` contains the leases that are not closed because the agent could not reach the master. After a complete drain
+    `left` is empty.
     """
 
     left: list[LeaseRecord]

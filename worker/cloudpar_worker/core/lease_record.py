@@ -1,4 +1,4 @@
-"""One lease at the worker: which of its tasks wait, run or have results, and what the master knows of them."""
+"""One lease at the worker: which of its tasks wait, run or have results, and which results the master has."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -18,16 +18,16 @@ class LeaseRecord:
 
     Attributes:
         lease: The lease as it came.
-        unfetched: Tasks whose payload is not here yet, in order.
+        unfetched: Tasks whose payload has not been downloaded yet, in order.
         ready: Tasks that executors can get, in order.
-        fed: How many tasks executors have.
+        fed: How many tasks of the lease executors have.
         wanted: The tasks that the master last said it wants; None before it has said anything.
         pending: Results that are in no publication yet.
         pending_at_us: When the first pending result came.
         publishing: A publication is under way.
         returning: A give-back is under way.
         downloading: A download is under way.
-        closing: The last publication or give-back of the lease is under way; the record is dropped after it.
+        closing: The last publication or give-back of the lease is under way, and the record is dropped after it.
         undeliverable: A download of its payload failed. If its links may have expired, the worker gives back the tasks
             that no executor has.
         abandoned: A download failed although its links were fresh, so the agent lets the lease expire.
@@ -36,9 +36,11 @@ class LeaseRecord:
             not refuse the package.
         unfit: What this worker lacks to run the package; None if it lacks nothing, or if no other worker can run the
             package.
-        lost_us: The time of tasks that failed because of what this worker lacks, until a give-back reports it.
-        retrieve_us: How long its retrieval and its downloads took, until a publication reports it.
-        publish_us: How long earlier publications of its package took, if the next publication reports it.
+        lost_us: The time that tasks used before they failed because of what this worker lacks, until a give-back
+            reports this time.
+        retrieve_us: How long the lease's retrieval and downloads took, until a publication reports this time.
+        publish_us: How long earlier publications of the package took, if the next publication of this lease reports
+            this time.
         item_bytes: About the size of one task's data, if the data was in a blob; otherwise 0.
     """
 
@@ -62,8 +64,8 @@ class LeaseRecord:
         self.refusal: tuple[Reason, str] | None = None
         self.unfit: Unfit | None = None
         self.lost_us = 0
-        # The agent verifies the seals of a task's code and data before the task can start. So it never seals a result
-        # of code or data that an attacker made.
+        # The agent verifies the seals of a task's code and data before the task can start. So the agent never seals a
+        # result of code or data that an attacker made.
         self._seals = Seals(lease.seal_key, lease.package_id) if lease.seal_key is not None else None
         self.publish_us = 0
         self.item_bytes = 0
@@ -83,12 +85,12 @@ class LeaseRecord:
 
     @property
     def started(self) -> bool:
-        """Whether executors have had tasks of it whose results the master does not have yet."""
+        """Whether executors have had tasks of the lease whose results the master does not have yet."""
         return bool(self.fed or self.unpublished or self.publishing)
 
     @property
     def exhausted(self) -> bool:
-        """Whether no task is left to run, and none runs."""
+        """Whether no task of the lease waits or runs."""
         return not (self.ready or self.unfetched or self.fed)
 
     def next_seq(self) -> int:
@@ -110,13 +112,13 @@ class LeaseRecord:
         self.publish_us = unreported_us.pop(self.lease.package_id, 0)
 
     def publish_pending(self) -> list[TaskResult]:
-        """Take all pending results to publish them; mark the lease as closing if no other message of it can follow."""
+        """Take all pending results to publish them; mark the lease as closing if no message about it can follow."""
         results, self.pending, self.pending_bytes = self.pending, [], 0
         self._publishing_us = sum([result.duration_us for result in results])
         self.publishing = True
         self._sent = len(results)
         # The closing message lets the master delete the chunk's queue message. If this worker then died before a
-        # give-back under way has reached the master, no other worker would get the tasks in it.
+        # give-back under way has reached the master, no other worker would get the tasks in that give-back.
         self.closing = self.exhausted and not self.returning
         return results
 
@@ -128,7 +130,7 @@ class LeaseRecord:
         return published_us
 
     def arrived(self, tasks: Range, item_bytes: int) -> None:
-        """Record that the payload of these tasks is here."""
+        """Record that the payload of these tasks has arrived."""
         here = ranges.intersect(self.unfetched, [tasks])
         self.unfetched = ranges.intersect(self.unfetched, [(0, tasks[0]), (tasks[1], self.lease.tasks)])
         for part in here:
@@ -152,24 +154,24 @@ class LeaseRecord:
         return start, end
 
     def put_back(self, tasks: Range) -> None:
-        """Put back tasks that an executor had and that have no result, unless they are not wanted any more."""
+        """Make tasks of an executor that have no result ready again; drop those that the master does not want."""
         self.fed -= tasks[1] - tasks[0]
-        # Without the intersection a task that was cancelled meanwhile would run after all.
+        # Without the intersection, a task that was cancelled meanwhile would run again.
         for part in [tasks] if self.wanted is None else ranges.intersect([tasks], self.wanted):
             self.ready = ranges.union(self.ready, [part])
         self.ready_tasks = ranges.size(self.ready)
 
     def failed_for_lack(self, result: ExecutorResult) -> None:
-        """Put back a task that failed because of something that this worker lacks.
+        """Make a task ready again that failed because this worker lacks something, and record its time in `lost_us`.
 
-        Its time is charged. Otherwise a user could compute for free by ending each task with such a failure, because
-        the agent cannot verify that the failure is real.
+        The time is charged, because the agent cannot verify that the failure is real. Otherwise a user could compute
+        for free by ending each task with such a failure.
         """
         self.lost_us += result.duration_us
         self.put_back((result.index, result.index + 1))
 
     def finished(self, results: Sequence[TaskResult], now_us: int) -> list[Range]:
-        """Record results of tasks of one run; return the payload segments that are not needed any more."""
+        """Record results of tasks of one run; return the ranges of tasks whose downloaded data is no longer needed."""
         if not self.pending:
             self.pending_at_us = now_us
         # The client of a sealed package accepts no result without a seal.
@@ -181,8 +183,8 @@ class LeaseRecord:
     def _used_up(self, done: Iterable[Range]) -> list[Range]:
         used: list[Range] = []
         for segment in list(self._segments):
-            # A run may reach from one segment into the next. If all its results counted for the first one, that data
-            # would be dropped while other tasks need it.
+            # A run may reach from one segment into the next. If all its results counted for the first segment, the data
+            # of that segment would be dropped while other tasks need it.
             self._segments[segment] -= ranges.size(ranges.intersect(done, [segment]))
             if self._segments[segment] <= 0:
                 del self._segments[segment]
@@ -190,8 +192,9 @@ class LeaseRecord:
         return used
 
     def apply(self, view: LeaseView) -> None:
-        """Record which tasks the master still wants, and drop the other untouched ones."""
-        # Nothing of an ended lease or package is wanted: `supervision.stop` then stops its running tasks.
+        """Record which tasks the master still wants; drop the tasks that it does not want and that no executor has."""
+        # The master wants no task of a lease or package that has ended: `supervision.stop` then stops the running
+        # tasks.
         self.wanted = view.ranges if view.state == "wanted" else []
         if self.ready or self.unfetched:
             self.ready = ranges.intersect(self.ready, self.wanted)
@@ -203,19 +206,20 @@ class LeaseRecord:
         return self.wanted is None or ranges.contains(self.wanted, index)
 
     def give_back(self, tasks: int) -> Return:
-        """Give back `tasks` untouched tasks (at least one): unfetched ones first, and the last ones of each kind."""
+        """Give back `tasks` untouched tasks, at least one: first unfetched tasks, and of each kind the last ones."""
         self.unfetched, tail = ranges.cut_tail(self.unfetched, tasks)
         self.ready, more = ranges.cut_tail(self.ready, tasks - ranges.size(tail))
         self.ready_tasks = ranges.size(self.ready)
         self.returning = True
         lost_us, self.lost_us = self.lost_us, 0
-        # Results that are pending or under way, or a refusal, still have to arrive: their publication closes the lease.
+        # If results are pending or under way, or if there is a refusal, a later publication closes the lease.
         self.closing = self.exhausted and not (self.pending or self.publishing or self.refusal)
         return Return(
             **self.lease.identity(),
             seq=self.next_seq(),
             ranges=ranges.union(more, tail),
-            # Without the chunk's queue message, no other worker would get the dropped tasks of an abandoned lease.
+            # The give-back of an abandoned lease must not close it: the master would delete the chunk's queue message,
+            # and no other worker would get the dropped tasks.
             closes=self.closing and not self.abandoned,
             attempt=self.lease.attempt,
             unfit=self.unfit,

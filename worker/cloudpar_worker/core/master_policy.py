@@ -17,29 +17,29 @@ from .supervision import running_of
 from .suspects import suspects, takes_on
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
-"""The worker publishes once a lease has this many bytes of pending results. If the master holds requests, and requests
-therefore cost no money, it publishes once all leases together have as many. Large results then travel while further
-tasks run, and not all after the last task.
+"""The worker publishes once a lease has this many bytes of pending results, so that large results travel while further
+tasks run, and not all after the last task. If the master holds requests, so that requests cost no money, the worker
+publishes once all leases together have this many bytes.
 """
 PUBLISH_JOBS: Final = 2
-"""How many Publish instructions are under way at most: one is sent while the next is prepared."""
+"""How many Publish instructions may be under way: the agent sends the requests of one while it prepares the next."""
 AHEAD_HOLD_S: Final = 0.3
-"""How long the master may hold a retrieval of a worker without a free executor, in seconds. A chunk that came later
-could wait here behind a task that takes longer than expected, while an executor elsewhere is free.
+"""How long the master may hold the retrieval of a worker without a free executor, in seconds. After a longer hold, a
+chunk could wait here behind a task that takes longer than expected, while an executor elsewhere is free.
 """
 HUNGRY_US: Final = 500_000
-"""If other workers are idle, a worker gives back half of the untouched tasks of each lease that it probably does not
-finish within this time, in microseconds.
+"""If other workers are idle, this worker looks for leases that it probably cannot finish within this time, in
+microseconds. It gives back half of the tasks of each such lease that no executor has.
 """
 BEATS: Final = 3
 """How many beats a worker sends within the time of one lease, so that a lost beat does no harm."""
 
 
 def _free_in_us(facts: Facts, now_us: int) -> list[float]:
-    """In how many microseconds each executor will have no more work.
+    """For each executor, return in how many microseconds it will have no more work.
 
-    Executors that are being stopped, or whose task waits for tasks of its own, do not count. If there are more
-    executors than may run at a time, the list has only the longest times.
+    Executors that are being stopped, or whose task waits for tasks of its own, do not count. If more executors are left
+    than may run at a time, the list has only the longest times.
     """
     free = []
     for executor in facts.executors.values():
@@ -59,9 +59,9 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
 
 
 def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
-    """The mean duration of a lease's tasks.
+    """Return the mean duration of a lease's tasks.
 
-    If it is unknown, for how long the package's longest running task has been running; 0 if none runs.
+    If the mean is unknown, return how long the package's oldest running task has been running; 0 if none runs.
     """
     mean_us = facts.durations_of(record.lease).mean_us
     if mean_us:
@@ -71,7 +71,7 @@ def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
 
 
 def share(facts: Facts, now_us: int) -> None:
-    """If other workers are idle, give back half of the untouched tasks of each lease with much work (see HUNGRY_US)."""
+    """If other workers are idle, give back tasks of each lease with much work (see HUNGRY_US)."""
     if not facts.hungry:
         return
     free_us = min(_free_in_us(facts, now_us), default=0.0)
@@ -89,7 +89,7 @@ def share(facts: Facts, now_us: int) -> None:
 
 
 def return_untouched(facts: Facts, records: Iterable[LeaseRecord]) -> bool:
-    """Give back all tasks of these leases that no executor has; return whether there were any.
+    """Give back all tasks of these leases that no executor has; return whether there were such tasks.
 
     A lease with a give-back under way is skipped.
     """
@@ -99,7 +99,7 @@ def return_untouched(facts: Facts, records: Iterable[LeaseRecord]) -> bool:
 
 
 def isolate(facts: Facts, now_us: int) -> None:
-    """If suspects are here, keep one of them to run alone, and give back all other untouched tasks.
+    """If the worker has suspects, keep one of them to run alone, and give back all other tasks that no executor has.
 
     If tasks of other leases have started already, give back all suspects instead.
     """
@@ -107,8 +107,8 @@ def isolate(facts: Facts, now_us: int) -> None:
     if not found:
         return
     others = [record for record in facts.leases.values() if record not in found]
-    # If other tasks have started, they or a suspect could kill this worker, and the loss would count for all of them.
-    # So the suspects go back.
+    # If tasks of other leases have started, one of them or a suspect could kill this worker, and the loss would count
+    # for all these chunks. So the worker gives back all suspects.
     company = any(record.started for record in others)
     going = return_untouched(facts, found if company else found[1:] + others)
     # Without a pause that grows, this worker could retrieve the same suspects again at once, in an endless loop.
@@ -147,7 +147,7 @@ def retrieve(facts: Facts, now_us: int) -> None:
         untouched = record.untouched
         if untouched and record.unfit is None and has_room(facts, record.lease):
             mean_us = facts.durations_of(record.lease).mean_us
-            # The duration of these tasks is unknown: count one chunk as enough for one executor.
+            # If the duration of these tasks is unknown, their chunk counts as enough work for one executor.
             waiting_us += untouched * mean_us if mean_us else HORIZON_US
     chunks = chunks_needed(_free_in_us(facts, now_us), waiting_us, facts.chunk_us, facts.wanted_executors)
     if chunks:
@@ -159,7 +159,7 @@ def retrieve(facts: Facts, now_us: int) -> None:
 def publish(facts: Facts, now_us: int) -> None:
     """Publish results in bulk: at once if they are urgent, otherwise after some time or at some size.
 
-    They are urgent if a client may be waiting for them, or if a package seems to have no budget left.
+    Results are urgent if a client may be waiting for them, or if their package seems to have no budget left.
     """
     short_of_budget = any(not is_payable(facts, record) for record in facts.leases.values() if record.ready)
     idle = any(executor.usable and executor.running is None for executor in facts.executors.values())
@@ -178,15 +178,16 @@ def publish(facts: Facts, now_us: int) -> None:
     made = []
     for record in free:
         done = record.exhausted and not record.returning
-        # An exhausted lease publishes even without results, to close it. An abandoned one must not: the master would
-        # delete the chunk's queue message, and no other worker would get its tasks.
+        # An exhausted lease publishes even without results, to close the lease. An abandoned lease must not: the master
+        # would delete the chunk's queue message, and no other worker would get the chunk's tasks.
         if record.abandoned and done and not record.pending:
             facts.forget(record)
         elif (due and record.pending) or (done and not record.pending):
             record.report_cost(facts.unreported_us)
             facts.durations_of(record.lease).publications += 1
             made += publishing.publications(record)
-    # A lease publishes one batch at a time. If its further results are urgent, they go right after the batch under way.
+    # A lease publishes one batch at a time. If its further results are urgent, they are sent right after the batch that
+    # is under way.
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
     if made:
         facts.publish_jobs += 1

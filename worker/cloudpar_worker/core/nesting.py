@@ -1,10 +1,13 @@
 """While a task waits for tasks that it has started itself, another executor runs in its place.
 
-At most as many executors run at a time as the worker was started with. At each nesting depth, at most as many tasks may
-have started and not ended, including those that wait (cloudpar_protocol.nesting). Within these limits every task can
-end: the deepest tasks that wait here wait for tasks one level deeper, and no task of that level waits here, so those
-tasks run elsewhere or may start here. The limits also bound the number of processes: of many tasks that each start
-tasks, only some start before the first inner tasks. A worker with very many leases ignores the second limit (LEASES).
+Let n be the number of executors that the worker was started with. There are two limits. First, at most n executors run
+at a time, where an executor whose task waits does not count. Second, at each nesting depth (cloudpar_protocol.nesting)
+at most n tasks have started and not ended, including tasks that wait.
+
+Within these limits every task can end. The deepest tasks that wait here wait for tasks one level deeper. No task of
+that deeper level waits here, so the tasks of that level run elsewhere or may start here. The limits also bound the
+number of processes: if many tasks each start tasks, only some of them start before the first inner tasks. A worker with
+very many leases ignores the second limit (LEASES).
 """
 
 from typing import Final
@@ -17,10 +20,10 @@ from .facts import Facts
 from .lease_record import LeaseRecord
 
 HELD_PART: Final = 0.75
-"""The part of the memory of all executors that waiting tasks may hold together. Running tasks have the rest."""
+"""The part of the memory of all executors that waiting tasks may hold together. The rest is for running tasks."""
 SURPLUS_US: Final = 10_000_000
-"""How long surplus executors are kept after a task last waited for its own tasks, in microseconds. They have functions
-in memory, which further tasks may need.
+"""How long surplus executors are kept after a task last waited for its own tasks, in microseconds. They are kept
+because they have functions in memory that further tasks may need.
 """
 LEASES: Final = 1_000
 """While tasks wait and none of the chunks here may start, the worker retrieves more chunks. Once it has this many
@@ -32,8 +35,8 @@ those that are here.
 def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
     """Whether an executor may get tasks of a lease now.
 
-    It may not while its own task waits for other tasks, or while enough executors run or enough tasks of the lease's
-    depth have started. LEASES describes an exception from the last condition.
+    It may not while its own task waits for other tasks, while enough executors run, or while enough tasks of the
+    lease's depth have started. LEASES describes an exception from the last condition.
     """
     if executor.awaits:
         return False
@@ -47,7 +50,7 @@ def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
 
 
 def free_places(facts: Facts, beside: ExecutorRecord | None = None) -> int:
-    """How many more executors may run; executors whose task waits for its own tasks do not count.
+    """How many more executors may run tasks; an executor whose task waits for its own tasks does not count as running.
 
     `beside`, if given, counts as running. The result may be negative.
     """
@@ -73,9 +76,9 @@ def awaits(facts: Facts, record: LeaseRecord) -> bool:
 
 
 def stop_surplus(facts: Facts, now_us: int) -> None:
-    """If no task has been waiting for its own tasks in the last SURPLUS_US, stop idle executors that are surplus.
+    """Stop surplus idle executors if no task has waited for its own tasks in the last SURPLUS_US.
 
-    Surplus are those beyond the number that may run at a time.
+    Surplus executors are those beyond the number that may run at a time.
     """
     if not facts.nested:
         return
@@ -93,7 +96,7 @@ def stop_surplus(facts: Facts, now_us: int) -> None:
 def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
     """The memory limit of one executor.
 
-    The memory that waiting tasks hold lowers the limit of all other executors, at most by the part HELD_PART.
+    The memory that waiting tasks hold lowers the limit of all other executors, but by no more than the part HELD_PART.
     """
     if not facts.nested or executor.awaits:
         return facts.memory_bytes

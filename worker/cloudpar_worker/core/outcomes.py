@@ -1,6 +1,6 @@
-"""The messages that users read about tasks which ended without a value and without an exception of their own.
+"""Messages for users about tasks that ended without a value and without an exception of their own.
 
-Except for `ended_by`, each function makes the Stop of a task for the case that its docstring describes.
+Each function except `ended_by` makes the Stop of a task. Its docstring describes the case.
 """
 
 import signal
@@ -16,9 +16,10 @@ _SIGNAL_NAMES: Final = {
     signal.SIGILL: "an illegal instruction",
 }
 CANCELLED: Final = "the task was cancelled while it ran"
-"""The message of a task that has run, and that the master does not want any more."""
+"""The message of a task that has run and whose result the master does not want any more."""
 KILLS: Final = 3
-"""If executors ended by SIGKILL or for an unknown reason this many times during the same task, the task is to blame."""
+"""How often executors must end during the same task, by SIGKILL or for an unknown reason, until the task is to blame.
+"""
 
 
 def ended_by(exit_code: int | None) -> str:
@@ -38,7 +39,7 @@ def ended_by(exit_code: int | None) -> str:
 
 
 def crash(exit_code: int | None, lease_id: str, index: int) -> Stop:
-    """The executor ended during the task, and the agent had not stopped it."""
+    """The executor ended during the task, and the agent had not stopped the executor."""
     text = f"the task did not return: {ended_by(exit_code)}"
     if exit_code == -signal.SIGKILL:
         text += f"; it was tried {KILLS} times: use less memory per task, or a worker with more"
@@ -98,7 +99,7 @@ def spam(written: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
 
 
 def descriptors(there: int, limit: int, lease_id: str, index: int) -> Stop:
-    """The processes that the task started have too many descriptors."""
+    """The processes that the task started have room for too many descriptors."""
     message = (
         f"the processes that the task started have room for {there} open files, pipes and sockets, over the limit of "
         f"{limit} for one executor, and were stopped: start fewer processes, or close in them what they do not need"
@@ -107,7 +108,7 @@ def descriptors(there: int, limit: int, lease_id: str, index: int) -> Stop:
 
 
 def garbage(what: str, lease_id: str, index: int) -> Stop:
-    """The task wrote to the executor's own channel."""
+    """The executor's channel to the agent brought data that only task code can have written."""
     message = (
         f"the task wrote to a file descriptor of its executor ({what}), which was stopped: write only to descriptors "
         "that the task itself opened"

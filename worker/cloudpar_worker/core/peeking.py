@@ -1,8 +1,8 @@
 """How a busy worker gets chunks of other packages that wait at the master.
 
-A worker that retrieved such chunks at once could hold them behind a long task while an executor elsewhere is free. So
-it only asks whether there are any (a peek, which the master holds open). It fetches them when an executor here is free
-or soon will be.
+If the worker retrieved such chunks at once, they could wait here behind a long task while an executor elsewhere is
+free. So the worker only asks whether such chunks exist (a peek, which the master holds open). It fetches the chunks
+when an executor here is free or soon will be.
 """
 
 from typing import Final
@@ -18,10 +18,11 @@ from .nesting import free_places
 from .suspects import takes_on
 
 FETCH_US: Final = 200_000
-"""How long a free executor waits for fetched chunks before it starts a long task that is here, in microseconds."""
+"""How long a free executor waits for the chunks of a fetch before it starts a long task that is here, in microseconds.
+"""
 
 PEEK_AGAIN_US: Final = 100_000
-"""The pause before the next peek, in microseconds, after a fetch that brought no chunk that runs next here."""
+"""After a fetch that brought no chunk which runs next here, the pause before the next peek, in microseconds."""
 
 SHORT_US: Final = 500_000
 """If the tasks of a running package are shorter than this on average, in microseconds, an ordinary retrieval brings the
@@ -29,14 +30,14 @@ package's next chunk in time, so a peek does not look for it.
 """
 
 PACKAGES: Final = 100
-"""How many packages a request names in `besides` at most; further ones are left out."""
+"""How many packages a request names in `besides` at most; further packages are left out."""
 
 
 def peek(facts: Facts, now_us: int) -> None:
-    """Peek when it is time, at a master that holds requests, if the worker has leases.
+    """Send a peek if it is due, if the master holds requests, and if the worker has leases.
 
-    Do not peek while a request under way may bring chunks of other packages, after the master has said that there are
-    some, or while the worker may not retrieve (see `suspects`).
+    Send no peek in three cases: a request under way may bring chunks of other packages, the master has said that such
+    chunks wait, or the worker may not retrieve (see `suspects`).
     """
     under_way = facts.peeking or facts.others_wait or facts.fetching or facts.retrieving
     if not facts.holds or under_way or now_us < facts.peek_at_us or not facts.leases or not takes_on(facts, now_us):
@@ -53,10 +54,10 @@ def fetch(facts: Facts, now_us: int) -> None:
     if not facts.others_wait or facts.fetching or not takes_on(facts, now_us):
         return
     if not ready:
-        return  # an ordinary retrieval brings these chunks too
+        return  # an ordinary retrieval also brings chunks of other packages
     following = in_turn(facts, ready, now_us)[0]
     if following.first or (free and is_short(facts, following)):
-        return  # the next task here goes before the fetched ones in any case, or does not take long
+        return  # the next task here goes before fetched tasks in any case, or does not take long
     chunks = free or int(any(is_short(facts, run.record) for run in _running(facts)))
     if chunks:
         facts.others_wait, facts.fetching, facts.fetch_ends_at_us = False, True, now_us + FETCH_US
@@ -67,12 +68,12 @@ def fetch(facts: Facts, now_us: int) -> None:
 def overtakes(facts: Facts, lease: Lease) -> bool:
     """Whether a retrieved lease goes before the untouched tasks of other packages here.
 
-    It does if it has the first task of its package, if its account has no such tasks, or if its package is behind all
-    packages of such tasks. Then more such chunks may wait at the master.
+    It does in three cases: it has the first task of its package, its account has no untouched tasks of other packages
+    here, or its package is behind all packages that have some. In each case more such chunks may wait at the master.
 
-    Otherwise no chunk there goes before the tasks here, because the master first hands out the chunks that are furthest
-    behind. A worker that fetched more would collect one chunk of each of a thousand packages, and serve a new package
-    late.
+    Otherwise no chunk at the master goes before the tasks here, because the master first hands out chunks of the
+    packages that are furthest behind. If the worker fetched more all the same, it could collect a chunk of each of a
+    thousand packages, and would serve a new package late.
     """
     others = [record.lease for record in facts.leases.values() if record.untouched]
     others = [other for other in others if other.package_id != lease.package_id]
@@ -82,10 +83,11 @@ def overtakes(facts: Facts, lease: Lease) -> bool:
 
 
 def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None:
-    """Handle that a lease has no more ready tasks; `ready` are the leases that still have some.
+    """Handle that a lease has no more ready tasks; `ready` contains the leases that still have ready tasks.
 
-    If none of these belongs to the same package, and one of them may have long tasks, the worker will fetch more chunks
-    from a master that holds requests. Without this, further tasks of the package would wait behind these long tasks.
+    If no lease in `ready` belongs to the same package, and one of them may have long tasks, the worker will fetch more
+    chunks from a master that holds requests. Without this, further tasks of the package would wait behind the long
+    tasks.
     """
     package_id = record.lease.package_id
     if facts.holds and all(other.lease.package_id != package_id for other in ready):
@@ -93,7 +95,7 @@ def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None
 
 
 def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
-    """Whether to delay the tasks of a lease, because chunks of a fetch under way may go before them.
+    """Whether to delay the tasks of a lease, because the chunks of a fetch under way may go before these tasks.
 
     The delay is at most FETCH_US. Short tasks are not delayed, nor is the first task of a package.
     """
@@ -102,7 +104,7 @@ def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
 
 
 def _at_work(facts: Facts) -> list[str]:
-    """The packages with untouched tasks here, or whose next chunk an ordinary retrieval will bring in time."""
+    """The packages that have untouched tasks here, and those whose next chunk an ordinary retrieval brings in time."""
     waiting = [record.lease.package_id for record in facts.leases.values() if record.untouched]
     running = [run.record.lease for run in _running(facts)]
     short = [lease.package_id for lease in running if 0 < facts.durations_of(lease).mean_us < SHORT_US]

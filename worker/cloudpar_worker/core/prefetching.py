@@ -11,7 +11,7 @@ HORIZON_US: Final = 300_000
 def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: float, executors: int) -> int:
     """The number of chunks to retrieve, at most four for each executor.
 
-    If work is lacking and the duration of a chunk is unknown, it is one for each executor.
+    If more work is needed and the duration of a chunk is unknown, the number is one for each executor.
 
     Args:
         free_in_us: For each executor, in how many microseconds it will have no more work.
@@ -35,7 +35,7 @@ def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: floa
 def remaining_us(mean_us: float, elapsed_us: int, queued: int) -> float:
     """How long an executor probably needs for the tasks that it has.
 
-    A task that has run for longer than the mean is expected to need as long again: only long tasks get that far.
+    A task that has run for longer than the mean is expected to need as long again, because it is one of the long tasks.
     """
     current = mean_us - elapsed_us if elapsed_us < mean_us else float(elapsed_us)
     return current + queued * mean_us

@@ -1,4 +1,4 @@
-"""Results of a lease become publications, and publications become requests, within the protocol's limits."""
+"""Divides results of a lease into publications, and publications into requests, within the protocol's limits."""
 
 from collections.abc import Iterator
 
@@ -15,17 +15,17 @@ from cloudpar_protocol.worker_messages import Publication
 from .lease_record import LeaseRecord
 
 LARGE_BYTES = 64 * 1024 * 1024
-"""The most bytes of large results in one publication, which become one blob. A single result may be larger."""
+"""The most bytes of large results in one publication; they become one blob. A single result may be larger."""
 _RESULT_BYTES = 64
 """The most bytes of a result on the wire without its data and texts."""
 _REFERENCE_BYTES = 600
 """The most bytes of a reference to a blob, which stands in place of a large result."""
 _ALWAYS_FIT = BODY_BYTES // (PUBLICATION_BYTES + 65_536)
-"""This many publications always fit into one request, so their sizes need not be added up."""
+"""This many publications always fit into one request, so the agent need not add up their sizes."""
 
 
 def result_bytes(result: TaskResult) -> int:
-    """At most how many bytes a result takes inside its publication; a large value counts as a reference."""
+    """The most bytes that a result can take inside its publication; a large value counts as a reference."""
     size = _RESULT_BYTES
     data = result.data
     if data is not None:
@@ -55,13 +55,13 @@ def split(results: list[TaskResult]) -> Iterator[list[TaskResult]]:
 
 
 def publications(record: LeaseRecord) -> list[Publication]:
-    """Take all pending results of a lease as publications; without results there is one empty publication.
+    """Turn all pending results of a lease into publications; without results there is one empty publication.
 
-    The last one closes the lease if no other message of it can follow, unless the lease is abandoned.
+    The last publication closes the lease if no other message about the lease can follow, unless the lease is abandoned.
     """
     parts = list(split(record.publish_pending())) or [[]]
-    # Only the last part may close the lease. With the queue message gone, no other worker would get the tasks of the
-    # parts after it if this worker died before it sent them.
+    # Only the last part may close the lease, because closing deletes the queue message. If an earlier part closed the
+    # lease and this worker died before it sent the rest, no other worker would get the tasks of the rest.
     closes = record.closing and not record.abandoned
     return [_publication(record, part, closes=closes and part is parts[-1]) for part in parts]
 
@@ -103,7 +103,7 @@ def requests(made: list[Publication]) -> Iterator[list[Publication]]:
 
 
 def unpublished(records: list[LeaseRecord]) -> str:
-    """A text that says how many results of which packages are unpublished."""
+    """Return a text that says how many results of which packages are unpublished."""
     packages: dict[str, int] = {}
     for record in records:
         package_id = record.lease.package_id

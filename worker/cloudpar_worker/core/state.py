@@ -1,8 +1,8 @@
-"""The agent's state machine: stimuli in, instructions out. It knows no sockets, threads or clocks.
+"""The agent's state machine, which gets stimuli and returns instructions. It uses no sockets, threads or clocks.
 
-The tasks of a lease wait, go to executors in small runs, and their results are collected and published in bulk. The
-handler of a stimulus changes the facts, and gives some instructions itself. `decisions` then derives all other
-instructions from the new facts.
+The tasks of a lease wait and go to executors in small runs; the agent collects their results and publishes them in
+bulk. The handler of a stimulus changes the facts, and gives some instructions itself. The module `decisions` then
+derives all other instructions from the new facts.
 """
 
 import signal
@@ -90,8 +90,8 @@ class WorkerState:
     def _results(self, stimulus: on.Results, now_us: int) -> None:
         executor = self.facts.executors[stimulus.executor_id]
         results = stimulus.results
-        # Task code can write to the executor's channel. Without this check it could return results of tasks that it
-        # was never given, and so replace another task's value.
+        # Task code can write to the executor's channel. Without this check it could return results of tasks that it was
+        # never given, and so replace the value of another task.
         if not executor.expects(results):
             self._garbage(on.GarbageReceived(stimulus.executor_id, "results of tasks that it was not given"), now_us)
             return
@@ -104,7 +104,7 @@ class WorkerState:
             self._finish(run, results[:tasks], now_us)
             results = results[tasks:]
         if executor.running is None:
-            self.facts.publish_now = True  # `publish` clears this if no executor is idle any more by then
+            self.facts.publish_now = True  # `publish` sets this to False if no executor is idle any more by then
 
     def _task_waits(self, stimulus: on.TaskWaits, now_us: int) -> None:
         facts = self.facts
@@ -112,18 +112,18 @@ class WorkerState:
         if executor.running is not None and executor.stop is None:
             executor.awaits = stimulus.waits
             if stimulus.waits:
-                # The memory that this task holds is missing for the task that runs in its place: measure it at once.
-                # A task that waits again and again is measured as often as others. Without this, task code could make
-                # the agent measure all the time.
+                # The memory that this task holds is missing for the task that runs in its place, so the agent measures
+                # it at once. The condition keeps a task that waits again and again from being measured more often than
+                # others. Without it, task code could make the agent measure all the time.
                 if now_us - executor.awaits_at_us >= MEASURE_US:
                     facts.measure_at_us = now_us
                 executor.awaits_at_us, facts.nested = now_us, True
 
     def _finish(self, run: FedRun, results: list[ExecutorResult], now_us: int) -> None:
         if run.recalled:
-            # The executor skipped these tasks because they were recalled, and they are back in their lease already.
+            # The executor skipped these tasks because they were recalled. They are back in their lease already.
             return
-        # A task that is not wanted any more does not go back, so no give-back would report its time.
+        # A task that the master does not want any more does not go back, so no give-back would report its time.
         wants = run.record.wants
         results = [_cancelled(each) if each.outcome == UNFIT and not wants(each.index) else each for each in results]
         for result in results:
@@ -142,7 +142,8 @@ class WorkerState:
         if executor is None or executor.recalled_at_us is None:
             return
         executor.recalled_at_us = None
-        # If the executor has moved on, its tasks stay with it: each either runs there or comes back as SKIPPED.
+        # If the executor has started another task since the recall, its tasks stay with it: it runs each task or skips
+        # it.
         if executor.runs and executor.stop is None and executor.skips_all(stimulus.started):
             # The executor is still in the same task, so it will see the recall before it starts the next one.
             for run in executor.take_back():
@@ -158,13 +159,13 @@ class WorkerState:
         executor = facts.executors.pop(stimulus.executor_id)
         unpaid_us = executor.unpaid_us(now_us)
         if executor.runs:
-            # Its channel has been read to the end. If its first run is a recalled one, it ended before it had skipped
-            # that run, so no task is to blame.
+            # The executor's channel has been read to the end. If its first run is recalled, the executor ended before
+            # it had skipped that run, so no task is to blame.
             if not executor.runs[0].recalled:
                 unpaid_us -= self._blame(executor, executor.runs[0], stimulus, now_us)
         elif executor.stop is None and not executor.proven:
             # The executor ended without tasks and before its first result, so the machine probably lacks something,
-            # such as memory. Without a growing delay the agent would fork as fast as it can.
+            # such as memory. Without a growing delay the agent would fork executors as fast as it can.
             facts.failed_starts = min(facts.failed_starts + 1, 6)
             facts.spawn_at_us = now_us + 100_000 * 2**facts.failed_starts
         if executor.account is not None:
@@ -183,19 +184,19 @@ class WorkerState:
                 facts.lacks_python(record)
 
     def _blame(self, executor: ExecutorRecord, run: FedRun, gone: on.ExecutorGone, now_us: int) -> int:
-        """Give the running task a result if it is to blame for the end of its executor; return the time in it."""
+        """Give the running task a result if it is to blame for the end of its executor; return the result's time."""
         position, stop = executor.position(), executor.stop
         if stop is None:
             kills = self.facts.killed.get(position, 0) + 1
-            # A SIGKILL often comes from the kernel's out-of-memory killer and hits an innocent task, so the task runs
-            # again. Without the limit, a task that itself needs too much memory would run again without end.
+            # A SIGKILL often comes from the kernel's out-of-memory killer, which may hit an innocent task, so the task
+            # runs again. Without the limit, a task that itself needs too much memory would run again without end.
             if gone.exit_code in {None, -signal.SIGKILL} and kills < outcomes.KILLS:
                 self.facts.killed[position] = kills
                 return 0
             stop = outcomes.crash(gone.exit_code, *position)
         if stop.outcome is None or (stop.lease_id, stop.index) != position:
-            # No task is to blame. Either the executor was stopped for another reason, or the task to stop had just
-            # ended. The next task, which then had started, is innocent and runs again.
+            # No running task is to blame: either the executor was stopped for another reason, or the task that should
+            # be stopped had just ended. In the second case the next task had started. It is innocent and runs again.
             return 0
         used_us = max(now_us - executor.started_at_us, 1)
         result = TaskResult(
@@ -230,12 +231,12 @@ class WorkerState:
             facts.kill(executor, outcomes.descriptors(stimulus.descriptors, DESCRIPTORS, *executor.position()))
 
     def _unpaid_us(self, executor: ExecutorRecord, measured: on.Measured, now_us: int) -> int:
-        """How long an idle executor of a shared worker has computed, or had processes, since the last measurement.
+        """The time that an idle executor of a shared worker has computed, or had processes, since the last measurement.
 
-        No result reports this time. 0 if it has not.
+        No result reports this time. It is 0 if the executor has done neither.
         """
         if not self.facts.shared or executor.account is None or executor.runs:
-            return 0  # while it skips recalled tasks, `ExecutorRecord.unpaid_us` counts its time
+            return 0  # while an executor skips recalled tasks, `ExecutorRecord.unpaid_us` counts its time
         since_us, cpu_us = executor.idle_cpu or (executor.started_at_us, measured.cpu_us)
         computes = measured.cpu_us - cpu_us > max(IDLE_CPU_US, (now_us - since_us) // 10)
         return max(now_us - since_us, 1) if computes or measured.processes else 0
@@ -245,8 +246,8 @@ class WorkerState:
     def _retrieved(self, stimulus: on.Retrieved, now_us: int) -> None:
         facts = self.facts
         facts.holds = facts.holds or stimulus.holds
-        # This answer, which may have the chunk that a peek saw, says whether more wait. If none of its chunks goes
-        # before the other work here, the worker does not fetch again at once.
+        # This answer, which may contain the chunk that a peek found, says whether more chunks wait. If none of the
+        # answer's chunks goes before the other work here, the worker does not fetch again at once.
         overtaking = any(overtakes(facts, lease) for lease in stimulus.leases)
         facts.others_wait = stimulus.waiting and overtaking
         if stimulus.besides:
@@ -259,7 +260,8 @@ class WorkerState:
         if not any(map(is_suspect, stimulus.leases)):
             self.facts.pause_us, self.facts.resume_at_us = PAUSE_US, now_us
         for lease in stimulus.leases:
-            # A repeated request gets the same leases again. Replacing a record would run its tasks a second time.
+            # A repeated request gets the same leases again. If the agent replaced a lease's record, it would run the
+            # tasks a second time.
             if lease.lease_id not in self.facts.leases:
                 self._take_over(lease, stimulus.request_us // len(stimulus.leases), now_us)
                 if lease.lease_id in stimulus.broken:
@@ -278,18 +280,18 @@ class WorkerState:
         durations.suggest(lease.mean_us)
         facts.chunk_us = durations.mean_us * record.untouched
         if not lease.elsewhere:
-            # The master says that no other worker can run the package. So its tasks run here, and those that fail keep
-            # their original error.
+            # The master says that no other worker can run the package. So the package's tasks run here, and a task that
+            # fails keeps its original error.
             facts.set_aside.pop(lease.package_id, None)
         elif lease.package_id in facts.set_aside:
-            # The master sent this lease before it knew that the package is set aside here.
+            # The master sent this lease before it knew that this worker has set the package aside.
             record.unfit = facts.set_aside[lease.package_id]
         if lease.python not in facts.pythons and lease.codec == "pickle":
             facts.lacks_python(record)
 
     def _downloaded(self, stimulus: on.Downloaded, _now_us: int) -> None:
         record = self.facts.leases.get(stimulus.lease_id)
-        # Without Forget the payload store would keep the data of a lease that nothing refers to.
+        # Without Forget, the payload store would keep the data of a lease that has ended.
         if record is None:
             self.facts.out.append(do.Forget(stimulus.lease_id))  # the lease ended during the download
         else:
@@ -317,7 +319,7 @@ class WorkerState:
             package_id = record.lease.package_id
             cost_us = stimulus.request_us // len(stimulus.lease_ids)
             facts.unreported_us[package_id] = facts.unreported_us.get(package_id, 0) + cost_us
-            # This comes before `_views`, because the budgets of the views already include these results.
+            # This comes before `_views`, because the budgets in the master's answer already include these results.
             facts.budgets.counted(package_id, record.published())
         facts.others_wait = facts.others_wait or stimulus.waiting
         self._views(stimulus.views, now_us, hungry=stimulus.hungry)
@@ -345,22 +347,23 @@ class WorkerState:
             self._apply(record, view, now_us)
 
     def _package_ended(self, package_id: str, view: LeaseView, now_us: int) -> None:
-        """Apply the end of a package to all its leases, because the master's answer may name only one of them."""
+        """Apply the end of a package to all its leases here, because the master's answer may name only one of them."""
         for record in self.facts.leases.values():
             if record.lease.package_id == package_id:
                 self._apply(record, view, now_us)
 
     def _apply(self, record: LeaseRecord, view: LeaseView, now_us: int) -> None:
-        """Drop the tasks of a lease that the master does not want any more.
+        """Drop those tasks of a lease that the master does not want any more.
 
         If such a task has run in executors that were killed, publish it as cancelled, with the time that it used.
-        Otherwise a user who cancels could use this time for free: perhaps no other result of the account follows.
+        Otherwise a user could use this time for free by cancelling, because perhaps no other result of the account
+        follows.
         """
         facts, ready, lease_id = self.facts, record.ready, record.lease.lease_id
         record.apply(view)
         for task in [task for task in facts.killed if task[0] == lease_id]:
             if ranges.contains(ready, task[1]) and not record.wants(task[1]):
-                record.fed += 1  # `finish` ends a task of an executor
+                record.fed += 1  # because `finish` counts each result as that of a fed task
                 facts.finish(record, [TaskResult(task[1], "cancelled", 1, message=outcomes.CANCELLED)], now_us)
 
     def _given_back(self, stimulus: on.GivenBack, _now_us: int) -> None:
@@ -376,5 +379,5 @@ class WorkerState:
 
 
 def _cancelled(result: ExecutorResult) -> ExecutorResult:
-    """The result of a task that lacked something, and that is not wanted any more."""
+    """The result of a task that failed for a lack of this worker, and that the master does not want any more."""
     return ExecutorResult(result.index, "cancelled", result.duration_us, message=outcomes.CANCELLED)

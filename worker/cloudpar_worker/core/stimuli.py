@@ -22,7 +22,7 @@ class Results(Stimulus, frozen=True):
     """An executor has returned results.
 
     Attributes:
-        absent_at_us: A time at which these results had not arrived yet, as far as the agent can tell.
+        absent_at_us: The last time at which the agent found that these results had not arrived yet.
     """
 
     executor_id: int
@@ -31,7 +31,7 @@ class Results(Stimulus, frozen=True):
 
 
 class TaskWaits(Stimulus, frozen=True):
-    """The running task of an executor starts to wait for tasks of its own, or goes on."""
+    """The running task of an executor starts to wait for tasks of its own, or continues after such a wait."""
 
     executor_id: int
     waits: bool
@@ -77,12 +77,13 @@ class Measured(Stimulus, frozen=True):
     """The memory and the output of an executor.
 
     Attributes:
-        rss_bytes: Its memory together with the memory of all processes that it started. It may be an upper bound. While
-            a zygote measures the exact figure, and some time after, it may be the memory of the executor alone.
-        output_bytes: The size of the larger of its two output files, or the memory that it takes if that is more.
-        processes: How many processes that it started run.
-        cpu_us: The CPU time that its own process has used since its start, in microseconds.
-        descriptors: For how many open files and the like the processes that it started have room.
+        rss_bytes: The memory of the executor and of all processes that it started. It may be an upper bound. While a
+            zygote measures the exact figure, and some time after, it may be the memory of the executor alone.
+        output_bytes: The size of the larger of the executor's two output files, or the memory that this file takes if
+            that is more.
+        processes: How many processes that the executor started are running.
+        cpu_us: The CPU time that the executor's own process has used since its start, in microseconds.
+        descriptors: For how many file descriptors the processes that the executor started have room.
     """
 
     executor_id: int
@@ -98,10 +99,10 @@ class Retrieved(Stimulus, frozen=True):
 
     Attributes:
         request_us: An estimate of the request's duration without the time for which the master held it.
-        broken: By lease id, why the payload in the lease does not match its seals; such a lease is refused.
+        broken: By lease id, why a payload inside the lease does not match its seal. Such a lease is refused.
         besides: The request was a fetch: it named packages in `besides`.
         holds: The master holds requests.
-        waiting: More chunks wait at the master, of packages that the request did not name in `besides`.
+        waiting: More chunks wait at the master, and they belong to packages that the request did not name in `besides`.
     """
 
     leases: list[Lease]
@@ -121,10 +122,10 @@ class Peeked(Stimulus, frozen=True):
 
 
 class Downloaded(Stimulus, frozen=True):
-    """The code of a lease and the data of `tasks` have arrived.
+    """The code of a lease and the data of its tasks `tasks` have arrived.
 
     Attributes:
-        item_bytes: The mean size of one task's data; 0 if the data were not in a blob.
+        item_bytes: The mean size of one task's data; 0 if the data was not in a blob.
     """
 
     lease_id: str
@@ -149,7 +150,7 @@ class DownloadFailed(Stimulus, frozen=True):
 class Published(Stimulus, frozen=True):
     """The publications of these leases are durable, or the master has refused them for good.
 
-    A lease has no view if the master has refused all its publications.
+    If the master has refused all publications of a lease, `views` has no entry for the lease.
 
     Attributes:
         hungry: Another worker is idle, and the master has no chunk for it.
@@ -165,7 +166,7 @@ class Published(Stimulus, frozen=True):
 
 
 class Extended(Stimulus, frozen=True):
-    """The answer to a beat. A lease that could not be extended is not in `views`; the other fields: as in Published."""
+    """The answer to a beat. `views` lacks leases that the master could not extend; other fields are as in Published."""
 
     views: list[LeaseView]
     hungry: bool = False
@@ -179,7 +180,7 @@ class GivenBack(Stimulus, frozen=True):
 
 
 class RequestFailed(Stimulus, frozen=True):
-    """A request to the master or to the blob store has failed, and the agent will repeat it.
+    """A request to the master or to the blob store has failed, and the agent will repeat the request.
 
     Attributes:
         stalled_us: The time since the last request that succeeded, or since the agent's start. Requests that the agent
@@ -194,4 +195,4 @@ class DrainRequested(Stimulus, frozen=True):
 
 
 class TimePassed(Stimulus, frozen=True):
-    """Nothing else has happened; the deadline of the state machine may have come."""
+    """No other stimulus has occurred; the deadline of the state machine may have come."""

@@ -14,23 +14,24 @@ IDLE_MEASURE_US: Final = 1_000_000
 STUCK_US: Final = 100_000
 """A task that has run for this long, in microseconds, is stuck: the tasks behind it are recalled."""
 RECALL_VISIBLE_US: Final = 2_000
-"""The time from a recall to the check of it, in microseconds. It is much longer than another core needs to see a write
-to shared memory.
+"""The time from a recall to the check whether the executor skips the tasks, in microseconds. It is much longer than
+another core needs to see a write to shared memory.
 """
 DESCRIPTORS: Final = 262_144
 """A task of a shared worker is stopped if the processes that it started have room for more descriptors than this. Some
-machines have few more for all processes together.
+machines allow only a few more for all processes together.
 """
 IDLE_CPU_US: Final = 100_000
-"""An idle executor of a shared worker is replaced if it uses more CPU time than this, in microseconds, and a tenth of
-the time, from one measurement to the next. Its own code uses almost none.
+"""An idle executor of a shared worker is replaced if, from one measurement to the next, it uses more CPU time than
+this, in microseconds, and more than a tenth of the time. The executor's own code uses almost no CPU time while it is
+idle.
 """
 OVERSIZED_PART: Final = 0.6
-"""An executor that holds more than this part of its memory limit while a task runs gets no further task. If it still
-holds as much after the task, it is replaced.
+"""If an executor holds more than this part of its memory limit while a task runs, it gets no further task meanwhile. If
+the executor still holds as much after the task, it is replaced.
 """
 IDLE_US: Final = 60_000_000
-"""A shared worker replaces an executor that has had tasks and then none for this long, in microseconds."""
+"""A shared worker replaces an executor that has had tasks and has since been idle for this long, in microseconds."""
 OUTPUT_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """A task that writes more than this many bytes to standard output, or to standard error, is stopped, because the output
 files take memory.
@@ -72,10 +73,11 @@ def running_of(facts: Facts, package_id: str) -> list[ExecutorRecord]:
 
 
 def spawn(facts: Facts, now_us: int) -> None:
-    """Start executors up to the wanted number; stop idle ones that are worn or surplus.
+    """Start executors up to the wanted number; stop idle executors that are worn or surplus.
 
-    A shared worker also stops executors that have been idle for IDLE_US: what task code left in them ends with them.
-    While the worker drains, or pauses after failed starts, no executor is started, and surplus ones stay.
+    A shared worker also stops executors that have been idle for IDLE_US, because task code may have left something in
+    their processes. While the worker drains, or pauses after failed starts, it starts no executor, and surplus
+    executors stay.
     """
     for executor in facts.executors.values():
         if executor.running is None and (executor.worn or _is_stale(facts, executor, now_us)):
@@ -97,16 +99,16 @@ def _is_stale(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
 
 
 def recall(facts: Facts, now_us: int) -> None:
-    """Recall the tasks behind a task that turned out long, so that they can run elsewhere.
+    """Recall the tasks behind a task that turned out to be long, so that they can run elsewhere.
 
-    Some time after a recall (RECALL_VISIBLE_US), check whether the executor skips them.
+    Some time after a recall (RECALL_VISIBLE_US), check whether the executor skips the recalled tasks.
     """
     for executor in facts.executors.values():
         run = executor.running
         if run is None or executor.stop is not None:
             continue
-        # The executor reads the recall page before each task, without a lock. Only after RECALL_VISIBLE_US has it
-        # either seen the recall or announced the task that it started; an earlier look could miss both.
+        # The executor reads the recall page before each task, without a lock. By the end of RECALL_VISIBLE_US it has
+        # either seen the recall or announced the task that it started. An earlier check could miss both.
         if executor.recalled_at_us is not None:
             if now_us - executor.recalled_at_us >= RECALL_VISIBLE_US:
                 facts.out.append(do.CheckRecall(executor.executor_id))
@@ -117,8 +119,9 @@ def recall(facts: Facts, now_us: int) -> None:
 def measure(facts: Facts, now_us: int) -> None:
     """Measure executors that have had tasks: often while any of them runs a task, otherwise rarely.
 
-    Idle executors are measured because a process that a task started may grow after the task has ended. A suspect
-    executor is measured at once when it is idle, so that it can get tasks again or be replaced.
+    Idle executors are measured because a process that a task started may grow after the task has ended. An executor
+    whose record is marked as `suspect` is measured as soon as it is idle, so that it can get tasks again or be
+    replaced.
     """
     used = [executor for executor in facts.executors.values() if executor.account is not None and executor.stop is None]
     every_us = MEASURE_US if any(executor.running for executor in used) else IDLE_MEASURE_US

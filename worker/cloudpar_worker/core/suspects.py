@@ -1,15 +1,16 @@
 """A chunk with which at least two workers were lost runs alone, so that it cannot take other tasks down.
 
-When a worker is lost, the master cannot tell which of its chunks killed it, so it counts an attempt for all of them.
-From the attempt SUSPECT_ATTEMPT on, a chunk is a suspect. A worker that has a suspect retrieves nothing until it has
-published all results of the suspect, or has given it back. An exception: while all running tasks of the suspect wait
-for tasks of their own, the worker may retrieve chunks, so that it can run those tasks.
+When a worker is lost, the master cannot tell which of the worker's chunks killed it, so the master counts an attempt
+for all of them. From the attempt SUSPECT_ATTEMPT on, a chunk is a suspect. A worker that has a suspect retrieves
+nothing until it has published all results of the suspect, or has given it back. There is one exception: while all
+running tasks of the suspect wait for tasks of their own, the worker may retrieve chunks, so that it can run the tasks
+that they wait for.
 
 The worker keeps one suspect and gives back all other tasks that no executor has yet, which adds no attempt to their
 chunks. If tasks of other chunks have started already, they could kill this worker too. The worker then gives back all
-suspects, so that a worker without started tasks can run them. After each such give-back it retrieves nothing for a
-pause, twice as long each time, or until none of its leases has started tasks. Without the pause it could get the
-suspects back at once, again and again.
+suspects, so that a worker without started tasks can run them. After each such give-back the worker pauses: it retrieves
+nothing until the pause is over, or until none of its leases has started tasks. Each pause is twice as long as the one
+before. Without the pause the worker could get the same suspects back at once, again and again.
 """
 
 from typing import Final
@@ -21,7 +22,8 @@ from .lease_record import LeaseRecord
 from .nesting import awaits
 
 SUSPECT_ATTEMPT: Final = 3
-"""The attempt from which a chunk is a suspect, because two workers were lost with it. One loss can happen to any chunk.
+"""The attempt from which on a chunk is a suspect, because two workers were lost while they had it. One such loss can
+happen to any chunk.
 """
 
 
@@ -31,12 +33,12 @@ def is_suspect(lease: Lease) -> bool:
 
 
 def suspects(facts: Facts) -> list[LeaseRecord]:
-    """All suspects here; the first is the one that this worker keeps.
+    """Return all suspects here; the worker keeps the first of them.
 
-    It keeps one that is not being given back, if there is one. Among these it prefers one without untouched tasks, then
-    one of which an executor has tasks, then one that no other worker can run, then the one with the most attempts. A
-    suspect whose running tasks all wait for tasks of their own does not count meanwhile: otherwise those tasks could
-    not run beside it.
+    The worker prefers a suspect that is not being given back, then one without untouched tasks, then one of which an
+    executor has tasks, then one that no other worker can run, then the one with the most attempts. While all running
+    tasks of a suspect wait for tasks of their own, this suspect is not in the list: otherwise the tasks that they wait
+    for could not run beside it.
     """
     found = [
         each for each in facts.leases.values() if is_suspect(each.lease) and not (facts.nested and awaits(facts, each))
@@ -46,20 +48,21 @@ def suspects(facts: Facts) -> list[LeaseRecord]:
 
 
 def _preference(record: LeaseRecord) -> tuple[bool, bool, bool, bool, int]:
-    # A worker that lacks something for two packages gets each of them in turn as one that no other worker can run. If
-    # it kept a suspect of the other package each time, it would never run a task.
+    # If this worker lacks something for two packages, the master may hand it each of them in turn as one that no other
+    # worker can run. Without this order the worker could keep a suspect of the other package each time, and would never
+    # run a task.
     lease = record.lease
     return record.returning, bool(record.untouched), not record.fed, lease.elsewhere, -lease.attempt
 
 
 def takes_on(facts: Facts, now_us: int) -> bool:
-    """Whether this worker may retrieve more now.
+    """Whether this worker may retrieve more chunks now.
 
-    It may not while a suspect is here. In the pause after it gave back suspects, it may not while one of its leases has
+    It may not while it has a suspect. In the pause after it gave back suspects, it may not while one of its leases has
     started tasks.
     """
-    # Without this the worker would run other tasks beside a suspect, and if the suspect kills the worker, they would
-    # count one more lost worker and become suspects themselves.
+    # Without this the worker would run other tasks beside a suspect. If the suspect then killed the worker, the loss
+    # would also count for the chunks of the other tasks, and could make them suspects.
     if suspects(facts):
         return False
     return now_us >= facts.resume_at_us or not any(record.started for record in facts.leases.values())
@@ -67,8 +70,8 @@ def takes_on(facts: Facts, now_us: int) -> bool:
 
 def runnable(facts: Facts) -> list[LeaseRecord]:
     """The leases whose ready tasks may start: a suspect if it is the only lease, all others if no suspect is here."""
-    # While another lease is still here, nothing starts, not even the suspect: `isolate` is giving back the others, and
-    # a task that started now would share the suspect's fate.
+    # While the worker has a suspect and another lease, no task starts, not even one of the suspect. `isolate` is giving
+    # back the other leases, and a task of them that started now could be lost together with the suspect.
     if len(facts.leases) > 1 and suspects(facts):
         return []
     return [record for record in facts.leases.values() if record.ready and record.unfit is None]

@@ -1,7 +1,7 @@
-"""Whose tasks run next here: packages take turns by the execution time that their tasks have had.
+"""Decides whose tasks run next here: packages take turns by the execution time that their tasks have had.
 
 The master decides which chunks a worker gets (cloudpar_master.core.turns); this module decides in which order they run.
-In both, a new package starts level with the package that is furthest behind.
+In both modules, a new package starts with as much time as the package that is furthest behind.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,21 +10,21 @@ from typing import Final
 from .lease_record import LeaseRecord
 
 PATIENCE_US: Final = 200_000
-"""The first task of a package goes before all other tasks. But if first tasks have gone before other tasks for longer
-than this time, in microseconds, and longer than one of the other tasks takes, one of the others is next. Without this a
-stream of small packages could stop a large one.
+"""How long first tasks of packages may go before all other tasks, in microseconds. If they have done so for longer than
+this time, and for longer than one of the other tasks takes, one of the other tasks is next. Without this limit a stream
+of small packages could stop a large package.
 """
 
 REMEMBERED: Final = 1_000
-"""For how many packages the time is remembered. A further one replaces the package whose tasks last ended longest ago,
-and that package then counts as new.
+"""For how many packages the time is remembered. A further package replaces the package whose last result is the oldest.
+The replaced package then counts as new.
 """
 
 
 class Turns:
     """The execution time that the tasks of each package have had here.
 
-    A new package starts at the level, which is the time of the package that is furthest behind.
+    A new package starts with the time of the package that is furthest behind. This time is called the level.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Turns:
         task_us: Callable[[LeaseRecord], float],
         now_us: int,
     ) -> list[LeaseRecord]:
-        """The leases, sorted by whose tasks run next.
+        """Return the leases in the order in which their tasks run.
 
         Args:
             ready: Leases with ready tasks, in the order in which they came.
@@ -65,8 +65,8 @@ class Turns:
     ) -> None:
         """Record that an executor gets tasks of a ready lease. Call it before the tasks are taken from the lease.
 
-        `leases` are all leases here. The level rises to the time of the package that is furthest behind among those
-        with tasks that have no result yet.
+        `leases` are all leases here. The level (see Turns) rises to the time of the package that is furthest behind,
+        among the packages that have tasks without a result here.
         """
         active = {each.lease.package_id for each in leases if not each.exhausted}
         self._level_us = max(self._level_us, min(map(self._start_us, active)))

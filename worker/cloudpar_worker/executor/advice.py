@@ -17,7 +17,7 @@ _OTHER_NAMES: Final = {
     "bs4": "beautifulsoup4", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "dotenv": "python-dotenv",
     "PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml",
 }  # fmt: skip
-"""For some modules, the name of the distribution that contains the module, if it differs from the module's name."""
+"""The distributions that contain these modules. They are listed because their names differ from the modules' names."""
 
 
 def advise(error: BaseException, what: str) -> None:
@@ -39,7 +39,7 @@ def advise(error: BaseException, what: str) -> None:
         add_note(error, version or f"Raised at the worker while it unpickled {what}.")
 
 
-@cache  # thousands of tasks may fail for one module
+@cache  # thousands of tasks may fail because of one module
 def _missing(name: str, what: str) -> str:
     top = name.partition(".")[0]
     extension = _other_extension(name)
@@ -68,7 +68,7 @@ def _missing(name: str, what: str) -> str:
 
 
 def _version_of(error: BaseException, name: str) -> str | None:
-    """The note about a module that is here but lacks something, probably because the client has another release of it.
+    """The note about a module that is here but lacks something, probably because the client has another release.
 
     None if the module, or the distribution that contains it, is unknown.
     """
@@ -103,7 +103,7 @@ def release_of(top: str) -> str | None:
 
 
 def _other_extension(name: str) -> str | None:
-    """The file of an extension module of that name which this interpreter cannot load; None if there is none."""
+    """The file of an extension module of this name that this interpreter cannot load; None if there is none."""
     package, _, last = name.rpartition(".")
     folders = list(getattr(sys.modules.get(package), "__path__", ())) if package else sys.path
     for folder in folders:

@@ -1,4 +1,4 @@
-"""Files without a name: in memory, or in a folder if the system lacks files in memory or a sandbox forbids them."""
+"""Files without a name. They are in memory, or in a folder if the system or a sandbox permits no files in memory."""
 
 import os
 import tempfile

@@ -1,6 +1,6 @@
-"""Pickles results and exceptions by value: together with their classes and functions that the client could not import.
+"""Pickles results and exceptions by value: the pickle contains classes and functions that the client cannot import.
 
-For example, the client could not import the classes of an executor's `__main__`.
+For example, the client cannot import the classes of an executor's `__main__`.
 """
 
 import io
@@ -13,9 +13,10 @@ from cloudpar_protocol import decorated, function_globals, open_files
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """A pickler that treats open files, the standard library's decorators and functions' globals as the client's does.
+    """A pickler that treats open files, decorators of the standard library and globals of functions as the client does.
 
-    With cloudpickle alone, a client could send an object whose class has a `cached_property`, but not get it back.
+    With cloudpickle alone, a client could send an object whose class has a `cached_property`, but could not get the
+    object back.
     """
 
     def reducer_override(self, obj: Any) -> Any:
@@ -29,7 +30,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def dumps(value: Any, pickler: type[Pickler] = Pickler) -> bytes:
-    """Pickle a value. Classes and functions of `__main__`, or without a name to import them by, go by value.
+    """Pickle a value. The pickle contains classes and functions that are in `__main__` or cannot be imported by name.
 
     Raises:
         BaseException: What pickling raised.

@@ -1,8 +1,8 @@
 """Captures what a task writes to standard output and error, through Python and through the file descriptors.
 
-Descriptors 1 and 2 of an executor are two anonymous files that the agent also holds, so the output of a task that
-crashed is still there. For each task, two system calls check whether the files are empty; they are read only if one of
-them is not.
+Descriptors 1 and 2 of an executor are two anonymous files. The agent also holds these files, so it can read the output
+of a task that crashed. After each task, two system calls check whether the files are empty. The executor reads them
+only if one of them is not empty.
 """
 
 import fcntl
@@ -15,24 +15,24 @@ from cloudpar_protocol.limits import OUTPUT_BYTES
 from .anonymous_file import anonymous_file
 
 _NOTE_BYTES = 80
-"""How many bytes the note about cut output takes at most."""
+"""The most bytes of the note about output that was left out."""
 
 
 def open_output(folder: str | None = None) -> int:
-    """The descriptor of a new output file, to which every write appends. `folder` is as in `anonymous_file`."""
+    """Open a new output file, to which every write appends; return its descriptor. On `folder` see `anonymous_file`."""
     descriptor = anonymous_file("output", folder)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
     return descriptor
 
 
 def held_bytes(descriptor: int) -> int:
-    """The size of an output file, or what is allocated for it if that is more: it may have blocks beyond its end."""
+    """The size of an output file, or the space that is allocated for it if that is more."""
     status = os.fstat(descriptor)
     return max(status.st_size, 512 * status.st_blocks)
 
 
 def read_output(descriptor: int) -> str | None:
-    """The start of an output file, in at most OUTPUT_BYTES of UTF-8; None if it is empty.
+    """The start of an output file, in at most OUTPUT_BYTES of UTF-8; None if the file is empty.
 
     If the file is longer, a note at the end says about how much was left out.
     """
@@ -51,10 +51,10 @@ def read_output(descriptor: int) -> str | None:
 
 
 class Capture:
-    """Makes descriptors 1 and 2 of an executor write to its two output files, and reads these files after each task."""
+    """Makes descriptors 1 and 2 of an executor write to the two output files, and reads these files after each task."""
 
     def __init__(self, stdout: int, stderr: int) -> None:
-        # Task code may close or replace descriptors 1 and 2, so checks use descriptors of their own.
+        # Task code may close or replace descriptors 1 and 2, so this class reads the files by descriptors of its own.
         self._stdout, self._stderr = os.dup(stdout), os.dup(stderr)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
@@ -67,7 +67,7 @@ class Capture:
 
     @staticmethod
     def restore() -> None:
-        """Make sys.stdout and sys.stderr write through to descriptors 1 and 2, even if the last task replaced them."""
+        """Make sys.stdout and sys.stderr write to descriptors 1 and 2, even if the last task replaced these objects."""
         for name, descriptor in (("stdout", 1), ("stderr", 2)):
             stream = getattr(sys, name)
             if getattr(stream, "_of_executor", None) is not True or stream.closed:
@@ -81,7 +81,7 @@ class Capture:
                 setattr(sys, f"__{name}__", fresh)
 
     def take(self) -> tuple[str | None, str | None]:
-        """Return the start of what each file got since the last call, None if nothing; empty both files."""
+        """Return the start of each file (None if the file is empty), and empty both files."""
         stdout, stderr = self._stdout, self._stderr
         if os.lseek(stdout, 0, 2) == 0 == os.lseek(stderr, 0, 2):
             return None, None

@@ -1,16 +1,16 @@
-"""Which functions an executor keeps.
+"""The rule that says which functions an executor keeps.
 
-Agent and executor apply the same rule, so the agent knows which code it need not send again.
+The agent and the executor apply the same rule, so the agent knows which code it need not send again.
 """
 
 from collections import OrderedDict
 from typing import Final
 
 CACHED_FUNCTIONS: Final = 16
-"""How many functions an executor keeps; a further one replaces the one that was used longest ago."""
+"""How many functions an executor keeps; a further function replaces the function that was used longest ago."""
 CACHED_BYTES: Final = 128 * 1024 * 1024
-"""How many bytes of code the functions that an executor keeps may have together. Beyond this, the executor drops those
-that were used longest ago; the function used last always stays.
+"""How many bytes of code all functions that an executor keeps may have together. Beyond this, the executor drops the
+functions that were used longest ago. The function that was used last always stays.
 
 A function takes about as much memory as its pickle.
 """
@@ -27,7 +27,7 @@ class CodeCache:
         return code_hash in self._sizes
 
     def use(self, code_hash: str, size: int) -> dict[str, int]:
-        """Record a use of a function; return the functions that are dropped to make room, with their code's sizes."""
+        """Record a use of a function; return the hashes of dropped functions, with the sizes of their code."""
         if code_hash not in self._sizes:
             self._sizes[code_hash] = size
             self._bytes += size

@@ -18,8 +18,8 @@ class Serialization(NamedTuple):
     Attributes:
         decode: Decodes the data of a task.
         encode: Encodes the value of a task, or raises.
-        encode_error: Encodes an exception of a task; returns its bytes and "". If only its text can travel, returns
-            None and the reason; the reason is "" if the codec encodes no exceptions.
+        encode_error: Encodes an exception of a task, and returns its bytes and "". If only the text of the exception
+            can travel, the function returns None and the reason. The reason is "" if the codec encodes no exceptions.
         refusal: Makes the message about a value that cannot be encoded, given its type and what `encode` raised.
     """
 
@@ -33,7 +33,7 @@ _encode: Final = msgpack.Encoder().encode
 
 
 def _message_pack(value: Any) -> bytes:
-    """Encode a value. A msgspec.Raw may hold any bytes, but clients rely on `is_pickle`."""
+    """Encode a value. A msgspec.Raw may hold any bytes, so bytes that clients would take for a pickle are refused."""
     data = _encode(value)
     if is_pickle(data):
         raise ValueError("its bytes could be read as a pickle")

@@ -18,7 +18,7 @@ _CUT = "\n... {} characters are left out ...\n"
 def serialize(value: Any) -> bytes:
     """Pickle a value by plain pickle or, if that fails, by `by_value`.
 
-    Plain pickle fails, for example, if it cannot find a class by name, such as a class of `__main__`.
+    Plain pickle fails, for example, for a class that it cannot find by name, such as a class of `__main__`.
 
     Raises:
         BaseException: What pickling raised.
@@ -50,10 +50,10 @@ def plain(text: str) -> str:
 
 
 def portable(error: BaseException) -> tuple[bytes | None, str]:
-    """The pickle of an exception, with "" as the reason; or None, with the reason why the exception cannot travel.
+    """Return the pickle of an exception, and ""; or None, and the reason why the exception cannot travel.
 
-    It cannot travel if pickling fails, if the pickle is too large, or if unpickling does not restore an exception. The
-    reason says what to do.
+    An exception cannot travel if pickling fails, if the pickle is too large, or if unpickling does not restore an
+    exception. The reason says what to do.
     """
     reasons = []
     for dumps in rebuilding.dumps, serialize:  # the second way is for classes of C extensions
@@ -78,7 +78,7 @@ def _noted(data: bytes, error: BaseException, again: BaseException) -> bytes:
 
     `again` is the exception that the pickle restores. If the notes cannot be added, the pickle stays as it is.
     """
-    with suppress(BaseException):  # its code may raise; the exception then travels without the notes
+    with suppress(BaseException):  # code of the exception may raise; it then travels without the notes
         notes = _notes(error)
         if notes and notes != _notes(again):
             noted = rebuilding.noted(data, notes)
@@ -92,7 +92,7 @@ def _notes(error: BaseException) -> list[str]:
 
 
 def _culprit(error: BaseException, verb: str) -> str:
-    """A phrase for the part of an exception that cannot be pickled; "it" if the part is unknown.
+    """A phrase that names the part of an exception that cannot be pickled; "it" if the part is unknown.
 
     `verb` says what failed: "pickle" or "unpickle". With "unpickle" the part is always unknown.
     """
@@ -136,7 +136,7 @@ def missing_module(error: BaseException) -> str:
 
 
 def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
-    """The formatted traceback without the executor's own frames, of which `own` is the last.
+    """Format a traceback without the executor's own frames; `own` is the last of these frames.
 
     If `own` is None, no frames of this exception are shown. If the exception cannot be formatted, the result is its
     `line`.
@@ -149,7 +149,7 @@ def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
 
 
 def is_among(error: BaseException, names: Sequence[str]) -> bool:
-    """Whether an exception is of one of these classes (named as by `_class_name`) or of a derived class.
+    """Whether an exception's class, or a base of its class, is among these names (which are as from `_class_name`).
 
     Without names every class derived from Exception counts. SystemExit and KeyboardInterrupt never count, even if they
     are named, so a task that ends by sys.exit or Ctrl-C is not retried.
@@ -161,7 +161,7 @@ def is_among(error: BaseException, names: Sequence[str]) -> bool:
 def _class_name(kind: type) -> str:
     """The module and the name of a class; only the name if the class is built in.
 
-    The names of enclosing classes and functions are left out, because they are lost if the class travels by value.
+    The name contains no enclosing classes and functions, because their names are lost if the class travels by value.
     """
     module, name = _module(kind), type.__getattribute__(kind, "__name__")
     if getattr(protocol_errors, name, None) is kind:  # `cloudpar.errors` changes the module of these classes

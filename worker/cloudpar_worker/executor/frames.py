@@ -1,9 +1,10 @@
-"""The messages between an agent and its executors, which are frames.
+"""The messages between an agent and its executors.
 
-A frame is the length of its body (4 bytes, little-endian) and the body. The body of a frame to an executor is a Run, in
-MessagePack. The body of a frame to the agent is a result or a mark. A result is an ExecutorResult in MessagePack; the
-executor sends one for each task of a run, in order. A mark is one byte, which says whether the running task waits for
-tasks of its own. The agent checks everything that it receives, because task code can write to any descriptor.
+Each message is a frame: the length of its body (4 bytes, little-endian), and the body. The body of a frame to an
+executor is a Run, in MessagePack. The body of a frame to the agent is a result or a mark. A result is an ExecutorResult
+in MessagePack; the executor sends one result for each task of a run, in order. A mark is one byte, which says whether
+the running task waits for tasks of its own. The agent checks everything that it receives, because task code can write
+to any descriptor.
 """
 
 import struct
@@ -17,21 +18,22 @@ from cloudpar_protocol.payloads import CallStyle, Codec, TaskResult
 from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 READY: Final = b"\0"
-"""The byte that an executor sends, before all frames, when it can get its first task. If the executor ends before it
-has sent this byte, no task is the cause.
+"""The byte that an executor sends before all frames, once it can get its first task. If an executor ends before it has
+sent this byte, no task is the cause.
 """
 LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
-"""The marks, as complete frames: the running task waits, or goes on."""
+"""The two marks, as complete frames: WAITS says that the running task waits, GOES_ON that it continues."""
 MARKS: Final = 4_000
-"""The most marks that are read from one executor at a time. The executor's own code writes each mark alone, and the
-channel has no room for so many writes, so more marks come from task code. They would take the agent's time.
+"""The most marks that the agent reads from one executor at a time. The executor's own code writes each mark separately,
+and the channel has no room for so many writes. So more marks can only come from task code, and handling them would take
+the agent's time.
 """
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS + 1024
 """The most bytes of a result without its data."""
 _GARBAGE_CHARS: Final = 200
-"""The most characters of the text about bytes that are no result."""
+"""The most characters of the message about bytes that are not a result."""
 EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED, UNFIT})
 
 
@@ -39,19 +41,20 @@ class Run(Struct, array_like=True, frozen=True):
     """Run the tasks [start, end) of one package, in order.
 
     Attributes:
-        code_hash: The hash of the task code, after "sealed " if the code has a seal.
-        code: Its bytes (with codec "msgpack", the text of a reference); None if the executor has the function already.
+        code_hash: The hash of the task code. If the code has a seal, the hash follows the prefix "sealed ".
+        code: The bytes of the task code (with codec "msgpack", the text of a reference); None if the executor already
+            has the function.
         call: How to call the function.
-        start, end: The tasks.
-        origin, step: Of range data: the data of task i is origin + i * step.
-        items: The serialized data of each task; None for range data.
+        start, end: The indexes of the first task and of the task after the last.
+        origin, step: If the package's data is a range, the data of task i is origin + i * step.
+        items: The serialized data of each task; None if the package's data is a range.
         codec: The codec of items and results.
         retries, retry_on: How often a task that raises is retried, and after which exceptions (see
             `failures.is_among`).
-        threads: The thread limit of numeric libraries; None: the executor's own limit.
-        depth: As in the lease.
-        elsewhere: Another worker may be able to run the tasks. So if a task fails because of something that this
-            machine lacks, its outcome is UNFIT.
+        threads: The thread limit of numeric libraries; None means the executor's own limit.
+        depth: The nesting depth of the tasks, as in Lease.
+        elsewhere: Another worker may be able to run the tasks. So a task that fails because this machine lacks
+            something gets the outcome UNFIT.
     """
 
     code_hash: str
@@ -80,7 +83,7 @@ _result_decoder = msgpack.Decoder(ExecutorResult)
 
 
 def encode_run(run: Run) -> bytearray:
-    """The complete frame of a run."""
+    """Encode a run as a complete frame."""
     frame = bytearray(LENGTH.size)
     _encoder.encode_into(run, frame, LENGTH.size)
     LENGTH.pack_into(frame, 0, len(frame) - LENGTH.size)
@@ -88,22 +91,22 @@ def encode_run(run: Run) -> bytearray:
 
 
 def decode_run(body: bytes | bytearray | memoryview) -> Run:
-    """The run in a frame's body; its items are views into the body."""
+    """Decode the run in a frame's body. The run's items refer to the memory of the body."""
     return _run_decoder.decode(body)
 
 
 def encode_result_into(result: TaskResult, frame: bytearray) -> None:
-    """Turn `frame` into the complete frame of a result."""
+    """Replace the content of `frame` by the complete frame of a result."""
     _encoder.encode_into(result, frame, LENGTH.size)
     LENGTH.pack_into(frame, 0, len(frame) - LENGTH.size)
 
 
 class ResultReader:
-    """Reads results from bytes, and keeps the incomplete frame at their end.
+    """Reads results from bytes, and keeps the incomplete frame at the end until more bytes come.
 
     Args:
         memory_bytes: The memory limit of the executor. The executor's own code cannot have made a larger result, so a
-            larger frame comes from task code. Without the check, such a frame could fill the agent's memory.
+            larger frame comes from task code. Without this limit, such a frame could fill the agent's memory.
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -113,15 +116,15 @@ class ResultReader:
         self._marks = 0
 
     def mark(self) -> bool | None:
-        """Whether the task after the last result waits for tasks of its own; None if no new mark has arrived.
+        """Return whether the task after the last result waits for tasks of its own; None if no new mark has arrived.
 
-        Call it after each `feed`, or after several of them: it also starts to count marks from 0 (see MARKS).
+        Call this after one or more calls of `feed`. It also resets the count of marks (see MARKS).
         """
         mark, self._mark, self._marks = self._mark, None, 0
         return mark
 
     def feed(self, chunk: bytes | memoryview) -> list[ExecutorResult]:
-        """The results that are complete with this chunk.
+        """Add bytes; return the results that are now complete.
 
         Raises:
             Garbage: The executor's own code cannot have written these bytes.
@@ -149,10 +152,10 @@ class ResultReader:
                 try:
                     result = decode(view[offset + 4 : end])
                 except (DecodeError, RecursionError, UnicodeDecodeError) as error:
-                    raise Garbage(one_line(str(error), _GARBAGE_CHARS)) from None  # it quotes what task code wrote
+                    raise Garbage(one_line(str(error), _GARBAGE_CHARS)) from None  # the error quotes bytes of task code
                 _check(result, length)
                 results.append(result)
-                self._mark = None  # the mark belonged to the task that has now ended
+                self._mark = None  # the mark belongs to the task that has now ended
                 offset = end
         del rest[:offset]
         return results

@@ -1,4 +1,4 @@
-"""The executor's functions, by the hash of their task code."""
+"""Keeps the executor's functions by the hash of their task code."""
 
 import gc
 import pickle
@@ -12,16 +12,16 @@ from .code_cache import CodeCache
 
 _COLLECT_FUNCTIONS: Final = 64
 _COLLECT_BYTES: Final = 32 * 1024 * 1024
-"""After this many dropped functions, or this many bytes of their code, the garbage collector runs."""
+"""The garbage collector runs after this many functions were dropped, or functions with this many bytes of code."""
 
 ENTER: Final = "enter_project_of_cloudpar"
-"""The name of a method that task code has if it comes with modules of the client's project. In case a task of another
-project ran meanwhile, the method puts these modules into `sys.modules` again. It returns the function.
+"""The name of a method of task code that contains modules of the client's project. The method puts these modules into
+`sys.modules` again, because a task of another project may have run meanwhile. It returns the function.
 """
 
 
 class FunctionCache:
-    """The functions used last. If code cannot be loaded, its exception is kept instead."""
+    """The functions that were used last. If task code cannot be loaded, the cache keeps the exception instead."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Callable[..., Any] | BaseException] = {}
@@ -30,10 +30,10 @@ class FunctionCache:
         self._dropped = self._dropped_bytes = 0
 
     def take(self, code_hash: str, code: bytes | None) -> None:
-        """Record that a run of a function has come. `code` is None if the agent knows that the function is here.
+        """Record that a run with a function has come. `code` is None if the agent knows that the function is here.
 
-        Call it for each run, even if all its tasks were recalled. The agent counts such a run too; if the executor did
-        not, the two caches would differ, and the agent would leave out code that is not here.
+        Call this for each run, even if all tasks of the run were recalled. The agent counts such a run too. If the
+        executor did not, the two caches would differ, and the agent could omit code that the executor does not have.
         """
         if code is not None:
             self._codes[code_hash] = code
@@ -42,12 +42,12 @@ class FunctionCache:
             self._drop(dropped)
 
     def load(self, code_hash: str, codec: Codec) -> Callable[..., Any]:
-        """The function of a run; it is unpickled (with codec "msgpack", imported by name) at its first use.
+        """Return the function of a run. At its first use, unpickle it or (with codec "msgpack") import it by name.
 
         Raises:
             TypeError: The task code is not callable.
-            BaseException: What the unpickling, the import or the method ENTER raised. The unpickling or import is not
-                repeated: each later call for this code raises the same exception.
+            BaseException: What the unpickling, the import or the method ENTER raised. A failed unpickling or import is
+                not repeated: each later call for this code raises the same exception.
         """
         entry = self._entries.get(code_hash)
         if entry is None:

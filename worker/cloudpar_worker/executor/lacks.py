@@ -1,4 +1,4 @@
-"""Whether a task may have failed because of something that this machine lacks, so that another machine may run it."""
+"""Decides whether a task may have failed because this machine lacks something, so that another machine may run it."""
 
 from collections.abc import Iterator
 from traceback import walk_tb
@@ -12,11 +12,11 @@ _IMPORTING = "<frozen importlib._bootstrap>"
 
 
 def lack(error: BaseException, *, unpickling: bool) -> str | None:
-    """A text about what this machine lacks, if that may be why a task failed; otherwise None.
+    """Return a text about what this machine lacks if a task may have failed because of it; otherwise None.
 
-    An ImportError that names a module always counts. What unpickling raised also counts if it is any other ImportError,
-    if it is an AttributeError (a module here may be of an older version without a needed name), or if it was raised
-    during an import.
+    An ImportError that names a module always counts. Three further exceptions count if unpickling raised them: any
+    other ImportError, an AttributeError (a module here may be of an older version without a needed name), and an
+    exception that was raised during an import.
 
     Args:
         error: What the task raised, or what unpickling its code or data raised.

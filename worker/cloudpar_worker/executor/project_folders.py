@@ -7,31 +7,31 @@ import tempfile
 from cloudpar_worker.sandbox.cleanup import remove
 
 folder = ""
-"""The folder of this executor; "" means the private folder of its sandbox. Task code of every release of the SDK looks
-for this name in this module, so neither the variable nor the module can be renamed.
+"""The folder of this executor; "" means the private folder of its sandbox. Task code of every release of the SDK reads
+this variable by its name, so neither the variable nor the module can be renamed.
 """
 
 
 class ProjectFolders:
-    """The folders of a zygote's executors. An executor makes its folder only when it needs it."""
+    """The folders of a zygote's executors. An executor creates its folder only when it needs the folder."""
 
     def __init__(self) -> None:
         self._tmp = tempfile.gettempdir()
         self._by_pid: dict[int, str] = {}
 
     def new(self) -> str:
-        """A new path for the folder of an executor. The folder is not made here."""
+        """Return a new path for the folder of an executor, without creating the folder."""
         return os.path.join(self._tmp, f"cloudpar-project-{secrets.token_hex(8)}")
 
     def given(self, path: str, pid: int) -> None:
-        """Record which path an executor has."""
+        """Record the path of an executor's folder."""
         self._by_pid[pid] = path
 
     def remove(self, pid: int) -> None:
         """Remove the folder of an executor that has ended.
 
-        A forked process removes it, because the folder may be large, and the next executor must not wait. If the fork
-        fails, this process removes it.
+        A forked process removes the folder, because it may be large and the next executor must not wait. If the fork
+        fails, this process removes the folder.
         """
         path = self._by_pid.pop(pid, None)
         if path is None or not os.path.lexists(path):

@@ -1,4 +1,4 @@
-"""Pickles exceptions so that they are restored without their constructor, which may need more than `.args`."""
+"""Pickles exceptions so that unpickling does not call their constructor, which may need more than `.args`."""
 
 import copyreg
 import pickle
@@ -8,13 +8,13 @@ from typing import Any, Final
 from . import by_value
 
 _HEAP_TYPE: Final = 1 << 9
-"""The flag of types that are made while Python runs, such as by class statements."""
+"""The flag of types that are made while Python runs, for example by class statements."""
 _LEFT: Final = frozenset({"obj"})
-"""Slots that are left out. `obj` of an AttributeError may be any object; plain pickle omits it too."""
+"""Slots that are not pickled. `obj` of an AttributeError may be any object; plain pickle also omits it."""
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle a value so that exceptions in it are restored without the constructors of their classes.
+    """Pickle a value so that unpickling restores exceptions in it without the constructors of their classes.
 
     Exceptions of built-in classes, and of classes that define how they are pickled, are pickled as usual. To unpickle
     the value, the client needs no module of the worker.
@@ -26,7 +26,7 @@ def dumps(value: Any) -> bytes:
 
 
 def noted(data: bytes, notes: list[str]) -> bytes:
-    """Make a pickle that restores the exception in `data` with these notes in place of its own."""
+    """Make a pickle that restores the exception in `data`, with these notes instead of the exception's own notes."""
     return pickle.dumps(_Noted(data, notes), 5)
 
 
@@ -39,7 +39,7 @@ class _Noted:
 
 
 def state(error: BaseException) -> dict[str, Any]:
-    """What an exception holds, by attribute: its slots, its `__dict__` with the notes, and `args`.
+    """The content of an exception by attribute: its slots, its `__dict__` (which includes notes), and `args`.
 
     The attributes of built-in exceptions, such as `filename`, count as slots. Slots in _LEFT, and slots that were never
     set, are left out.
@@ -48,14 +48,14 @@ def state(error: BaseException) -> dict[str, Any]:
     seen = set(_LEFT)
     for kind in type(error).__mro__:
         if kind is BaseExceptionGroup:
-            break  # its own attributes are read-only, and are made from its arguments
+            break  # the attributes of this class are read-only, and are made from `args`
         for name, member in vars(kind).items():
             if name not in seen and isinstance(member, MemberDescriptorType) and not name.startswith("__"):
                 try:
                     value = member.__get__(error)
                 except AttributeError:
                     continue  # this slot was never set
-                if value is not None or _made(kind):  # None in a built-in exception means that it was never set
+                if value is not None or _made(kind):  # None in a built-in exception means: never set
                     found[name] = value
         seen.update(vars(kind))
     return found | vars(error) | {"args": error.args}
@@ -66,7 +66,7 @@ def _made(kind: type) -> bool:
 
 
 def _native(kind: type) -> type:
-    """The built-in class that determines the layout of a class's objects."""
+    """The nearest built-in base class, which determines the memory layout of a class's objects."""
     base = kind.__base__
     return _native(base) if base and _made(kind) else kind
 
@@ -83,7 +83,7 @@ class _Pickler(by_value.Pickler):
         kind = type(obj)
         if not isinstance(obj, BaseException) or not _made(kind) or _has_own_way(kind):
             return super().reducer_override(obj)
-        # This calls the constructor of the built-in exception below. The class's own constructor may need other
-        # arguments, or may change its arguments a second time. The state is set attribute by attribute, without the
-        # class's __setstate__, which may expect another state.
+        # Unpickling calls `__new__` of the built-in base class. The class's own constructor may need other arguments,
+        # or may change its arguments a second time. The state is set attribute by attribute, without the class's own
+        # __setstate__, which may expect another state.
         return _native(kind).__new__, (kind, *obj.args), state(obj), None, None, BaseException.__setstate__

@@ -1,4 +1,4 @@
-"""Task code by reference: the function that "package.module:function" names on this worker."""
+"""Finds the function that a reference such as "package.module:function" names on this worker."""
 
 import platform
 from importlib import import_module
@@ -8,10 +8,10 @@ from .failures import add_note, missing_module, remote_traceback, traceback_of
 
 
 def find(reference: str) -> Any:
-    """Import what a reference names.
+    """Import the module of a reference, and return the object that the reference names.
 
     Raises:
-        ModuleNotFoundError: The module, or one that it imports, is missing; the text says what to do.
+        ModuleNotFoundError: The module, or a module that it imports, is missing; the text says what to do.
         AttributeError: The module has nothing of that name; the text says what to do.
         BaseException: What the module raised when it was imported, with the traceback in a note; or what code of the
             module, such as its `__getattr__`, raised when the name was looked up.

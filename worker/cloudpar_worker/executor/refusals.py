@@ -1,4 +1,4 @@
-"""Adds notes to exceptions, which say why a confined executor refuses something that ordinary code needs."""
+"""Adds notes to exceptions that a sandbox may have caused. A note says what tasks may not do here, and why."""
 
 import errno
 import os
@@ -15,17 +15,18 @@ from .failures import add_note
 _ITS_MODULES: Final = frozenset({"synchronize", "shared_memory"})
 """The names of modules in multiprocessing, and in its copies in other packages, that need shared memory."""
 _CAUSES: Final = 20
-"""How many exceptions of a chain are examined at most: the exception itself, its cause, the cause of that, ..."""
+"""How many exceptions of a chain are examined at most. A chain is an exception, its cause, that cause's cause, ..."""
 
 
 class Refusals(NamedTuple):
-    """What a confined executor refuses to its tasks.
+    """What a confined executor forbids to its tasks.
 
     Attributes:
-        closed_ports: TCP ports to which they may not connect.
-        shared_memory: Whether they may use shared memory, and therefore locks between processes.
-        files: Whether they may use only the system's files, their own, and those that the operator has opened.
-        network: Whether they may use the network of the machine.
+        closed_ports: TCP ports to which tasks may not connect.
+        shared_memory: Whether tasks may use shared memory, and therefore locks between processes.
+        files: Whether files are limited: tasks may use only the system's files, their own files, and those that the
+            operator has opened to tasks.
+        network: Whether tasks may use the network of the machine.
     """
 
     closed_ports: Sequence[int] = ()
@@ -34,7 +35,7 @@ class Refusals(NamedTuple):
     network: bool = True
 
     def explain(self, error: BaseException) -> None:
-        """Add notes to an exception if these refusals may be its cause."""
+        """Add notes to an exception if something that the executor forbids may be its cause."""
         notes: list[str] = []
         with suppress(BaseException):  # an exception's own code may raise anything
             notes += filter(None, map(self._why, _causes(error)))
@@ -53,7 +54,7 @@ class Refusals(NamedTuple):
             return None if self.shared_memory else _no_shared_memory()
         if self.files and "attempting to bind on address" in str(error):
             return _no_port()
-        if self.closed_ports and error.filename is None:  # an error of a file would have its name
+        if self.closed_ports and error.filename is None:  # the error of a file would name the file
             return _no_connection(self.closed_ports)
         if self.files and error.filename is not None and not _is_own(error.filename):
             return _closed(error.filename)
@@ -90,7 +91,7 @@ def _closed(filename: object) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and its causes or contexts; at most _CAUSES, because they may form a cycle."""
+    """Yield an exception and its causes or contexts, at most _CAUSES of them, because they may form a cycle."""
     cause: BaseException | None = error
     for _ in range(_CAUSES):
         if cause is None:

@@ -26,13 +26,16 @@ from .thread_limits import thread_variables
 from .waiting import TaskWaits
 
 _clock = time.monotonic_ns
-"""A reference to the function, since task code may replace it in `time`. The agent's clock bounds durations anyway."""
+"""A reference to the function, since task code may replace the function in `time`. In any case the agent's clock bounds
+the durations.
+"""
 _LARGE = 1 << 20
-"""After a frame of more than this many bytes the executor releases the buffer, which would otherwise keep its size."""
+"""After a frame of more than this many bytes the executor makes a new buffer, because the old one would keep its size.
+"""
 
 
 class Runner:
-    """Reads runs, executes their tasks in order, and writes each result at once."""
+    """Reads runs, executes the tasks of each run in order, and writes each result at once."""
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class Runner:
         self._forked = True
 
     def _send(self, frame: bytes | bytearray) -> None:
-        """Write a complete frame, under a lock, because a task's threads may write marks at the same time."""
+        """Write a complete frame. The lock is needed because threads of a task may write marks at the same time."""
         with self._sending:
             self._channel.sendall(frame)
 
@@ -69,15 +72,15 @@ class Runner:
             pass
 
     def _serve_run(self) -> bool:
-        """Serve one run; return False if the agent has closed the channel instead.
+        """Read a run and execute its tasks; return False if the agent has closed the channel instead.
 
-        The run's data, which may be large, is released before the next run is awaited.
+        The data of a run may be large, so it is released before the executor waits for the next run.
         """
         body = self._receive()
         if body is not None:
             self._capture.restore()
             run = decode_run(body)
-            # All runs of an executor have the same limit, and libraries read it once.
+            # All runs of an executor have the same limit, and libraries read the variables only once.
             if run.threads is not None and not self._started:
                 os.environ |= thread_variables(os.environ, run.threads)
             self._functions.take(run.code_hash, run.code)
@@ -159,16 +162,16 @@ class Runner:
         unpickling: str = "",
         called_with: str | None,
     ) -> TaskResult | None:
-        """The result of a task that raised; None if it is to be retried.
+        """Return the result of a task that raised; None if the task is to be retried.
 
-        If it is, the `line` of the exception is appended to `failed`. `called_with` describes the task's arguments; it
-        is None if the function was not called.
+        For a retry, the `line` of the exception is appended to `failed`. `called_with` describes the task's arguments;
+        it is None if the function was not called.
         """
         self._refusals.explain(error)
         lacks = lack(error, unpickling=bool(unpickling))
         if lacks and run.elsewhere:
             return ExecutorResult(index, UNFIT, _elapsed_us(started_at_ns), message=lacks)
-        if not unpickling or run.codec == "pickle":  # the error of a reference already says what to do
+        if not unpickling or run.codec == "pickle":  # the error about a reference already says what to do
             advise(error, unpickling or "the task")
         if len(failed) < run.retries and not (unpickling or lacks) and is_among(error, run.retry_on):
             failed.append(line(error))
@@ -177,9 +180,9 @@ class Runner:
         return _failure(index, error, started_at_ns, codec, called_with=called_with, failed=failed)
 
     def _retry(self, run: Run, function: Any, index: int, started_at_ns: int, failed: list[str]) -> TaskResult:
-        """Retry a task until it does not raise or may not be retried again; return its result.
+        """Retry a task until it returns, or may not be retried again; return its result.
 
-        Each attempt decodes the data again, since the task may have changed it.
+        Each attempt decodes the data again, since the earlier attempt may have changed the decoded data.
         """
         codec = SERIALIZATIONS[run.codec]
         while not self._forked:
@@ -231,7 +234,7 @@ def _failure(
     called_with: str | None,
     failed: Sequence[str],
 ) -> TaskResult:
-    """The result of a task that raised. `called_with` is as in `_failed`."""
+    """Return the result of a task that raised. `called_with` is as in `_failed`."""
     own = traceback_of(error)
     if called_with is not None and own is not None:
         own = own.tb_next  # without the frame of _call

@@ -1,15 +1,15 @@
-"""How many threads numeric libraries start in one task.
+"""Limits how many threads numeric libraries start in one task.
 
 OpenBLAS, MKL, OpenMP, Numexpr, Polars and others start a thread for each core. A worker already has an executor for
-each core, so without a limit n executors run n * n threads, and each task may take many times as long. These libraries
-read environment variables when they are loaded, so the variables are set before any task code runs.
+each core. Without a limit n executors would run n * n threads, and each task could take many times as long. These
+libraries read environment variables when they are loaded, so the variables are set before any task code runs.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 DEFAULT_THREADS: Final = 1
-"""The limit where neither the worker, the package nor the environment sets one."""
+"""The limit if neither the worker, the package nor the environment sets a limit."""
 VARIABLES: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -28,13 +28,13 @@ VARIABLES: Final = (
 
 
 def thread_variables(environment: Mapping[str, str], threads: int | None) -> dict[str, str]:
-    """The environment variables that limit threads, for all executors of a worker or for one executor.
+    """Return the environment variables that limit threads, for all executors of a worker or for one executor.
 
-    Libraries that are already loaded ignore a change.
+    Libraries that are already loaded ignore changes of these variables.
 
-    `threads` is the limit of the worker or of the package; all variables get it. If it is None, a variable that is set
-    in `environment` stays. The others get the first number in OMP_NUM_THREADS, because most libraries fall back to this
-    variable themselves. If it has none, they get DEFAULT_THREADS.
+    `threads` is the limit of the worker or of the package, and all variables get this value. If `threads` is None,
+    variables that are set in `environment` stay. The other variables get the first number in OMP_NUM_THREADS, because
+    most libraries fall back to this variable themselves. If OMP_NUM_THREADS has no number, they get DEFAULT_THREADS.
 
     >>> thread_variables({}, 2)["MKL_NUM_THREADS"]
     '2'
@@ -49,9 +49,9 @@ def thread_variables(environment: Mapping[str, str], threads: int | None) -> dic
 
 
 def _first_level(text: str) -> str:
-    """The first number of OMP_NUM_THREADS, which may list one for each level of nested regions, "4,2".
+    """Return the first number of OMP_NUM_THREADS, which may list a number for each nesting level, such as "4,2".
 
-    "" if there is no number above 0 at this place.
+    Return "" if the text does not start with a number above 0.
     """
     first = text.partition(",")[0].strip()
     return first if first.isdecimal() and int(first) else ""

@@ -1,6 +1,7 @@
 """How an executor tells the agent that its task waits for tasks of its own.
 
-A mark travels through the channel of results, in order with them, so the agent knows to which task it belongs.
+The executor sends marks (see `frames`) through the same channel as results and in order with them. So the agent knows
+to which task a mark belongs.
 """
 
 import os
@@ -13,25 +14,25 @@ from cloudpar_protocol.nesting import OwnPool
 from .frames import GOES_ON, WAITS
 
 OWN_POOL: Final = "CLOUDPAR_OWN_POOL"
-"""The environment variable of the zygote with the endpoint and the token of the pool that started the agent."""
+"""The zygote's environment variable that holds the endpoint and the token of the pool that started the agent."""
 
 
 def take_own_pool(environment: MutableMapping[str, str]) -> OwnPool | None:
-    """Take the pool out of the environment; None if the environment has none.
+    """Remove the pool from the environment and return it; None if the environment names no pool.
 
-    A program that a task starts must not join the pool. It could not tell the executor that it waits, so all executors
-    might wait for tasks for which no executor is left.
+    Without the removal, a program that a task starts could join the pool. Such a program cannot tell the executor that
+    it waits, so all executors might wait for tasks that no executor is left to run.
     """
     endpoint, _, token = environment.pop(OWN_POOL, "").partition(" ")
     return OwnPool(endpoint, token) if token else None
 
 
 class TaskWaits:
-    """What the running task waits for: the executor's side of cloudpar_protocol.nesting.
+    """The packages for which the running task waits: the executor's side of cloudpar_protocol.nesting.
 
     Args:
-        send: Writes a frame to the agent; any thread may call it.
-        pool: The pool that started this worker, for `Pool()` in a task; None if no pool did.
+        send: Writes a frame to the agent. Any thread may call this function.
+        pool: The pool that started this worker, which `Pool()` in a task joins; None if no pool started it.
     """
 
     def __init__(self, send: Callable[[bytes], None], pool: OwnPool | None = None) -> None:
@@ -44,19 +45,19 @@ class TaskWaits:
 
     @property
     def pool(self) -> OwnPool | None:
-        """The pool that has started this worker; None in a process that the task has forked."""
+        """The pool that started this worker; None in a process that the task has forked."""
         return self._pool if os.getpid() == self._pid else None
 
     def begins_to_wait(self, package: object) -> None:
         """Tell the agent that the running task waits for a package."""
         if os.getpid() != self._pid:
-            return  # in a process that the task has forked, whose frames would mix with the executor's
+            return  # frames of a process that the task has forked would mix with the executor's
         with self._lock:
             self._awaited.add(package)
-            self._send(WAITS)  # also if it waits already: the earlier mark may belong to a task that has ended
+            self._send(WAITS)  # even if the task waits already: the earlier mark may belong to a task that has ended
 
     def ends_to_wait(self, package: object) -> None:
-        """Record that the running task no longer waits for a package; tell the agent if it now waits for none."""
+        """Record that the running task no longer waits for a package; tell the agent if it was the last one."""
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -66,7 +67,7 @@ class TaskWaits:
                     self._send(GOES_ON)
 
     def task_ended(self) -> None:
-        """Forget the packages for which the ended task waited: the next task does not wait for them."""
+        """Forget the packages for which the task that has ended waited: the next task does not wait for them."""
         if self._awaited:
             with self._lock:
                 self._awaited.clear()

@@ -13,34 +13,34 @@ from .processes import processes
 from .uid_pool import is_executors
 
 _PATIENCE_S: Final = 5.0
-"""How long `remove` tries again, in seconds. A killed process may still finish a system call that creates a file, which
-takes much less time.
+"""How long `remove` repeats its attempts, in seconds. A killed process may still finish a system call that creates a
+file, but this takes much less time.
 """
 
 _LOOKS: Final = 1_000
-"""How often `kill_orphans` looks for further processes. A thousand looks take at most some tenths of a second."""
+"""How often `kill_orphans` searches for further processes. A thousand searches take at most some tenths of a second."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def kill_own_processes() -> None:
-    """Kill all other processes of this user with one call, so that none of them can start another that escapes."""
+    """Kill all other processes of this user with one call, so that none of them can start a process that escapes."""
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
 
 
 def kill_orphans(mine: Collection[int]) -> bool:
-    """Kill the children of this process that are not in `mine`; return False if there are certainly none.
+    """Kill the children of this process that are not in `mine`; return False if there are certainly no such children.
 
-    The calling process has one thread.
+    The calling process must have only one thread.
     """
     killed: set[int] = set()
-    # A process that forks and ends again and again has another id at each look. One look at all processes takes so long
-    # that such a process is gone before its signal comes. It would compute on for as long as it likes.
+    # A process that again and again forks and ends has another id at each search. A single search takes so long that
+    # such a process has gone before the signal reaches it, so it could compute without end.
     for _ in range(_LOOKS):
         try:
             orphans = _children().difference(mine, killed)
-        except OSError:  # tasks have used up all descriptors of the machine, but not for long
+        except OSError:  # tasks have used up all descriptors of the machine, which does not last long
             return True
         for pid in orphans:
             with suppress(ProcessLookupError):
@@ -52,7 +52,7 @@ def kill_orphans(mine: Collection[int]) -> bool:
 
 
 def _children() -> set[int]:
-    """The process ids of the children of this thread, also of those that have ended and are still to be reaped."""
+    """The process ids of the children of this thread, including those that have ended and are not reaped yet."""
     try:
         with open("/proc/thread-self/children", "rb") as file:
             return set(map(int, file.read().split()))
@@ -63,7 +63,7 @@ def _children() -> set[int]:
 def remove(folder: str, until: float | None = None) -> bool:
     """Remove a folder of this user with everything in it, and return whether it is gone.
 
-    It tries at least once, and again until the time `until` (by default _PATIENCE_S from now).
+    The function tries at least once, and repeats its attempt until the time `until` (by default _PATIENCE_S from now).
     """
     until = time.monotonic() + _PATIENCE_S if until is None else until
     while True:
@@ -80,26 +80,26 @@ def remove(folder: str, until: float | None = None) -> bool:
 
 
 def _empty(folder: str) -> None:
-    """Remove what a folder contains.
+    """Remove the content of a folder.
 
-    It goes down and up by descriptors. So no path grows too long, no call recurses, and nothing is renamed: task code
-    could have prepared folders with the names that a renaming would need.
+    The function moves between folders by descriptors. So no path becomes too long, no call recurses, and no folder must
+    be renamed: task code could already have made folders with the new names.
 
-    A process that has the capability SETUID handles each folder as the user to whom it belongs, if that is an
-    executor's user. Task code may open a folder to executors of other accounts, and only their users may empty the
-    folders that they make in it. Without this, those folders would stay, and no executor could get the first user's id
-    again.
+    A process that has the capability SETUID handles each folder as the owner of the folder, if the owner is an
+    executor's user. This is necessary because task code may permit executors of other accounts to make folders in its
+    own folder, and only the owners of those folders may empty them. Without this, those folders would stay, and no
+    executor could get the first user's id again.
     """
     os.chmod(folder, stat.S_IRWXU)
     here = os.open(folder, _FOLDER)
     try:
-        outer: list[tuple[str, list[str]]] = []  # the name of each folder on the way down, and what is left beside it
+        outer: list[tuple[str, list[str]]] = []  # for each folder on the way down: its name, and what is left beside it
         left = os.listdir(here)
         while left or outer:
             if not left:
                 name, left = outer.pop()
                 here = _enter("..", here)
-                os.rmdir(name, dir_fd=here)  # `here` belongs to the user as which this process handles files
+                os.rmdir(name, dir_fd=here)  # this process now handles files as the owner of `here`
                 continue
             name = left.pop()
             if not stat.S_ISDIR(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
@@ -115,7 +115,7 @@ def _empty(folder: str) -> None:
 
 
 def _enter(name: str, here: int) -> int:
-    """Open a folder below or above an open one, with all rights of its owner, and close that one."""
+    """Open a folder below or above the open folder `here`, with all rights of its owner; close `here`."""
     if kernel.LINUX:
         there = _open_as_owner(name, here)
     else:
@@ -126,8 +126,8 @@ def _enter(name: str, here: int) -> int:
 
 
 def _open_as_owner(name: str, here: int) -> int:
-    # With O_PATH, opening takes no right to the folder itself, and its path in /proc no right to the folders above it:
-    # its owner may have none there.
+    # Opening with O_PATH needs no right to the folder itself. Its path in /proc needs no right to the folders above it,
+    # to which its owner may have none.
     place = os.open(name, _FOLDER | os.O_PATH, dir_fd=here)
     try:
         owner, path = os.fstat(place).st_uid, f"/proc/self/fd/{place}"
@@ -139,10 +139,10 @@ def _open_as_owner(name: str, here: int) -> int:
 
 
 def remove_from(places: Collection[str]) -> bool:
-    """Remove the files and folders of this user that lie directly in these folders; return whether all are gone.
+    """Remove this user's files and folders that lie directly in these folders; return whether all are gone.
 
-    Other users' entries, and what this user owns in other users' folders, stay. A folder in `places` that cannot be
-    listed is skipped.
+    Entries of other users stay, and so do entries of this user in other users' folders. A folder in `places` that
+    cannot be listed is skipped.
     """
     me, gone, until = os.geteuid(), True, time.monotonic() + _PATIENCE_S
     for place in places:

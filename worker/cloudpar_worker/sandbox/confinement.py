@@ -1,4 +1,4 @@
-"""Which mechanisms confine the executors of a shared worker, and which of them this machine has."""
+"""The mechanisms that confine the executors of a shared worker, and which of them this machine has."""
 
 import os
 from collections.abc import Sequence
@@ -17,11 +17,12 @@ class Confinement(Struct, frozen=True):
     Attributes:
         tmp: The folder in which each executor has a private folder.
         executors: How many executors the worker has.
-        readable, writable: Files and folders that tasks may read, or also change, besides the system's and their own.
+        readable, writable: Files and folders that tasks may read, or may also change, besides the system's files and
+            the tasks' own files.
         protected: Processes to which tasks can send no signals: the agent, its parent and its process group.
         closed_ports: TCP ports to which tasks may not connect.
-        network: "outbound": tasks use the network of the machine; "none": each executor has a network of its own, which
-            has nothing but a loopback interface.
+        network: With "outbound" tasks use the network of the machine. With "none" each executor has a network of its
+            own with nothing but a loopback interface.
         processes: The limit of processes and threads of one executor. Executors without user ids of their own share the
             sum of these limits.
         file_bytes: The limit of one file's size.
@@ -42,12 +43,13 @@ class Mechanism(Struct, frozen=True):
     """One mechanism that confines executors.
 
     Attributes:
-        name: Its name, in a few words.
-        there: Whether this machine has it, so that it confines executors.
-        gap: What tasks can do without it, and how the operator can get it.
-        does: What it does here.
-        costs: Whether it forbids something that tasks may need. The worker then prints `does` at its start.
-        extra: Whether tasks are confined without it, too, so that its absence is no reason for a warning.
+        name: The mechanism's name, in a few words.
+        there: Whether this machine has the mechanism, so that it confines executors.
+        gap: What tasks can do without the mechanism, and how the operator can get it.
+        does: What the mechanism does here.
+        costs: Whether the mechanism forbids something that tasks may need. If so, the worker prints `does` at its
+            start.
+        extra: Whether tasks are confined even without the mechanism, so that its absence is no reason for a warning.
     """
 
     name: str
@@ -59,7 +61,7 @@ class Mechanism(Struct, frozen=True):
 
 
 NAMED: Final = 5
-"""How many sockets a sentence names."""
+"""How many sockets a sentence names at most."""
 
 OWN_USERS: Final = "a user for each executor"
 SIGNALS: Final = "Landlock for signals"
@@ -78,7 +80,7 @@ _ROOT: Final = (
 
 
 def encode(confinement: Confinement) -> str:
-    """Encode as an argument of a zygote."""
+    """Encode the settings as an argument of a zygote."""
     return json.encode(confinement).decode()
 
 
@@ -88,7 +90,7 @@ def decode(text: str) -> Confinement:
 
 
 def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -> list[Mechanism]:
-    """All mechanisms, and which of them work here. The call may fork, so make it only in a process of one thread.
+    """All mechanisms, and which of them work here. The call may fork: make it only in a process with one thread.
 
     Args:
         tmp: As in Confinement.
@@ -173,9 +175,9 @@ def _metadata(answering: Sequence[Service]) -> Mechanism:
 
 
 def closed_ports(answering: Sequence[Service]) -> list[int]:
-    """The ports to close to tasks; none if Landlock cannot limit ports here, or if seccomp is missing.
+    """The ports to close to tasks; empty if Landlock cannot limit ports here, or if seccomp is missing.
 
-    Without seccomp, tasks could get around Landlock's rules on ports.
+    Without seccomp, tasks could avoid Landlock's rules on ports.
     """
     return ports(answering) if landlock.version() >= landlock.NETWORKED and syscall_filter.available() else []
 
@@ -201,8 +203,9 @@ def has_own_users(found: list[Mechanism]) -> bool:
 def refusal(found: list[Mechanism], network: str = "outbound") -> str | None:
     """Why a shared worker must not start here, and what to do; None if it may start.
 
-    If root starts the worker, and the worker cannot give executors user ids of their own, tasks would run as root. If
-    `network` is "none", and executors cannot have networks of their own, tasks would use the machine's.
+    There are two reasons. Root starts the worker, and the worker cannot give executors user ids of their own: tasks
+    would run as root. Or `network` is "none", and executors cannot have networks of their own: tasks would use the
+    machine's network.
     """
     open_to_root = [each for each in found if each.name == OWN_USERS and not each.there and os.geteuid() == 0]
     if open_to_root:
@@ -212,10 +215,10 @@ def refusal(found: list[Mechanism], network: str = "outbound") -> str | None:
 
 
 def sentence(missing: list[Mechanism]) -> str:
-    """The sentence about missing mechanisms that the worker prints at its start."""
+    """Return the sentence about missing mechanisms that the worker prints at its start."""
     return "tasks are confined without " + "; without ".join(f"{each.name} ({each.gap})" for each in missing)
 
 
 def costs(found: list[Mechanism]) -> list[str]:
-    """The sentences about what tasks cannot do, which the worker prints at its start."""
+    """Return the sentences about what tasks cannot do; the worker prints them at its start."""
     return [each.does for each in found if each.there and each.costs]

@@ -1,8 +1,8 @@
-"""Instance metadata services: they give the credentials of this machine's role to every process that asks.
+"""Finds instance metadata services. Such a service gives the credentials of this machine's role to every process.
 
-A filter in the kernel sees to which port an executor connects, but not to which address. So where one of these services
-answers, a shared worker lets its tasks make no TCP connection to the port of that service, at any address, if the
-kernel can enforce that. Where a firewall blocks these addresses, no service answers, and tasks have all ports.
+The kernel's filter knows the port to which an executor connects, but not the address. So if a service answers here, and
+if the kernel can limit ports, tasks of a shared worker can make no TCP connection to the service's port, at any
+address. If a firewall blocks the services' addresses, no service answers, and all ports stay open to tasks.
 """
 
 import os
@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 _ANSWERS_S: Final = 2.0
-"""How long to wait for an answer, in seconds: the kernel sends a lost first packet again after one second."""
+"""How long to wait for an answer, in seconds. The kernel sends a lost first packet again after one second."""
 _REST_S: Final = 0.1
-"""How long to wait for the remaining services, in seconds, if other services have answered at all of their ports. These
-ports will be closed anyway.
+"""How long to wait for a service, in seconds, if other services have answered at its port. The port will be closed
+anyway.
 """
 
 
@@ -39,11 +39,11 @@ KNOWN: Final = tuple(
         ),
     )
 )  # fmt: skip
-"""The addresses on instances of most clouds (AWS, Google, Alibaba, Tencent), and in containers of ECS and EKS."""
+"""The addresses of services on instances of AWS, Google, Alibaba and Tencent, and in containers of ECS and EKS."""
 
 
 def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
-    """The known services, and the one that the environment names for AWS's programs, if it is an IP address."""
+    """The known services, and the service that the environment names for AWS's programs if that is an IP address."""
     found = list(KNOWN)
     with suppress(ValueError):  # the variable does not contain an address
         named = urlsplit(environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", ""))
@@ -52,7 +52,7 @@ def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
 
 
 def answering(asked: Sequence[Service]) -> list[Service]:
-    """The services that accept a connection. Nothing is sent over it."""
+    """The services that accept a connection. Nothing is sent over the connection."""
     found: set[Service] = set()
     with ExitStack() as held, selectors.PollSelector() as waiting:
         for service in asked:

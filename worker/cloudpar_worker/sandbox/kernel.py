@@ -15,7 +15,7 @@ SETUID: Final = 1 << 7
 SETGID: Final = 1 << 6
 KILL: Final = 1 << 5
 NEEDED: Final = SETUID | SETGID | KILL
-"""The capabilities by which a zygote gives executors user ids of their own, and kills them."""
+"""The capabilities that a zygote needs to give executors user ids of their own, and to kill such executors."""
 
 _ARM: Final = platform.machine() in {"aarch64", "arm64"}
 _CAPSET: Final = 91 if _ARM else 126
@@ -29,7 +29,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, argument: int = 0, more: int = 0) -> int:
-    """Call prctl for this process.
+    """Make the system call prctl, which changes properties of this process.
 
     Raises:
         OSError: The kernel refuses it, or does not know it.
@@ -68,15 +68,15 @@ def no_new_privileges() -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of all its descendants that lose their own parent."""
+    """Make this process the new parent of each of its descendants whose parent ends."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent ends, even if this process hangs in C. Linux only.
 
-    `parent` is the process id of the parent. If this parent has ended already, this process ends at once. On other
-    systems the function does nothing. (On every system, the zygote kills its executors when the agent ends.)
+    `parent` is the process id of the parent. If the parent has already ended, this process ends at once. On other
+    systems the function does nothing; there the zygote kills its executors when the agent ends, as it does on Linux.
     """
     if not LINUX:
         return
@@ -86,14 +86,14 @@ def die_with_parent(parent: int) -> None:
 
 
 def offer_to_the_oom_killer() -> None:
-    """When memory runs out, let the kernel kill this process rather than the agent."""
+    """Make the kernel kill this process rather than the agent when memory runs out."""
     show_memory()  # while its memory is hidden, the file below belongs to root
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("500")
 
 
 def hide_memory() -> None:
-    """Keep other processes of this user, such as task code, from reading this one's memory and environment.
+    """Keep other processes of this user, such as task code, from reading this process's memory and environment.
 
     Does nothing except on Linux.
     """
@@ -102,24 +102,24 @@ def hide_memory() -> None:
 
 
 def show_memory() -> None:
-    """Let other processes of this user read this one's memory and environment, if it is hidden."""
+    """Undo `hide_memory`: let other processes of this user read this process's memory and environment."""
     if LINUX:
         prctl(_PR_SET_DUMPABLE, 1)
 
 
 def capabilities(line: str = "CapEff") -> int:
-    """The capabilities of this process: the effective ones, or those in another line of its status.
+    """The capabilities of this process: the effective ones, or those in another line of its /proc status.
 
-    0 except on Linux.
+    The result is 0 except on Linux.
     """
     if not LINUX:
         return 0
-    with open("/proc/self/status", "rb") as status:  # bytes: the name of this process may not be UTF-8
+    with open("/proc/self/status", "rb") as status:  # as bytes, because the name of this process may not be UTF-8
         return next(int(each.split()[1], 16) for each in status if each.startswith(f"{line}:".encode()))
 
 
 def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
-    """Set the capabilities of this process. It gives up for good those that are not in `permitted`.
+    """Set the capabilities of this process. It loses for good the capabilities that are not in `permitted`.
 
     Raises:
         OSError: The process does not have one of these capabilities.
@@ -134,13 +134,13 @@ def become(user: int) -> None:
 
 
 def act_as(user: int, guard: int, *, keep: int = 0) -> None:
-    """Send signals and handle files as this user, with the capabilities in `keep`, which usually are none.
+    """Send signals and handle files as this user, with the capabilities in `keep` (by default none).
 
     The process receives no signals from this user's processes.
 
-    For a signal, the kernel compares the real and effective user of the sender with the real and saved user of the
-    receiver. So the real and saved user of this process become `guard`, which is another id (except in `become`).
-    Without the guard, task code could kill or stop the process that cleans up after it.
+    When a process sends a signal, the kernel compares the sender's real and effective user with the receiver's real and
+    saved user. So the real and saved user of this process become `guard`, which is another id than `user` (except in
+    `become`). Without the guard, task code could kill or stop the process that cleans up after the task.
     """
     # The groups come first: after the change of user, the process may no longer change them and would keep root's.
     os.setgroups([])
@@ -168,9 +168,9 @@ def files_of_root() -> Iterator[None]:
 
 
 def become_with_needed(user: int) -> None:
-    """Become this user, but keep those of the NEEDED capabilities that this process has.
+    """Become this user, but keep the capabilities in NEEDED, as far as this process has them.
 
-    The programs that it starts keep them, too.
+    Programs that this process starts also keep them.
     """
     kept = capabilities("CapPrm") & NEEDED
     prctl(_PR_SET_KEEPCAPS, 1)
@@ -184,6 +184,6 @@ def become_with_needed(user: int) -> None:
 
 
 def rest_capabilities() -> None:
-    """Let this process use no capability, but keep them for programs that it starts. Does nothing for root."""
+    """Let this process use no capability, but keep its capabilities for programs that it starts; no-op for root."""
     if LINUX and os.geteuid():
         set_capabilities(0, capabilities("CapPrm"), capabilities("CapInh"))

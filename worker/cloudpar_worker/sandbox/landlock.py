@@ -1,4 +1,4 @@
-"""Landlock: limits which files a process uses, which TCP ports, and to which processes it sends signals."""
+"""Landlock limits which files and TCP ports a process can use, and to which processes it can send signals."""
 
 import os
 import stat
@@ -16,10 +16,12 @@ _READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _RESOLVE_UNIX: Final = 1 << 16
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL | _RESOLVE_UNIX
 _SCOPES: Final = 1 << 0 | 1 << 1
-"""The scopes that rules can set: abstract sockets and signals. These then reach only processes under the same rules."""
+"""The scopes that rules can set: abstract sockets and signals. With them, a process can connect to an abstract socket
+of another process, or send it a signal, only if the other process is under the same rules.
+"""
 _RIGHTS: Final = {0: 0, 1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
-"""For each version of Landlock up to 4, the bit above its highest right for files. Versions 5 to 8 have one more right,
-and later ones also the right to connect to sockets that have a path.
+"""For each version of Landlock up to 4, the bit above its highest right for files. Versions 5 to 8 have one more right.
+Later versions also have the right to connect to sockets that have a path.
 
 The kernel refuses rules with a right that it does not know.
 """
@@ -28,14 +30,14 @@ NETWORKED: Final = 4
 SCOPED: Final = 6
 """The first version that limits signals and abstract sockets."""
 RESOLVING: Final = 9
-"""The first version that limits connections to sockets that have a path. Those of the same executor stay open."""
+"""The first version that limits connections to sockets that have a path. Sockets of the same executor stay open."""
 _BIND_TCP, _CONNECT_TCP = 1 << 0, 1 << 1
 _PATH, _PORT = 1, 2
-"""The kinds of rules."""
+"""The numbers that the kernel gives to the two kinds of rules."""
 
 
 def version() -> int:
-    """The kernel's version of Landlock; 0 if it has none."""
+    """The kernel's version of Landlock; 0 if the kernel has no Landlock."""
     if not LINUX:
         return 0
     try:
@@ -51,13 +53,14 @@ def all_rights(found: int) -> int:
 
 
 class FileRules:
-    """What all executors may do with files. The zygote makes one object, and each executor adds its own folder.
+    """The rules for files, the same for all executors. The zygote makes one object; each executor adds its own folder.
 
-    Files and folders that are not named stay closed. Without Landlock there are no rules, and all files stay open.
+    Files and folders that are not named are closed to executors. Without Landlock there are no rules, and all files are
+    open.
 
     Args:
-        readable: Files and folders that they may read and run.
-        writable: Files and folders that they may also change.
+        readable: Files and folders that executors may read and run.
+        writable: Files and folders that executors may also change.
     """
 
     def __init__(self, readable: Iterable[str], writable: Iterable[str]) -> None:
@@ -69,7 +72,7 @@ class FileRules:
 
     def _open(self, paths: Iterable[str], rights: int) -> Iterable[tuple[int, int]]:
         for path in paths:
-            with suppress(OSError):  # a path that cannot be opened gets no rule, and so stays closed
+            with suppress(OSError):  # a path that cannot be opened gets no rule, so it stays closed
                 descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
                 is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
                 yield descriptor, rights if is_folder else rights & _OF_FILES
@@ -77,8 +80,9 @@ class FileRules:
     def restrict(self, own: Sequence[str]) -> None:
         """Apply the rules to this process and all that it starts, with full rights to the folders in `own`.
 
-        If the kernel can, the rules also limit signals and abstract sockets to these processes, and let them listen
-        only at TCP ports that the kernel chooses. Otherwise a task could take the port of a service that restarts.
+        If the kernel can, the rules also limit signals and abstract sockets to these processes. They also let these
+        processes listen only at TCP ports that the kernel chooses: otherwise a task could take the port of a service
+        that restarts.
 
         Raises:
             OSError: The kernel refuses, for example because the process may still gain privileges.
@@ -99,11 +103,11 @@ class FileRules:
 
 
 class PortRules:
-    """To which TCP ports executors may connect. The zygote makes one object, because rules for all ports take 0.1 s.
+    """The rules for TCP connections. The zygote makes one object for all executors, because making it takes 0.1 s.
 
     Args:
-        closed: The closed ports; all others are open. If it is empty, or the kernel cannot limit ports, there are no
-            rules.
+        closed: The ports to which executors may not connect; all others are open. If `closed` is empty, or if the
+            kernel cannot limit ports, there are no rules.
     """
 
     def __init__(self, closed: Collection[int]) -> None:

@@ -1,7 +1,8 @@
-"""The kernel's limits of one executor of a shared worker, and what the worker keeps for itself.
+"""The kernel's limits for one executor of a shared worker, and the reserve that the worker keeps for itself.
 
-Some limits count what all processes of a user have together. If executors share one user with the agent, a task that
-used up such a figure would leave nothing to the agent. So executors may have less of it than the agent.
+For some limits the kernel adds up what all processes of a user have. If executors have the same user as the agent, a
+task that reaches such a limit would leave nothing for the agent. So the limits of executors are lower than those of the
+agent.
 """
 
 import resource
@@ -14,13 +15,13 @@ FILES: Final = 8_192
 _SIGNALS: Final = 4_096
 """How many signals and timers may wait for the processes of an executor's user."""
 _NOTHING: Final = ("RLIMIT_CORE", "RLIMIT_MSGQUEUE", "RLIMIT_RTPRIO", "RLIMIT_NICE")
-"""What executors may not have: core dumps; message queues, which outlive their process; and a higher priority than
-others, which some systems allow to all users.
+"""Limits that are set to 0 for executors: for core dumps, for message queues (which outlive their process), and for
+higher priorities than normal (which some systems allow to all users).
 """
 _KEPT_PROCESSES: Final = 64
-"""How many processes and threads of a user stay free for the agent and the zygote, if executors have the same user."""
+"""If executors have the agent's user: how many of this user's processes and threads are kept for agent and zygote."""
 _KEPT_FILES: Final = 2
-"""An agent may have more descriptors than an executor by this factor."""
+"""An agent may have this many times as many descriptors as an executor."""
 
 
 def limit_executor(*, processes: int, file_bytes: int) -> None:
@@ -34,9 +35,10 @@ def limit_executor(*, processes: int, file_bytes: int) -> None:
 
 
 def shared_processes(wanted: int) -> int:
-    """How many processes the user of all executors may have, if `wanted` would be enough for them.
+    """How many processes the shared user of all executors may have; at most `wanted`.
 
-    The kernel gives the agent no thread if its user has as many processes as the agent's own limit allows.
+    If its user has as many processes as the agent's own limit allows, the kernel gives the agent no further thread. So
+    the result leaves _KEPT_PROCESSES below that limit.
     """
     own = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     return wanted if own == resource.RLIM_INFINITY else max(min(wanted, own - _KEPT_PROCESSES), 1)
@@ -45,8 +47,8 @@ def shared_processes(wanted: int) -> int:
 def keep_descriptors() -> None:
     """Let this process, which is the agent, have more descriptors than an executor, if the system allows it.
 
-    The kernel counts for each user the descriptors that are under way through sockets. If they are more than the
-    sender's limit, the agent cannot send descriptors to a zygote, which then forks no executor.
+    For each user the kernel counts the descriptors that are under way through sockets. If there are more than the limit
+    of the agent, the agent cannot send descriptors to a zygote, so the zygote forks no executor.
     """
     if not LINUX:
         return

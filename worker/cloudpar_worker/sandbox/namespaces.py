@@ -1,4 +1,4 @@
-"""Namespaces of one executor: its own IPC objects and, with `--network none`, a network with nothing but a loopback."""
+"""Namespaces of one executor: its own IPC objects and, with `--network none`, a network with only a loopback."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from . import kernel
 _IPC, _USER, _NETWORK = 0x0800_0000, 0x1000_0000, 0x4000_0000
 _SYS_ADMIN, _NET_ADMIN = 1 << 21, 1 << 12
 _PRIVILEGED: Final = _SYS_ADMIN | _NET_ADMIN
-"""The capabilities that make namespaces without a user namespace around them."""
+"""The capabilities with which a process can make namespaces without a user namespace around them."""
 _SIOCSIFFLAGS: Final = 0x8914
 _IFF_UP: Final = 1
 
@@ -22,15 +22,16 @@ class Namespaces:
     """Which namespaces executors get, and how. The call may fork, so make it only in a process of one thread.
 
     A process with the capabilities in _PRIVILEGED makes namespaces directly. Any other process first needs a user
-    namespace, in which files of other users seem to have no known owner. So it makes one only if the executor
-    must not have a network, and not for IPC objects alone, which the system call filter closes to tasks anyway.
+    namespace, in which files of other users seem to have no known owner. So such a process makes namespaces only if the
+    executor must not have a network. It makes none for IPC objects alone, because the system call filter closes these
+    to tasks anyway.
 
     Args:
         network: Whether executors share the network of the machine.
 
     Attributes:
         has_ipc: Whether executors get IPC objects of their own.
-        has_network: Whether executors can get a network of their own here, even if they do not.
+        has_network: Whether executors could get a network of their own here, whether or not they get one.
     """
 
     def __init__(self, *, network: bool) -> None:
@@ -40,19 +41,19 @@ class Namespaces:
         self.has_ipc = self._privileged or (self.has_network and not network)
 
     def enter_before_user(self) -> None:
-        """In an executor that still has the zygote's rights: enter its namespaces, if that needs these rights.
+        """Enter the namespaces if this needs the zygote's rights. Call it in an executor that still has these rights.
 
         Raises:
-            OSError: The kernel refuses; this executor must not start.
+            OSError: The kernel refuses this, so this executor must not start.
         """
         if self._privileged:
             _enter_directly(network=self._network)
 
     def enter_as_user(self) -> None:
-        """In an executor that has changed its user: enter the namespaces that `enter_before_user` could not enter.
+        """Enter the namespaces that `enter_before_user` could not enter. Call it after the change of user.
 
         Raises:
-            OSError: The kernel refuses; this executor must not start, because its tasks must not have a network.
+            OSError: The kernel refuses this. The executor must not start, because its tasks must not have a network.
         """
         if not self._privileged and not self._network:
             _enter_by_user_namespace()
@@ -68,13 +69,14 @@ def _enter_by_user_namespace() -> None:
     user, group = os.geteuid(), os.getegid()
     kernel.unshare(_USER | _IPC | _NETWORK)
     kernel.show_memory()  # while its memory is hidden, the files below belong to root
-    # Only a process that can no longer change its groups may map its group: it could leave a group that closes files.
+    # A process may map its group only after it has given up changing its groups. Otherwise it could leave a group that
+    # is there to deny access to files.
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")
     _start_loopback()
-    # In the user namespace this process has all capabilities. With them, task code could configure the network, and
-    # reach parts of the kernel that are otherwise closed to it.
+    # In the user namespace this process has all capabilities. With these, task code could configure the network, and
+    # reach parts of the kernel that are otherwise closed to task code.
     kernel.set_capabilities(0, 0, 0)
 
 
@@ -90,7 +92,7 @@ def _start_loopback() -> None:
 
 
 def _works(enter: Callable[[], None]) -> bool:
-    """Whether the kernel lets a process enter namespaces in this way. A fork tries it."""
+    """Whether the kernel lets a process enter namespaces by the function `enter`. A forked process tries it."""
     if not kernel.LINUX:
         return False
     pid = os.fork()

@@ -9,19 +9,22 @@ _PRIVATE: Final = (b"RssAnon", b"RssShmem", b"VmSwap")
 
 
 class Process(NamedTuple):
-    """What every user may read about a process."""
+    """Facts about a process that every user may read."""
 
     pid: int
     parent: int
     user: int
     threads: int
     descriptors: int
-    """For how many descriptors it has room, which is at least as many as it has open."""
+    """For how many descriptors the process has room; this is at least the number of its open descriptors."""
     private_bytes: int
-    """Its memory without pages of files, but with the pages that it still shares with its parent after a fork. 0 if it
-    has ended and is still listed."""
+    """The memory of the process without pages of files, but with pages that it still shares with its parent after a
+    fork. It is 0 if the process has ended and is still listed.
+    """
     thread: int
-    """A thread that shows its memory: its first thread, which has the same id, or another one if that has ended."""
+    """The id of a thread that shows the memory of the process: the first thread (which has the id of the process), or
+    another thread if the first has ended.
+    """
 
 
 def processes() -> Iterator[Process]:
@@ -33,21 +36,21 @@ def processes() -> Iterator[Process]:
 
 
 def process_of(pid: int) -> Process | None:
-    """One process; None if it has ended, or if the system hides it from this user (hidepid)."""
+    """One process; None if the process has ended, or if the system hides it from this user (hidepid)."""
     status = _status(pid)
     if status is None:
         return None
     parent, user, threads = int(status[b"PPid"]), int(status[b"Uid"].split()[0]), int(status.get(b"Threads", 0))
     thread = pid
     if threads > 1 and not _private_bytes(status):
-        # The first thread of the process has ended, and others run. The kernel shows the process as ended, without its
-        # memory and descriptors. Task code could compute in such a process with neither a charge nor a limit.
+        # The first thread of the process has ended, and others run. The kernel shows such a process as ended, without
+        # memory and descriptors. Without this, task code could compute in it with neither a charge nor a limit.
         thread, status = next(_running_threads(pid), (pid, status))
     return Process(pid, parent, user, threads, int(status.get(b"FDSize", 0)), _private_bytes(status), thread)
 
 
 def _running_threads(pid: int) -> Iterator[tuple[int, dict[bytes, bytes]]]:
-    """The threads of a process that have not ended, and what each of them shows of the process."""
+    """Yield the ids of a process's threads that have not ended, each with the status that it shows."""
     with suppress(OSError):  # the process has ended
         for name in os.listdir(f"/proc/{pid}/task"):
             status = _status(int(name)) or {}
@@ -57,8 +60,9 @@ def _running_threads(pid: int) -> Iterator[tuple[int, dict[bytes, bytes]]]:
 
 def _status(thread: int) -> dict[bytes, bytes] | None:
     try:
-        # Bytes, because a process names itself: a name that is not UTF-8 would raise here and end the agent. The name
-        # is on the first line, so that what looks like other fields in it does not replace them.
+        # The file is read as bytes, because a process can choose its name: a name that is not UTF-8 would raise an
+        # exception here and end the agent. The name is on the first line, so text in the name that looks like a field
+        # cannot replace the field.
         with open(f"/proc/{thread}/status", "rb") as file:
             return dict(line.split(b":", 1) for line in file if b":" in line)
     except (FileNotFoundError, ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""One sandbox for each executor of a shared worker; it is cleaned up before another executor gets its user id."""
+"""Makes a sandbox for each executor of a shared worker, and cleans it up before another executor gets its user id."""
 
 import os
 import secrets
@@ -18,14 +18,17 @@ from .processes import processes
 from .uid_pool import UidPool
 
 _NAME: Final = "cloudpar"
-"""The user name that executors see. Their user ids have none, and libraries name their caches by it (`getuser`)."""
+"""The user name that executors get, because their user ids have no name. Libraries use a user's name (`getuser`) in the
+names of their caches.
+"""
 
 RETRY_S: Final = 60.0
-"""After this many seconds a cleanup that failed is tried again."""
+"""After this many seconds a cleanup that failed is repeated."""
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
 ENTRY_BYTES: Final = 4096
-"""How many bytes of memory each file and folder in SHARED_MEMORY counts, besides its content. So the memory limit of an
-executor bounds their number, and the time in which they can be found and removed."""
+"""How many bytes each file and folder in SHARED_MEMORY adds to an executor's memory, besides its content. So the memory
+limit of an executor also bounds the number of these files, and the time that finding and removing them takes.
+"""
 _SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/proc", "/sys",
     "/dev/random", "/dev/urandom",
@@ -38,7 +41,7 @@ class Sandbox(NamedTuple):
 
     Attributes:
         folder: The path of the executor's private folder, which the executor makes itself.
-        uid: The executor's own user id; None if it runs under the zygote's.
+        uid: The executor's own user id; None if the executor has the user id of the zygote.
     """
 
     folder: str
@@ -50,16 +53,17 @@ class Sandboxes:
 
     Args:
         settings: The settings for all sandboxes.
-        executors: The process ids of the zygote's children that are executors. The zygote keeps this view up to date.
+        executors: The process ids of the zygote's children that are executors. The zygote keeps this collection up to
+            date.
     """
 
     def __init__(self, settings: Confinement, executors: Collection[int]) -> None:
         self._settings = settings
         self._executors = executors
-        self._places = [settings.tmp, SHARED_MEMORY, "/var/tmp"]  # noqa: S108 - here all users may leave files
+        self._places = [settings.tmp, SHARED_MEMORY, "/var/tmp"]  # noqa: S108 - all users may write into them
         self._uids = None if uid_pool.obstacle(settings.tmp) else UidPool(self._places)
         self._processes = settings.processes
-        if self._uids is None:  # the kernel counts all processes of the user against the limit
+        if self._uids is None:  # the kernel compares all processes of the user with the limit
             there = sum(process.threads for process in processes() if process.user == os.getuid())
             self._processes = limits.shared_processes(settings.processes * settings.executors + there)
         self._namespaces = Namespaces(network=settings.network == "outbound")
@@ -71,9 +75,9 @@ class Sandboxes:
             self._filter = syscall_filter.program(protected, own_user=self.own_uids)
         self._to_clean: list[Sandbox] = []
         self._cleaning: dict[int, Sandbox] = {}
-        """The sandboxes that are being cleaned up, by the id of the process that does it."""
+        """The sandboxes that are being cleaned up, by the id of the process that cleans up."""
         self._unclean: list[tuple[float, Sandbox]] = []
-        """Sandboxes of which something could not be removed, and when it is tried again."""
+        """Sandboxes whose cleanup failed, each with the time of the next attempt."""
         kernel.adopt_orphans()
 
     def create(self) -> Sandbox:
@@ -91,10 +95,10 @@ class Sandboxes:
             self._uids.give_back(sandbox.uid)
 
     def enter(self, sandbox: Sandbox, parent: int) -> None:
-        """In the executor: take the sandbox's user id, if it has one, and give up for good all that a sandbox forbids.
+        """Confine this process, an executor, for good: take the sandbox's user id, if it has one, and apply all rules.
 
         Raises:
-            OSError: Something remains of an earlier executor with this user id, or the kernel refuses a step; this
+            OSError: Something remains of an earlier executor with this user id, or the kernel refuses a step. The
                 executor must not start.
         """
         self._namespaces.enter_before_user()
@@ -115,11 +119,11 @@ class Sandboxes:
         os.environ |= {"TMPDIR": sandbox.folder, "HOME": sandbox.folder, "LOGNAME": _NAME, "USER": _NAME}
         tempfile.tempdir = None
         limits.limit_executor(processes=self._processes, file_bytes=self._settings.file_bytes)
-        # The order below is fixed. Landlock and seccomp need a process that cannot gain privileges. The seccomp filter
-        # refuses Landlock's own calls, so Landlock's rules come first.
+        # The order below is necessary. Landlock and seccomp need a process that cannot gain privileges. The seccomp
+        # filter refuses Landlock's own calls, so Landlock's rules come before the filter.
         kernel.no_new_privileges()
         if sandbox.uid is None:
-            kernel.adopt_orphans()  # otherwise the zygote would get orphans, and kill them, while this executor runs
+            kernel.adopt_orphans()  # otherwise orphans would become children of the zygote, which kills orphans
         self._rules.restrict([sandbox.folder])
         self._ports.restrict()
         if self._filter:
@@ -127,14 +131,14 @@ class Sandboxes:
         if sandbox.uid is None:
             hide_memory()
         else:
-            show_memory()  # a process of this user measures the memory, which the change of the user had hidden
+            show_memory()  # the change of the user has hidden the memory, but a process of this user must measure it
 
     def left(self, sandbox: Sandbox) -> None:
-        """Note that the executor of a sandbox has ended; `clean_up` removes what it left."""
+        """Record that the executor of a sandbox has ended, so that `clean_up` removes what the executor left."""
         self._to_clean.append(sandbox)
 
     def ended(self, pid: int, status: int) -> None:
-        """Handle the end of a child that is not an executor. If it was a cleanup, give back the user id."""
+        """Handle the end of a child that is not an executor. If the child was a cleanup, give back the user id."""
         sandbox = self._cleaning.pop(pid, None)
         if sandbox is None:
             return
@@ -161,18 +165,18 @@ class Sandboxes:
         return bool(self._cleaning or self._to_clean)
 
     def clean_up(self) -> None:
-        """Start cleanups that are due. Call it after children have ended, and repeatedly while some wait."""
+        """Start cleanups that are due. Call this after children have ended, and repeatedly while cleanups wait."""
         while self._unclean and self._unclean[0][0] <= time.monotonic():
             self._to_clean.append(self._unclean.pop(0)[1])
         # With one user for all executors, an orphan of an ended executor could still write into the folder that is
-        # being removed. So orphans are killed first, and the cleanup starts at a call that finds none.
+        # being removed. So each call first kills orphans, and starts a cleanup only if it found no orphan.
         if not self._to_clean or (self._uids is None and cleanup.kill_orphans({*self._executors, *self._cleaning})):
             return
         while self._to_clean:
             sandbox = self._to_clean[-1]
             try:
                 pid = os.fork()
-            except OSError:  # tasks have used up all processes or all memory, but not for long: try again later
+            except OSError:  # tasks have used up all processes or all memory: a later call tries again
                 return
             if pid:
                 self._cleaning[pid] = self._to_clean.pop()
@@ -184,13 +188,13 @@ class Sandboxes:
                 os._exit(0 if clean else 1)
 
     def _clear(self, sandbox: Sandbox) -> bool:
-        """Clean up after an executor, and return whether nothing is left of it.
+        """Clean up after an executor, and return whether nothing of it is left.
 
-        It runs in a process of its own, because a task may have left a great many files.
+        This function runs in a process of its own, because a task may have left very many files.
         """
         if sandbox.uid is None:
             return cleanup.remove(sandbox.folder)
-        # Processes first: while one of them lives, it can make files again that were removed.
+        # Processes are killed first: while a process runs, it can make new files.
         kernel.act_as(sandbox.uid, uid_pool.guard_uid(sandbox.uid), keep=kernel.SETUID)
         cleanup.kill_own_processes()
         removed = cleanup.remove(sandbox.folder)
@@ -200,7 +204,8 @@ class Sandboxes:
 def _rules(settings: Confinement, *, shared_memory: bool) -> FileRules:
     resolver = os.path.dirname(os.path.realpath("/etc/resolv.conf"))
     devices = [path for pattern in _DEVICES for path in glob(pattern)]
-    # Without user ids of their own, executors of different accounts would find each other's files in shared memory.
+    # Shared memory is open only if executors have user ids of their own. Otherwise executors of different accounts
+    # could use each other's files in shared memory.
     common = [SHARED_MEMORY] if shared_memory else []
     return FileRules(
         [*_SYSTEM, *uid_pool.interpreter_folders(), resolver, *settings.readable],

@@ -1,8 +1,8 @@
-"""A seccomp filter: refuses system calls that tasks do not need and that could reach beyond an executor.
+"""A seccomp filter, which refuses system calls that tasks do not need and that could reach beyond an executor.
 
-It lists what is refused, not what is allowed, because no list can name all calls that extension modules of
-Python need. A refused call fails with EPERM, as if a right were missing. A few calls fail as if the kernel did not have
-them, so that libraries try another way.
+The filter lists the calls that are refused, not those that are allowed, because no list can name all calls that
+extension modules of Python need. A refused call fails with EPERM, as if a right were missing. A few calls fail as if
+the kernel did not have them, so that libraries use other calls.
 """
 
 import ctypes
@@ -25,20 +25,20 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # Other processes: their memory, descriptors and state.
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "process_madvise": (440, 440), "process_mrelease": (448, 448), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
-    "pidfd_send_signal": (424, 424),  # it also takes an open folder of /proc, and the filter cannot see which
+    "pidfd_send_signal": (424, 424),  # its argument may be any open folder of /proc, and the filter cannot see which
     "migrate_pages": (256, 238), "move_pages": (279, 239),
     # Objects that outlive a process and that all processes of a user share.
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "shmget": (29, 194), "shmat": (30, 196),
     "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192),
     "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180),
     "mq_unlink": (241, 181),
-    # Large parts of the kernel that have had security holes, or that get around other filters.
+    # Large parts of the kernel that have had security holes, or that can avoid other filters.
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "modify_ldt": (154, None), "uselib": (134, None),
-    # The names of files that other processes open, in folders that only the rules of Landlock close. The kernel counts
-    # instances for each user.
+    # inotify shows the names of files that other processes open, even in folders that Landlock's rules close. Besides,
+    # tasks could use up the instances that the kernel allows to each user.
     "inotify_add_watch": (254, 27), "inotify_init": (253, None), "inotify_init1": (294, 26),
-    # Memory that belongs to no process, so that no limit counts it.
+    # Memory that belongs to no process, so that it counts towards no limit.
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
     # Namespaces and file systems.
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "move_mount": (429, 429),
@@ -54,7 +54,7 @@ REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     "clock_adjtime": (305, 266), "adjtimex": (159, 171), "sethostname": (170, 161), "setdomainname": (171, 162),
     "vhangup": (153, 58), "iopl": (172, None), "ioperm": (173, None), "_sysctl": (156, None),
 }  # fmt: skip
-"""The refused system calls, with their numbers on x86-64 and on ARM64; None if that processor lacks the call."""
+"""The refused system calls, with their numbers on x86-64 and on ARM64; None if the processor lacks the call."""
 
 _CLONE, _CLONE3, _IOCTL, _PRLIMIT, _SOCKET = (56, 220), (435, 435), (16, 29), (302, 261), (41, 198)
 _SIGNALLING: Final = ((62, 129), (200, 130), (234, 131), (129, 138), (297, 240), (434, 434))
@@ -64,29 +64,31 @@ _SCHEDULING: Final = ((142, 118), (144, 119), (314, 274))
 _AFFINITY: Final = (203, 122)
 """sched_setaffinity, with the same first argument."""
 _PRIORITIES: Final = (((141, 140), 2), ((251, 30), 3))
-"""setpriority, ioprio_set, and the value of the first argument that means all processes of a user. The second argument
-is the process, group or user; 0 is the caller's."""
+"""setpriority, ioprio_set; for each, the value of the first argument that means all processes of a user. The second
+argument is the process, group or user; 0 means the caller's.
+"""
 _LANDLOCK: Final = (444, 445, 446)
 _NAMESPACES: Final = 0x7E020000
 _CLONE_PARENT: Final = 0x8000
 _PRCTL: Final = (157, 167)
 _SUBREAPER: Final = 36
-"""The option of prctl that makes the caller the parent of orphans, or ends that."""
+"""The option of prctl with which the caller becomes the parent of orphans, or stops being it."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _FCNTL, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = (72, 25), 8, 10, 15
 _FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
-"""Requests of ioctl that choose which process gets a descriptor's signals, which is another way to send signals."""
+"""Requests of ioctl that choose which process gets the signals of a descriptor. They are another way to send signals.
+"""
 _IOCTLS: Final = (_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP)
 _OPENAT2: Final = (437, 437)
 _SPECIAL: Final = 0o7000
 """The set-user-id, set-group-id and sticky bits of a mode."""
 _O_CREAT, _O_TMPFILE = 0o100, 0o20000000
 _OPENING: Final = (((2, None), 1), ((257, 56), 2))
-"""open, openat: the position of their flags; the mode follows."""
+"""open, openat, each with the position of its argument `flags`; the mode is the next argument."""
 _MODES: Final = (
     ((90, None), 1), ((91, 52), 1), ((268, 53), 2), ((452, 452), 2), ((85, None), 1), ((133, None), 1), ((259, 33), 2),
 )  # fmt: skip
-"""chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat: the position of their mode."""
+"""chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat, each with the position of its argument `mode`."""
 _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
 _NO_IP: Final = 256
 """Socket protocols from this number on do not belong to IP, for example multipath TCP and SMC. The rules on ports do
@@ -94,8 +96,8 @@ not apply to their connections.
 """
 _FASTOPEN: Final = 0x20000000
 _SENDING: Final = (((44, 206), 3), ((46, 211), 2), ((307, 269), 3))
-"""sendto, sendmsg, sendmmsg: the position of their flags. With MSG_FASTOPEN they connect, and the rules on ports do not
-apply.
+"""sendto, sendmsg, sendmmsg, each with the position of its argument `flags`. With the flag MSG_FASTOPEN these calls
+connect, and the rules on ports do not apply to such a connection.
 """
 
 _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -106,7 +108,7 @@ _REFUSE: Final = _ERRNO | errno.EPERM
 
 
 def available() -> bool:
-    """Whether this kernel filters system calls, and this module knows the call numbers of this processor."""
+    """Whether this kernel can filter system calls, and this module knows the call numbers of this processor."""
     if not LINUX or _COLUMN is None:
         return False
     try:
@@ -116,7 +118,7 @@ def available() -> bool:
 
 
 def program(protected: Collection[int], *, own_user: bool) -> bytes:
-    """The filter as a program for the kernel.
+    """Make the filter, as a program for the kernel.
 
     Args:
         protected: Processes to which tasks can send no signals, neither alone nor as process groups.
@@ -124,7 +126,7 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
             (socket pairs are always allowed), and may set the priority, scheduler and cores only of the calling thread.
     """
     column = _COLUMN or 0
-    # In another architecture and in the x32 ABI a number means another call: a task could avoid the filter that way.
+    # In another architecture, and in the x32 ABI, the same number means another call, so a task could avoid the filter.
     made = [
         _step(_LOAD, _ARCH), _step(_EQUAL, _AUDIT_ARCH[column], 1, 0), _step(_RETURN, _REFUSE),
         _step(_LOAD, _NUMBER), _step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _REFUSE),
@@ -134,13 +136,14 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
             made += _when(numbers[column], [_step(_RETURN, _REFUSE)])
     # The filter cannot see the flags of clone3, so libraries have to use clone.
     made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
-    # Nor can it see the mode of openat2, so libraries have to use openat.
+    # The filter cannot see the mode of openat2 either, so libraries have to use openat.
     made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
     # Each layer of Landlock that a task added would copy all rules on ports, which takes megabytes in the kernel.
     for number in _LANDLOCK:
         made += _when(number, [_step(_RETURN, _ERRNO | errno.EOPNOTSUPP)])
-    # The worker finds the processes of a task by their descent. Both would move a process out of its executor's: the
-    # first makes it a child of the zygote, and without the second, orphans are children of the zygote.
+    # The worker finds the processes of a task as descendants of the executor. The flag CLONE_PARENT and the option
+    # PR_SET_CHILD_SUBREAPER are refused, because each could move processes out of these descendants: CLONE_PARENT makes
+    # a new process a child of the zygote, and by the option the executor could stop being the parent of orphans.
     started = _refuse_bits(_NAMESPACES | _CLONE_PARENT)
     made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *started, _step(_RETURN, _ALLOW)])
     made += _when(_PRCTL[column], [_step(_LOAD, _FIRST), *_refuse(_SUBREAPER), _step(_RETURN, _ALLOW)])
@@ -172,11 +175,12 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
 
 
 def _only_own_scheduling(column: int) -> list[bytes]:
-    """Refuse other threads than the caller. The kernel would allow all processes of the user, such as the agent."""
+    """Let these calls change only the calling thread. The kernel would also allow the user's other processes."""
     made: list[bytes] = []
     for numbers in _SCHEDULING:
         made += _when(numbers[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
-    # glibc places a new thread on its cores by the thread's number. If that failed, OpenMP would end the process.
+    # glibc sets the cores of a new thread by the thread's number. If this call failed, OpenMP would end the process. So
+    # it seems to succeed, and has no effect.
     nothing = _step(_RETURN, _ERRNO | 0)
     made += _when(_AFFINITY[column], [_step(_LOAD, _FIRST), *_allow(0), nothing])
     for numbers, user in _PRIORITIES:
@@ -201,7 +205,7 @@ def _step(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes
 
 
 def _when(number: int | None, steps: list[bytes]) -> list[bytes]:
-    """Steps that run for one system call and end the filter."""
+    """Return steps that run only for one system call, and that end the filter."""
     return [_step(_EQUAL, number or 0, 0, len(steps)), *steps]
 
 
@@ -214,7 +218,7 @@ def _refuse_bits(bits: int) -> list[bytes]:
 
 
 def _unless_special(flags: int, mode: int) -> list[bytes]:
-    """Refuse special modes, but only if the call creates a file, because otherwise its mode is undefined."""
+    """Refuse special modes if the call creates a file; in other calls the argument `mode` is undefined."""
     return [
         _step(_LOAD, mode), _step(_BITS, _SPECIAL, 0, 3),
         _step(_LOAD, flags), *_refuse_bits(_O_CREAT | _O_TMPFILE), _step(_RETURN, _ALLOW),

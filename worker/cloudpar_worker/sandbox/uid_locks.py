@@ -1,4 +1,4 @@
-"""Locks on user ids: at most one process of this machine holds each. A lock is a byte of a file that belongs to root.
+"""Locks on user ids: at most one process of this machine holds the lock of an id. A lock is a byte of a file of root.
 
 Task code cannot take these locks. If they were abstract sockets, or files in a folder that all users share, a task
 could take them all, and then no other account would get an executor.
@@ -15,7 +15,7 @@ from . import kernel
 NAME: Final = "cloudpar-users"
 """The name of the folder; it contains one empty file."""
 PLACES: Final = ("/run", "/dev/shm")  # noqa: S108 - the folder is root's alone, or is not used
-"""The second folder is used if the first is missing or (as in the worker's container) read-only. Root owns both."""
+"""The second folder is used if the first is missing or, as in the worker's container, read-only. Root owns both."""
 _OWNER = 0
 """The user who must own the folder: root."""
 _PRIVATE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -24,10 +24,10 @@ _PRIVATE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 class UidLocks:
     """The locks of this process. The kernel does not pass them to forks, and releases them when the process ends.
 
-    A process makes one object and keeps it: closing the file would release all locks.
+    A process must make only one object and keep it, because closing the file releases all locks.
 
     Raises:
-        OSError: No lock file can be made here, or other users than root can use its folder.
+        OSError: The lock file cannot be made here, or users other than root can use its folder.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class UidLocks:
         """Take the lock of a user id.
 
         Raises:
-            OSError: Another process holds it.
+            OSError: Another process holds the lock.
         """
         fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
 
@@ -66,8 +66,8 @@ def _folder() -> int:
 def _place() -> str:
     """The folder of the lock file.
 
-    All processes must choose the same folder, so the choice depends only on what all of them see. If two processes
-    locked different files, both could give the same user id to executors of different accounts.
+    All processes must choose the same folder, so the choice depends only on facts that are equal for all of them. If
+    two processes locked different files, both could give the same user id to executors of different accounts.
     """
     with suppress(OSError):
         if not os.statvfs(PLACES[0]).f_flag & os.ST_RDONLY:

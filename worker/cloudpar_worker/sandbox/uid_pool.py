@@ -1,4 +1,4 @@
-"""User ids for executors. Only one executor of this machine at a time has each id, and no unrelated process has it."""
+"""User ids for executors. Each id belongs to at most one executor of this machine, and to no unrelated process."""
 
 import os
 import sys
@@ -11,20 +11,20 @@ from .processes import processes
 from .uid_locks import UidLocks
 
 FIRST, NUMBER = 60_578, 4_942
-"""The first user id, and how many ids the range has. No distribution assigns them to people or permanent services.
-systemd uses some of them for temporary services; `UidPool` leaves out ids that are in use.
+"""The first user id, and how many ids the range has. No distribution assigns these ids to people or permanent services.
+systemd uses some of them for temporary services, so `UidPool` skips ids that are in use.
 
-Every second id is an executor's. The id after it is its guard: the process that cleans up after the executor has the
-guard as its real user id, so that task code cannot send it signals (see `kernel.act_as`).
+Executors get every second id. The id after an executor's id is called its guard. The process that cleans up after the
+executor has the guard as its real user id, so that task code cannot send signals to this process (see `kernel.act_as`).
 """
 
 _CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
 
 
 def obstacle(tmp: str) -> str:
-    """What to change so that this process can give executors user ids of their own; empty if it can.
+    """What the operator has to change so that this process can give executors user ids of their own; empty if nothing.
 
-    The call may fork, so make it only in a process of one thread.
+    The call may fork: make it only in a process with one thread.
     """
     if kernel.capabilities() & kernel.NEEDED != kernel.NEEDED:
         return _CAPABILITIES
@@ -43,7 +43,7 @@ def obstacle(tmp: str) -> str:
 
 
 def _found_by(user: int, tmp: str) -> str:
-    """The obstacle; empty if there is none. The process takes this user id for good to find it."""
+    """Return the text of `obstacle` for a user id. To find it, this process takes the user id for good."""
     try:
         UidLocks()
     except OSError:
@@ -60,7 +60,7 @@ def _found_by(user: int, tmp: str) -> str:
 
 
 def is_executors(user: int) -> bool:
-    """Whether a user id is one that executors get."""
+    """Whether a user id is in the range of ids for executors and their guards."""
     return FIRST <= user < FIRST + NUMBER
 
 
@@ -73,10 +73,10 @@ class UidPool:
     """The user ids of one zygote; no other zygote has them at the same time.
 
     Args:
-        places: Folders in which earlier executors may have left files.
+        places: Folders in which earlier executors may have left files. An id that owns an entry there is not used.
 
     Raises:
-        OSError: No lock file can be made, or other users than root can use its folder.
+        OSError: The lock file cannot be made, or users other than root can use its folder.
     """
 
     def __init__(self, places: list[str]) -> None:
@@ -90,7 +90,7 @@ class UidPool:
             OSError: No user id is free.
         """
         for number in range(FIRST, FIRST + NUMBER - 2, 2):
-            # An id that is in use elsewhere is left out: tasks could use the files and processes of that id, and those
+            # An id that is in use elsewhere is skipped: tasks could use the files and processes of that id, and those
             # processes could use the tasks' files.
             both = {number, guard_uid(number)}
             if self._taken.isdisjoint(both) and not any(map(_is_known, both)):
@@ -101,10 +101,10 @@ class UidPool:
         raise OSError("no user id is free for an executor")
 
     def give_back(self, number: int) -> None:
-        """Return a user id of which nothing remains.
+        """Return a user id to the pool. Call this only when no process and no file of the id remains.
 
-        Until then the zygote keeps it locked: the next account with this id could use the files and processes that
-        remain. Later zygotes find what remains by themselves (see `_seen`).
+        Until then the zygote keeps the id locked, because the next account with this id could use the files and
+        processes that remain. Later zygotes find remaining files and processes by themselves (see `_seen`).
         """
         self._locks.release(number)
         self._taken.discard(number)

@@ -1,4 +1,4 @@
-"""Unix sockets of other programs to which every user of the machine may connect, such as the system's D-Bus.
+"""Finds Unix sockets of other programs to which every user of the machine may connect, such as the system's D-Bus.
 
 A program that listens on such a socket may do things for a task that the task itself may not do.
 """
@@ -13,29 +13,31 @@ from typing import Final
 
 from . import landlock
 
-PLACES: Final = ("/run", "/tmp", "/var/tmp", "/dev")  # noqa: S108 - here programs have their sockets
+PLACES: Final = ("/run", "/tmp", "/var/tmp", "/dev")  # noqa: S108 - programs have their sockets in these folders
 """Folders that are searched. Sockets in other folders are found in the kernel's list, unless another container or
 network namespace listens on them."""
 
 ENTRIES: Final = 5_000
-"""How many files and folders of one place are looked at, at most, the upper ones first. This bounds the time of a
-worker's start, for example with a full /tmp."""
+"""The most files and folders that are examined below one of PLACES; those nearest to it come first. This bounds the
+time of a worker's start, for example with a full /tmp.
+"""
 
 _LISTED: Final = "/proc/net/unix"
 _ACCEPTS: Final = 0x10000
-"""The flag of sockets that accept connections, as the kernel lists it."""
+"""The flag of sockets that accept connections, in the kernel's list of sockets."""
 _DATAGRAM: Final = "0002"
 
 
 def open_sockets() -> list[str]:
-    """The sockets of this machine to which every user may connect. Landlock may close those without a path."""
+    """The sockets of this machine to which every user may connect, without those that Landlock closes to tasks."""
     return reachable(abstract=landlock.version() < landlock.SCOPED)
 
 
 def reachable(*, abstract: bool, places: Iterable[str] = PLACES, listed: str = _LISTED) -> list[str]:
     """The sockets to which every user may connect, in the order of their names.
 
-    Anyone may name a socket, so each character of a name that cannot be printed becomes a question mark.
+    Any program can choose the name of its socket, so each character of a name that cannot be printed becomes a question
+    mark.
 
     Args:
         abstract: Whether to include sockets without a path. Their names begin with @.
@@ -58,7 +60,7 @@ def _named(listed: str) -> Iterator[str]:
         lines = Path(listed).read_text(errors="surrogateescape").split("\n")[1:]
     for line in lines:
         fields = line.split(maxsplit=7)
-        with suppress(ValueError):  # the kernel lists names as they are: one with a line feed makes lines of its own
+        with suppress(ValueError):  # a name with a line feed makes further lines in the kernel's list
             if len(fields) == 8 and (int(fields[3], 16) & _ACCEPTS or fields[4] == _DATAGRAM):
                 yield fields[7]
 
@@ -79,7 +81,7 @@ def _below(place: str) -> Iterator[str]:
 
 
 def _is_open(path: Path) -> bool:
-    with suppress(OSError):  # its program has removed it, or it is in another container
+    with suppress(OSError):  # the socket was removed, or is in another container
         return _accepts_all(path.stat().st_mode) and all(map(_may_enter, path.parents))
     return False
 

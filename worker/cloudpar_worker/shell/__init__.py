@@ -1,1 +1,1 @@
-"""The agent's process around its state machine: it talks to the master, to zygotes and to executors."""
+"""The I/O around the agent's state machine: requests to the master, and messages to and from zygotes and executors."""

@@ -1,4 +1,4 @@
-"""The agent's main thread: it waits for events, reports them to the state machine, and carries out its instructions."""
+"""The agent's main thread: waits for events, reports them to the state machine, and carries out the instructions."""
 
 import contextlib
 import os
@@ -35,14 +35,15 @@ the same code.
 """
 _PARENT_S = 1.0
 """An agent without events checks at least once in this many seconds whether its parent process is gone. Usually the end
-of standard input shows it sooner.
+of standard input shows sooner that the parent is gone.
 """
 HOST_CHARS = 200
-"""How many characters of the machine's name fit into a message; the rest is cut."""
+"""How many characters of the machine's name fit into a message; the rest is omitted."""
 _LINGER_S = 0.001
-"""The agent omits waits for more results up to this length, in seconds: they are not worth the system call."""
+"""The agent omits a wait for more results if it would be this short, in seconds: it is not worth the system call."""
 _BLOCKED_US = 500
-"""If a wait for events took longer than this, in microseconds, the agent assumes that the events came at its end."""
+"""If a wait for events took longer than this, in microseconds, the agent assumes that they came at the end of the wait.
+"""
 
 
 class Agent:
@@ -50,11 +51,11 @@ class Agent:
 
     Args:
         settings: The worker's settings.
-        zygotes: The zygotes, of which the first has started.
+        zygotes: The worker's zygotes. The first zygote has started.
         stdin: The descriptor of standard input; the agent ends when this input does.
 
     Raises:
-        ValueError: The endpoint is no URL, or the token has characters that a token cannot have.
+        ValueError: The endpoint is not a URL, or the token has characters that a token cannot have.
     """
 
     def __init__(self, settings: WorkerSettings, zygotes: Zygotes, stdin: int) -> None:
@@ -65,11 +66,11 @@ class Agent:
             host=platform.node()[:HOST_CHARS],
             shared=settings.isolation == "shared",
         )
-        # Not epoll: the kernel counts its watches for each user. If executors share the agent's user, a task could use
-        # all of them up, and the agent would end when it starts the next executor.
+        # This is not epoll, because the kernel limits the number of epoll watches of each user. If executors have the
+        # agent's user, a task could use up all watches, and the agent would end when it starts the next executor.
         self._selector = selectors.PollSelector()
         self._stimuli: deque[on.Stimulus] = deque()
-        self._delivered: deque[on.Stimulus] = deque()  # filled by other threads and by signal handlers, at any moment
+        self._delivered: deque[on.Stimulus] = deque()  # other threads and signal handlers append to it at any moment
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
@@ -109,12 +110,12 @@ class Agent:
         self._parent = os.getppid()
 
     def run(self) -> int:
-        """Run until the worker has drained or ends otherwise; return the exit code.
+        """Run until the worker has drained, or ends for another reason; return the exit code.
 
         The code is 0 after a drain, 4 if the drain gave up because the master could not be reached, and 1 if the parent
-        is gone. It is 130 after an interrupt, which is SIGINT, a second SIGTERM, or the end of standard input. If the
-        master does not know the token, or a thread of `MasterIO` has a bug, `MasterIO` ends the process with
-        code 3 or 70 instead.
+        is gone. It is 130 after an interrupt, which is SIGINT, a second SIGTERM, or the end of standard input.
+        `MasterIO` itself ends the process with code 3 if the master does not know the token, and with code 70 if one of
+        its threads has a bug.
         """
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_signal)
@@ -130,8 +131,9 @@ class Agent:
             events = self._selector.select(timeout_s)
             now_us = _now_us()
             blocked = now_us - waited_from_at_us > _BLOCKED_US
-            # Results that are read now came after the last `select`, or, if this one blocked, at its end. So their
-            # executors worked at least until `absent_at_us`, even if they claim less time (ExecutorRecord.audit).
+            # Results that are read now came after the previous `select`, or, if the latest `select` blocked, at its
+            # end. So the executors of these results worked at least until `absent_at_us`, even if they report less time
+            # (ExecutorRecord.audit).
             self._executors.absent_at_us = now_us - _BLOCKED_US if blocked else polled_at_us
             polled_at_us = now_us
             for key, mask in events:
@@ -145,7 +147,7 @@ class Agent:
         return 130
 
     def _linger(self) -> None:
-        """If nothing but results has arrived, wait a little for more of them.
+        """If nothing but results has arrived, wait a little for more results.
 
         Any event that does not come from an executor ends the wait.
         """
@@ -166,7 +168,7 @@ class Agent:
                     self._announce()
 
     def _announce(self) -> None:
-        """Tell the parent process that the agent can work. If the agent ends after this, a task may be the cause."""
+        """Tell the parent process that the agent is ready. If the agent ends after this, a task may be the cause."""
         self._unready = 0
         print('{"event":"ready"}', flush=True)
 
@@ -196,7 +198,7 @@ class Agent:
         self._exit_code = UNREACHABLE if left else 0
 
     def _deliver(self, stimulus: on.Stimulus) -> None:
-        """Hand over a stimulus from another thread or from a signal handler."""
+        """Give a stimulus of another thread or of a signal handler to the main thread."""
         self._delivered.append(stimulus)
         with contextlib.suppress(BlockingIOError):  # the socket is full, so the main thread will wake up anyway
             self._wake.send(b"\0")

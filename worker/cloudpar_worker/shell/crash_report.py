@@ -9,12 +9,12 @@ _OWN_FILE: Final = "<frozen runpy>"
 
 
 def without_own_frames(text: str) -> str:
-    r"""Remove the executor's own frames, which are the same in every crash, from a text.
+    r"""Remove the executor's own frames from a text, because they are the same in every crash.
 
     A text without a crash report stays as it is.
 
     Args:
-        text: What an executor that has crashed wrote to standard error, with what the task itself wrote before.
+        text: All that a crashed executor wrote to standard error, which includes the output of the task itself.
 
     >>> print(without_own_frames('Fatal Python error: Aborted\n  File "a.py", line 1 in f\n'
     ...     '  File "/usr/lib/cloudpar_worker/executor/runner.py", line 2 in serve\n'), end="")
@@ -24,8 +24,8 @@ def without_own_frames(text: str) -> str:
     before, start, report = text.rpartition(_START)
     if not start:
         return text
-    # Task code may have written this text. So each line is searched only once: a regular expression that tries several
-    # places for the folder's name takes seconds for some lines, and all other executors would wait.
+    # Task code may have written this text. A regular expression that tries several places for the folder's name would
+    # take seconds for some lines, and all other executors would wait meanwhile. So each line is searched only once.
     *lines, rest = report.split("\n")
     return before + start + "\n".join([*(line for line in lines if not _is_own(line)), rest])
 

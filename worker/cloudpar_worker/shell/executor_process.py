@@ -1,4 +1,4 @@
-"""The agent's side of one executor: channel, output files, recall page and memory measurement. No method blocks."""
+"""The agent's side of one executor: its channel, output files, recall page and memory measurement. No method blocks."""
 
 import fcntl
 import os
@@ -30,19 +30,19 @@ _TURN_BYTES = 1 << 22
 
 
 class ExecutorProcess:
-    """What the agent holds of an executor.
+    """The objects by which the agent uses an executor.
 
     Attributes:
         python: The executor's version of Python.
         channel: The agent's end of the socket that carries tasks to the executor, and results back.
-        theirs: The descriptors for the executor; none after `handed_over`.
+        theirs: The descriptors for the executor; empty after `handed_over`.
         pid: The executor's process id; 0 until the zygote has reported the fork.
         ready: The executor has started and can get tasks.
         ended: The executor has closed its end of the channel.
         recall_page: The page by which the agent recalls tasks from the executor.
 
     Raises:
-        OSError: The system gives no more descriptors or memory, or a file in `tmp` cannot be made.
+        OSError: The system permits no more descriptors or memory, or a file in `tmp` cannot be made.
     """
 
     def __init__(self, executor_id: int, python: str, tmp: str | None, memory_bytes: int) -> None:
@@ -73,17 +73,17 @@ class ExecutorProcess:
         return [self._theirs.fileno(), self._stdout, self._stderr, self._page] if self._theirs else []
 
     def handed_over(self) -> None:
-        """Once the zygote has copies of `theirs`, close what the agent does not need: the other end, and the page."""
+        """Close the descriptors that only the executor needs. Call it when the zygote has copies of `theirs`."""
         if self._theirs is not None:
             self._theirs.close()
             os.close(self._page)
             self._theirs = None
 
     def send(self, lease: Lease, start: int, end: int, code: bytes, items: Sequence[bytes | memoryview] | None) -> None:
-        """Queue a run of tasks, and send as much of it as the channel takes. `flush` sends the rest."""
-        # Sealed and unsealed code of one hash are different functions here. The agent verifies the hash of sealed code,
-        # but not that of unsealed inline code. With one name for both, unsealed code with a false hash could be called
-        # in place of sealed code.
+        """Queue a run of tasks, and send as much of the run as the channel takes. `flush` sends the rest."""
+        # Sealed and unsealed code with the same hash count as different functions here. The agent verifies the hash of
+        # sealed code, but not the hash of unsealed inline code. With one name for both, unsealed code with a false hash
+        # could be called instead of sealed code.
         code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
         self._codes.use(code_hash, len(code))
@@ -96,7 +96,7 @@ class ExecutorProcess:
             end,
             data.start if isinstance(data, RangeData) else 0,
             data.step if isinstance(data, RangeData) else 0,
-            items,  # type: ignore[arg-type]  # bytes on this side may be views on the other
+            items,  # type: ignore[arg-type]  # bytes on this side may be memory views on the other
             lease.codec,
             lease.retries,
             lease.retry_on,
@@ -115,7 +115,7 @@ class ExecutorProcess:
             except BlockingIOError:
                 return
             except OSError:
-                self._unsent.clear()  # the executor has ended; the zygote reports how
+                self._unsent.clear()  # the executor has ended, and the zygote reports its exit
                 return
             if sent < len(self._unsent[0]):
                 self._unsent[0] = self._unsent[0][sent:]
@@ -128,7 +128,7 @@ class ExecutorProcess:
         return bool(self._unsent)
 
     def receive(self, *, all_of_it: bool = False) -> list[ExecutorResult]:
-        """The results that have arrived: those in about _TURN_BYTES, or (`all_of_it`) all that arrived before the call.
+        """Return the results in about _TURN_BYTES, or (`all_of_it`) all results that arrived before the call.
 
         The call also updates `ready` and `ended`.
 
@@ -136,8 +136,8 @@ class ExecutorProcess:
             Garbage: Bytes arrived that the executor's own code cannot have written.
         """
         results: list[ExecutorResult] = []
-        # The number of bytes is fixed before the first read. If the agent read until nothing is left, task code that
-        # writes as fast as the agent reads would keep the agent here, and all other executors would wait.
+        # The number of bytes is fixed before the first read. If the agent read until the channel is empty, task code
+        # that writes as fast as the agent reads would keep the agent in this loop, and all other executors would wait.
         left = self._arrived_bytes() if all_of_it else _TURN_BYTES
         while left > 0:
             try:
@@ -163,11 +163,11 @@ class ExecutorProcess:
         return int(count)
 
     def mark(self) -> bool | None:
-        """Whether the running task waits for tasks of its own; None if no new mark of it has arrived."""
+        """Return whether the running task waits for tasks of its own; None if no new mark about this has arrived."""
         return self._reader.mark()
 
     def outputs(self) -> tuple[str | None, str | None]:
-        """The start of the running task's standard output and of its standard error; None for an empty one."""
+        """The start of the running task's standard output and of its standard error; None if the output is empty."""
         return read_output(self._stdout), read_output(self._stderr)
 
     def resident_bytes(self) -> int:
@@ -183,7 +183,7 @@ class ExecutorProcess:
         return resident
 
     def cpu_us(self) -> int:
-        """The CPU time of its own process, in microseconds; 0 if it has ended, or if the kernel hides it."""
+        """The CPU time of the executor's own process, in microseconds; 0 if it has ended, or if the kernel hides it."""
         try:
             self._process = self._process or psutil.Process(self.pid)
             times = self._process.cpu_times()
@@ -192,11 +192,11 @@ class ExecutorProcess:
         return round((times.user + times.system) * 1e6)
 
     def threads(self) -> int:
-        """How many threads its own process has; 0 if it has ended, or if the kernel hides it."""
+        """How many threads the executor's own process has; 0 if it has ended, or if the kernel hides it."""
         try:
             self._process = self._process or psutil.Process(self.pid)
             return int(self._process.num_threads())
-        except (psutil.Error, OSError):  # OSError: tasks have used up the machine's descriptors
+        except (psutil.Error, OSError):  # OSError: tasks use all of the machine's descriptors
             return 0
 
     def output_bytes(self) -> int:
@@ -204,7 +204,7 @@ class ExecutorProcess:
         return max(held_bytes(self._stdout), held_bytes(self._stderr))
 
     def close(self) -> None:
-        """Close all that the agent holds of the executor."""
+        """Close all descriptors that the agent has of the executor."""
         self.handed_over()
         self.channel.close()
         self.recall_page.close()
@@ -218,7 +218,7 @@ def _held(opened: ExitStack, descriptor: int) -> int:
 
 
 def inline_items(lease: Lease, start: int, end: int) -> list[bytes] | None:
-    """The items of the tasks [start, end), which came inside the lease; None if its data are not inline.
+    """The items of the tasks [start, end), which came inside the lease; None if the lease's data is not inline.
 
     The tasks must be in one range of the lease.
 

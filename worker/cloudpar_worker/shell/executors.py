@@ -1,4 +1,4 @@
-"""All executors of an agent, which its zygotes fork."""
+"""Manages all executors of an agent. The agent's zygotes fork the executors."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -19,14 +19,16 @@ from .settings import WorkerSettings
 from .zygotes import Zygotes
 
 THREADS: Final = 2
-"""An executor with more threads than this is weighed: one thread beside the main one weighs no more than one thread."""
+"""The agent requests the weighing of an executor that has more threads than this: the main thread and one more thread
+are not weighed.
+"""
 
 EventHandler = Callable[[int], None]
 """The data of a selector key: a function to call with the events."""
 
 
 class Executors:
-    """All executors of one agent. `on_stimulus` gets what they report, as stimuli."""
+    """All executors of one agent. `on_stimulus` receives a stimulus for each report of an executor."""
 
     def __init__(
         self, zygotes: Zygotes, selector: BaseSelector, settings: WorkerSettings, on_stimulus: Callable[..., None]
@@ -39,12 +41,12 @@ class Executors:
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
         self.absent_at_us = 0
-        """A time at which the results that are read now had not arrived yet, as far as the agent can tell."""
+        """The last time at which the agent found that the results which it reads now had not arrived."""
 
     def spawn(self, executor_id: int, python: str) -> None:
-        """Fork an executor of a version of Python, or report its end at once.
+        """Fork an executor of a version of Python. If this is not possible, report the executor's end at once.
 
-        Its end is reported if the agent's side of it cannot be made, or the zygote cannot be started or has just ended.
+        It is not possible if the ExecutorProcess cannot be made, or if the zygote cannot be started or has just ended.
         """
         try:
             process = ExecutorProcess(executor_id, python, self._tmp, self._memory_bytes)
@@ -79,7 +81,7 @@ class Executors:
             self._watch(process)
 
     def _watch(self, process: ExecutorProcess) -> None:
-        """Let the selector report data in an executor's channel, and space in it while something is left to send."""
+        """Make the selector report data in an executor's channel, and also free space while data is left to send."""
         events = EVENT_READ | EVENT_WRITE if process.unsent else EVENT_READ
         key = self._selector.get_map().get(process.channel)
         if key is not None and key.events != events:
@@ -88,7 +90,7 @@ class Executors:
     def recall(self, executor_id: int, first: int, end: int) -> None:
         """Tell an executor to skip those of its tasks [first, end) that it has not started.
 
-        The first task that it ever got is number 0.
+        The first task that the executor ever got is number 0.
         """
         if executor_id in self._alive:
             self._alive[executor_id].recall_page.recall(first, end)
@@ -100,7 +102,7 @@ class Executors:
             self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].recall_page.started))
 
     def measure(self, executor_ids: list[int]) -> None:
-        """Measure the memory and the output of these executors, and weigh their threads if they are shared."""
+        """Measure the memory and output of these executors. If they are shared, have their threads weighed too."""
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())
         for process in wanted if self._shared else []:
@@ -111,7 +113,7 @@ class Executors:
         def handle(events: int) -> None:
             process = self._alive.get(executor_id)
             if process is None or process.channel not in self._selector.get_map():
-                return  # its end, or garbage from it, was handled in the same round of events
+                return  # the executor's end, or garbage from it, was handled in the same round of events
             if events & EVENT_WRITE:
                 process.flush()
                 self._watch(process)
@@ -131,7 +133,7 @@ class Executors:
         if process.ready and not was_ready:
             self._on_stimulus(on.ExecutorReady(process.executor_id))
         if process.ended:
-            self._unwatch(process)  # the zygote reports how it ended
+            self._unwatch(process)  # the zygote reports how the executor ended
         if results:
             self._on_stimulus(on.Results(process.executor_id, results, self.absent_at_us))
         waits = process.mark()
@@ -155,7 +157,7 @@ class Executors:
             self._ended(executor_id, os.waitstatus_to_exitcode(figure) if operation == DIED else None)
 
     def on_exit(self, python: str, *, for_good: bool) -> None:
-        """Handle the end of a zygote with all its executors. `for_good`: no other zygote of this Python is started."""
+        """Handle the end of a zygote and its executors. With `for_good` no other zygote of this Python is started."""
         for executor_id, process in list(self._alive.items()):
             if process.python == python:
                 self._ended(executor_id, None)
@@ -166,8 +168,8 @@ class Executors:
     def _ended(self, executor_id: int, exit_code: int | None) -> None:
         process = self._alive[executor_id]
         if process.channel in self._selector.get_map():
-            # Results that the executor wrote before its end must come before ExecutorGone. Otherwise the wrong task
-            # would get the blame, and tasks that have ended would run again.
+            # Results that the executor wrote before its end must be reported before ExecutorGone. Otherwise the agent
+            # would blame the wrong task, and would run tasks again that have ended.
             self._receive(process, all_of_it=True)
             self._unwatch(process)
         stdout, stderr = process.outputs()

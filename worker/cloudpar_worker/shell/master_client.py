@@ -1,4 +1,4 @@
-"""Sends requests to the master and transfers payloads, and repeats them while they fail with an error that may pass."""
+"""Sends requests to the master, and transfers payloads. Repeats what fails with an error that may be temporary."""
 
 import itertools
 import threading
@@ -29,8 +29,8 @@ Report = Callable[[Unwritable], None]
 
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
 """The first and the longest delay between attempts, in seconds. Each delay is twice as long as the one before, up to
-the longest. `Backoff` adds a random part, and the other side may ask for a longer delay. The longest is short, because
-leases expire meanwhile.
+the longest. `Backoff` adds a random part, and the master or the blob store may ask for a longer delay. The longest
+delay is short, because leases expire while the agent waits.
 """
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
 """How long one attempt waits for a connection, and for each part that it sends or receives, in seconds."""
@@ -42,13 +42,13 @@ class PayloadRefused(Exception):
 
 
 class TokenRefused(Exception):
-    """The master does not know the worker token, so that no request can succeed."""
+    """The master does not know the worker token, so no request can succeed."""
 
 
 class MasterClient:
     """A client of one master and of its blob store.
 
-    Several threads may use it; each request takes a connection from a pool.
+    Several threads may use one client. Each request takes a connection from a pool of connections.
 
     Args:
         endpoint: The master's URL.
@@ -67,7 +67,7 @@ class MasterClient:
         self._stopped = threading.Event()
 
     def hang_up(self) -> None:
-        """Make no further attempts, and end held requests, so that the master does not hand out chunks to them.
+        """Make no further attempts. End held requests, so that the master does not hand out chunks in their answers.
 
         Answers that are under way are still read.
         """
@@ -77,21 +77,22 @@ class MasterClient:
     def call(
         self, route: Route[RequestT, ReplyT], request: RequestT, *, repeat: bool = True, answer_s: float = _ANSWER_S
     ) -> ReplyT:
-        """Call the master and return its answer, repeating the request while it fails with an error that may pass.
+        """Call the master and return its answer. Repeat the request while it fails with an error that may be temporary.
 
-        The delays between attempts grow. A repeated retrieval is marked as such (`again`).
+        The delays between attempts grow. A repeated retrieval is marked as repeated (`again`).
 
         Args:
             route: The call.
             request: The message to send.
             repeat: If False, make only one attempt.
             answer_s: How long one attempt waits for each part of the answer, in seconds; a retrieval waits HOLD_S
-                longer. This also limits the wait for a connection, which is at most _CONNECT_S.
+                longer. One attempt waits equally long for a connection, but at most _CONNECT_S.
 
         Raises:
-            RequestError: The master refused for good.
+            RequestError: The master refused the request for good.
             TokenRefused: The master does not know the worker token.
-            Stopped: `hang_up` was called, or the only attempt with `repeat=False` failed with an error that may pass.
+            Stopped: `hang_up` was called, or, with `repeat=False`, the only attempt failed with an error that may be
+                temporary.
         """
         answer_s += HOLD_S if route is routes.RETRIEVE_TASKS else 0.0
         timeouts = Timeouts(min(_CONNECT_S, answer_s), answer_s)
@@ -119,11 +120,11 @@ class MasterClient:
         return body
 
     def put(self, link: Link, payload: Sequence[bytes | memoryview], report: Report = lambda _: None) -> str:
-        """Upload a payload, or one part of a multipart upload; `payload` holds the bytes in pieces.
+        """Upload a payload, or one part of a multipart upload. `payload` contains the bytes in pieces.
 
         Returns the ETag that the store sends, or "" if it sends none.
 
-        If the link is to a file, the function calls `report` each time that the file cannot be written. If `report`
+        If the link names a file, the function calls `report` each time that the file cannot be written. If `report`
         raises an exception, the upload ends with this exception.
 
         Raises:
@@ -139,7 +140,8 @@ class MasterClient:
     def _transfer(self, link: Link, once: Callable[[], T], report: Report | None = None) -> T:
         """Repeat a transfer until it succeeds or is refused for good.
 
-        A file that the system cannot read or write is tried again, too, because a full disk may have room later.
+        The transfer is also repeated if the system cannot read or write a file, because a full disk may have space
+        later.
         """
         where, missed = f"the blob store at {self._channel.address(link)}", None
         folder = self._channel.folder
@@ -158,10 +160,10 @@ class MasterClient:
     def _retry(
         self, where: str, once: Callable[[], T], *, repeat: bool = True, missed: Callable[[OSError], None] | None = None
     ) -> T:
-        """Make attempts until one succeeds or fails with an error that cannot pass, however long that takes.
+        """Repeat attempts, without a time limit, until one succeeds or fails with an error that is not temporary.
 
-        `self._reach` records how each attempt ends. If `missed` is given, each OSError goes to it instead. After
-        `hang_up`, no other attempt is made. Without `repeat`, only one attempt is made.
+        `self._reach` records how each attempt ends. If `missed` is given, it is called for each OSError instead. After
+        `hang_up` no further attempt is made, and without `repeat` only one attempt is made.
         """
         backoff = Backoff(_FIRST_DELAY_S, _LAST_DELAY_S)
 
@@ -188,10 +190,10 @@ class MasterClient:
 
 
 def _bodies(request: Struct) -> Iterator[bytes]:
-    """Yield the body for each attempt.
+    """Yield the body of the request for each attempt.
 
-    The lost answer to a retrieval may have contained chunks. So a repetition is marked as such (`again`), and the
-    master answers with the same chunks.
+    If the answer to a retrieval was lost, it may have contained chunks. So each repetition is marked as repeated
+    (`again`), and the master answers with the same chunks.
     """
     yield codec.encode(request)
     again = replace(request, again=True) if isinstance(request, RetrieveTasks) else request

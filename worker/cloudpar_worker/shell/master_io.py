@@ -42,32 +42,34 @@ from .verifying import SealBroken, verify
 
 Job = Callable[[], on.Stimulus]
 _THREADS = {"retrieve": 1, "peek": 1, "fetch": 1, "download": 2, "publish": 2, "extend": 1, "give_back": 1}
-"""How many threads each kind of request has."""
+"""How many threads send each kind of request."""
 _FRESH_LINK_S = LINK_S * 2 / 3
-"""A link younger than this, in seconds, cannot have expired, so a refusal has another reason."""
+"""A link younger than this, in seconds, cannot have expired. So if a request by such a link is refused, there is
+another reason.
+"""
 _PEEK_RETRY_US = 2_000_000
 """The pause after a peek that failed, in microseconds."""
 _LEAVE_S = 2.0
-"""How long a worker that ends waits for a connection to the master, and then for the answer to its last message, in
+"""How long a worker that ends waits for a connection to the master, and then for the answer to its last request, in
 seconds.
 """
 _REFUSED, _BROKEN = 3, 70
-"""The agent's exit codes when the master refuses the worker token or this worker, and when a thread here raises an
-unexpected error.
+"""The agent's exit codes: _REFUSED if the master refuses the worker token or this worker, _BROKEN if a thread of
+MasterIO raises an unexpected error.
 """
 
 
 class MasterIO:
     """The agent's requests to the master, and its transfers of payloads.
 
-    Each kind of request has its own threads, so that a held request delays no other kind. Only `leave` sends its
-    request in the calling thread.
+    Each kind of request has threads of its own, so that a held request delays no request of another kind. Only `leave`
+    sends its request in the calling thread.
 
     Args:
         endpoint: The master's URL.
         token: The worker token.
         executors: How many executors the worker has.
-        deliver: Gets the stimuli, in the threads of this object.
+        deliver: Is called with each stimulus, in the threads of this object.
         folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
 
     Raises:
@@ -95,7 +97,7 @@ class MasterIO:
         self._queues: dict[str, queue.SimpleQueue[Job]] = {kind: queue.SimpleQueue() for kind in _THREADS}
         self._arrived_at: dict[str, float] = {}
         # All threads start before the first task. Later, tasks may have used up all processes of the machine or of the
-        # container, and a thread that cannot start would end the agent.
+        # container. Then a thread could not start, and the agent would end.
         for kind, number in _THREADS.items():
             for _ in range(number):
                 threading.Thread(target=self._work, args=(self._queues[kind],), name=kind, daemon=True).start()
@@ -112,7 +114,7 @@ class MasterIO:
             except TokenRefused as error:
                 warn(f"{error}; a worker needs the deployment's worker token")
                 os._exit(_REFUSED)
-            except Exception:  # noqa: BLE001 - without this thread the agent would renew its leases and never publish
+            except Exception:  # noqa: BLE001 - otherwise the agent would renew leases and never publish
                 traceback.print_exc()
                 os._exit(_BROKEN)
             self._deliver(stimulus)
@@ -144,7 +146,7 @@ class MasterIO:
             warn(f"the master refused to hand out tasks: {error}")
             return on.Retrieved([], 2_000_000, besides=besides)
         elapsed_us = int((time.monotonic() - started_at) * 1e6)
-        # While the master held the request, no chunk was there, so this time does not count as the cost of the request.
+        # While the master held the request, there was no chunk. So this time does not count as a cost of the request.
         cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
         for lease in reply.leases:
             self._arrived_at[lease.lease_id] = time.monotonic()
@@ -166,12 +168,12 @@ class MasterIO:
         return on.Peeked(reply.waiting, int(reply.retry_after_s * 1e6))
 
     def abandon_retrieval(self) -> None:
-        """End retrievals and peeks for good. A retrieval that names packages in `besides` goes on."""
+        """End retrievals and peeks for good. A fetch (a retrieval that names packages in `besides`) continues."""
         self._retrieval.hang_up()
         self._peeks.hang_up()
 
     def download(self, lease: Lease, tasks: Range) -> None:
-        """Download a lease's code and, from the first of these tasks on, the data of as many as one download brings."""
+        """Download a lease's code, and the data of the first of these tasks: as many as one download can bring."""
 
         def job() -> on.Stimulus:
             started_at = time.monotonic()
@@ -194,7 +196,10 @@ class MasterIO:
         self.payloads.trim({code_key(lease) for lease in others})
 
     def publish(self, publications: list[Publication]) -> None:
-        """Publish in as many requests as needed. Large results are uploaded before the request that names them."""
+        """Send publications in as many requests as needed.
+
+        Large results are uploaded before the request that refers to them.
+        """
 
         def job() -> on.Stimulus:
             started_at = time.monotonic()
@@ -213,25 +218,26 @@ class MasterIO:
 
     def _publish(self, part: list[Publication]) -> list[PublishResultsReply]:
         try:
-            # The blobs are uploaded first: as soon as the master has the publication, a client may download them.
+            # The blobs are uploaded first, because a client may download them as soon as the master has the
+            # publication.
             made = upload_large(self._client, part, partial(self._not_written, part))
             request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made, seals=True)
             return [self._client.call(routes.PUBLISH_RESULTS, request)]
         except RequestError as error:
-            if len(part) > 1:  # one publication that the master refuses must not take the others with it
+            if len(part) > 1:  # one bad publication must not make the master refuse the others
                 return [reply for publication in part for reply in self._publish([publication])]
             warn(f"the master refused results of package {part[0].package_id}: {error}")
             return []
 
     def _not_written(self, part: list[Publication], made: Publication, unwritable: Unwritable) -> None:
-        """Tell the master why publications are late, and renew their leases.
+        """Tell the master why publications are late, and renew the leases of these publications.
 
         The agent sends no beats for a lease whose last publication is under way. Without this renewal the master would
-        hand its tasks out again while their results wait for room on the disk.
+        hand out the tasks again while their results wait for space on the disk.
 
         Raises:
-            PayloadRefused: The master no longer wants the results that are being written. This ends the upload;
-                otherwise results too large for the disk would occupy this thread as long as the worker runs.
+            PayloadRefused: The master no longer wants the results that are being written, so the upload ends. Otherwise
+                results that are too large for the disk would occupy this thread as long as the worker runs.
         """
         leases = [LeaseRef(**made.identity()) for made in part[:BULK_ITEMS]]
         request = ExtendLeases(worker_id=self.worker_id, leases=leases, unwritable=unwritable)
@@ -259,7 +265,7 @@ class MasterIO:
         self._enqueue("extend", job)
 
     def give_back(self, returns: list[Return]) -> None:
-        """Give back untouched tasks. If the master refuses them for good, the agent only logs that."""
+        """Give back tasks that no executor has. If the master refuses for good, only log the refusal."""
 
         def job() -> on.Stimulus:
             try:
@@ -271,14 +277,14 @@ class MasterIO:
         self._enqueue("give_back", job)
 
     def leave(self) -> None:
-        """Tell the master, in one attempt, that this worker ends. If that fails, the master notices it later."""
+        """Tell the master that this worker ends. If this single attempt fails, the master notices the end later."""
         request = GiveBack(worker_id=self.worker_id, returns=[], leaving=True)
         with suppress(RequestError, Stopped, TokenRefused):  # a master of an earlier release refuses an empty give-back
             self._client.call(routes.GIVE_BACK, request, repeat=False, answer_s=_LEAVE_S)
 
 
 def _broken(leases: list[Lease]) -> dict[str, str]:
-    """By lease id, what inside the lease does not match its hash or seal. Leases in which all matches are left out."""
+    """By lease id, say what inside the lease does not match its hash or seal. Leases that match are left out."""
     found: dict[str, str] = {}
     for lease in leases:
         try:

@@ -19,8 +19,8 @@ from .process_tree import ProcessTree, living
 from .zygotes import Zygotes
 
 _HARMLESS_PART: Final = 0.25
-"""Below this part of the memory limit an upper bound suffices. While tasks wait for tasks of their own, the limit of
-the other executors is lower, but never lower than this part (nesting.HELD_PART).
+"""If the upper bound is below this part of the memory limit, no exact figure is needed. While tasks wait for tasks of
+their own, the limit of the other executors is lower, but never lower than this part (nesting.HELD_PART).
 """
 _REST: Final = 10
 """The pause after an exact measurement, as a multiple of the time that the measurement took. The exact measurements of
@@ -32,11 +32,11 @@ class MemoryMonitor:
     """Measures all executors of an agent.
 
     Args:
-        zygotes: The zygotes, which measure exactly.
+        zygotes: The zygotes, which make exact measurements.
         limit_bytes: The memory limit of one executor.
-        on_stimulus: Gets each figure. If a zygote measures exactly, it gets this figure when the zygote has answered.
-            Until then, and during the pause after it (_REST), large bounds are not reported: it gets the memory of the
-            executor alone.
+        on_stimulus: Is called with each figure. An exact figure is reported when the zygote has answered. Until then,
+            and during the pause after an exact measurement (_REST), large upper bounds are not reported. The memory of
+            the executor alone is reported instead.
     """
 
     def __init__(self, zygotes: Zygotes, limit_bytes: int, on_stimulus: Callable[[on.Measured], None]) -> None:
@@ -45,17 +45,19 @@ class MemoryMonitor:
         self._on_stimulus = on_stimulus
         self._process_tree = ProcessTree()
         self._pending: dict[int, tuple[float, int, int]] = {}
-        """For each executor that a zygote measures: the start time, the executor's own memory, and the upper bound."""
+        """For each executor that a zygote is measuring: when this started, the executor's own memory, and the upper
+        bound.
+        """
         self._next_at: dict[int, float] = {}
         self._started: dict[int, tuple[int, int]] = {}
-        """How many processes an executor had started that ran at its last measurement, and how many descriptors these
-        processes had room for.
+        """For each executor: how many processes that it started ran at the last measurement, and for how many
+        descriptors these processes had room.
         """
 
     def measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
         """Measure the executors in `wanted`; `alive` are all executors."""
-        # Tasks may have used up the machine's descriptors, so that nothing in /proc can be opened. Without this the
-        # agent would end. The next measurement follows soon.
+        # If tasks have used up the machine's descriptors, no file in /proc can be opened. Without this the agent would
+        # end. The next measurement follows soon.
         with suppress(OSError):
             self._measure(wanted, alive)
 
@@ -69,7 +71,8 @@ class MemoryMonitor:
             except psutil.Error:
                 own, bound = 0, self._limit_bytes
             started = living(descendants.get(process.pid, ()))
-            # A measurement by the zygote is a process with the executor's user, which looks as if a task started it.
+            # The zygote measures in a process that has the executor's user, so it looks as if a task had started this
+            # process.
             measuring = process.executor_id in self._pending
             descriptors = sum(each.descriptors for each in started)
             self._started[process.executor_id] = max(len(started) - measuring, 0), descriptors
@@ -95,7 +98,7 @@ class MemoryMonitor:
         self._report(process, bound if figure == UNKNOWN else max(own, figure))
 
     def started(self, executor_id: int) -> int:
-        """How many processes an executor had started that ran at its last measurement."""
+        """How many processes that the executor started ran at its last measurement."""
         return self._started.get(executor_id, (0, 0))[0]
 
     def forget(self, executor_id: int) -> None:

@@ -1,4 +1,4 @@
-"""Task code and task data in the agent. Data is kept while its lease needs it, and code for longer if there is room."""
+"""Keeps task code and task data in the agent: data while its lease needs it, code for longer if there is space."""
 
 import hashlib
 import struct
@@ -16,20 +16,21 @@ from .master_client import MasterClient, PayloadRefused
 from .verifying import damaged, verify_items
 
 CODE_BYTES: Final = 64 * 1024 * 1024
-"""How many bytes of downloaded task code are kept; above this, code that no lease needs is dropped."""
+"""How many bytes of downloaded task code are kept. Above this number, code that no lease needs is dropped."""
 TABLE_BYTES: Final = 256 * 1024
-"""A table of items' offsets up to this size, in bytes, is downloaded as a whole and kept. Of a larger one, each
-download of task data first downloads the part that it needs.
+"""A table of the offsets of items is downloaded as a whole, and kept, if it has at most this many bytes. From a larger
+table, each download of task data first downloads only the part that it needs.
 """
 TABLES: Final = 32
-"""How many tables of offsets are kept. Beyond that, the oldest is dropped."""
+"""How many tables of offsets are kept. A further table replaces the oldest table."""
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
 """The most bytes of task data that are downloaded at a time. A larger item is downloaded alone."""
 
 
 CodeKey = tuple[str, str]
-"""An account and the hash of its task code. Without the account, a lease that names the hash of another account's
-function would get that function."""
+"""An account and the hash of its task code. Without the account, a lease could get the function of another account by
+naming the hash of that function.
+"""
 
 
 def code_key(lease: Lease) -> CodeKey:
@@ -38,9 +39,9 @@ def code_key(lease: Lease) -> CodeKey:
 
 
 class _Table(NamedTuple):
-    """Where items lie in their blob: the offset of each, and the end of the last.
+    """Where items are in their blob: the offset of each item, and the end of the last item.
 
-    `seals` has the seals of the items, one after the other; it is empty if the package is not sealed.
+    `seals` contains the seals of the items, one after the other; it is empty if the package is not sealed.
     """
 
     offsets: tuple[int, ...]
@@ -48,7 +49,7 @@ class _Table(NamedTuple):
 
 
 class PayloadStore:
-    """The payloads of leases. The downloading threads add to it; the main thread reads and drops what is in it."""
+    """The payloads of leases. The downloading threads add payloads; the main thread reads and drops them."""
 
     def __init__(self, client: MasterClient) -> None:
         self._client = client
@@ -66,7 +67,7 @@ class PayloadStore:
         return self._codes[code_key(lease)] if code.inline is None else code.inline
 
     def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | None:
-        """The data of the tasks [start, end); None for range data. Data in a blob must have been downloaded already."""
+        """The data of the tasks [start, end); None if it is a range. Data in a blob must have been downloaded."""
         if not isinstance(lease.data, BlobData):
             return inline_items(lease, start, end)
         items: list[memoryview] = []
@@ -77,7 +78,7 @@ class PayloadStore:
         return items
 
     def discard(self, lease_id: str, segment: Range) -> None:
-        """Drop a segment of a lease's data. A segment is what one download brought; the range of its tasks names it."""
+        """Drop a segment of a lease's data. A segment is the data of one download, named by the range of its tasks."""
         self._segments.get(lease_id, {}).pop(segment, None)
 
     def forget(self, lease_id: str) -> None:
@@ -85,10 +86,10 @@ class PayloadStore:
         self._segments.pop(lease_id, None)
 
     def fetch(self, lease: Lease, tasks: Range) -> tuple[Range, int]:
-        """Download the code and, from the first of `tasks` on, the data of as many as one download brings.
+        """Download the code, and the data of the first of `tasks`: as many as one download can bring.
 
-        Code that is here already is not downloaded again. Return the tasks whose data is here now, and the mean size of
-        an item. For data that is not in a blob, these are all tasks of the lease, and 0.
+        Code that is already here is not downloaded again. Return the tasks whose data is now here, and the mean size of
+        an item. If the data is not in a blob, return all tasks of the lease, and 0.
 
         Raises:
             PayloadRefused: The payload cannot be downloaded, is damaged, or (SealBroken) does not match its seal.
@@ -122,12 +123,12 @@ class PayloadStore:
         if hashlib.sha256(body).hexdigest() != code.hash:
             raise damaged(lease, "the task code is not what its hash says")
         with self._lock:
-            if code_key(lease) not in self._codes:  # another thread may have fetched the same code meanwhile
+            if code_key(lease) not in self._codes:  # another thread may have downloaded the same code meanwhile
                 self._codes[code_key(lease)] = body
                 self._code_bytes += len(body)
 
     def trim(self, used: set[CodeKey]) -> None:
-        """Drop code that is not in `used`, the oldest first, until at most CODE_BYTES or only used code is left."""
+        """Drop code that is not in `used`, the oldest first, until at most CODE_BYTES, or only used code, is left."""
         for key in list(self._codes):
             if self._code_bytes <= CODE_BYTES:
                 return
@@ -136,7 +137,7 @@ class PayloadStore:
                     self._code_bytes -= len(self._codes.pop(key))
 
     def _offsets(self, link: Link, lease: Lease, blob: BlobRef, tasks: Range) -> _Table:
-        """The offsets of the items of `tasks` in their blob, with the end of the last one; and their seals."""
+        """The offsets of the items of `tasks` in their blob, with the end of the last item; and the items' seals."""
         n, seal_bytes = lease.tasks, 0 if lease.seal is None else SEAL_BYTES
         start = blob.offset + blob.size - 8 * (n + 1)
         first, end = tasks

@@ -1,4 +1,4 @@
-"""The processes that executors started. To save time, the agent looks up the parent of each process only once."""
+"""Finds the processes that executors started. To save time, the agent looks up each process's parent only once."""
 
 import os
 from collections import Counter
@@ -13,8 +13,9 @@ from cloudpar_worker.sandbox.processes import Process, process_of
 from cloudpar_worker.sandbox.sandboxes import ENTRY_BYTES, SHARED_MEMORY
 
 ENTRIES: Final = 1_000
-"""How many files of shared memory the agent looks at, at most, in each round of measurements. The others count as if
-they belonged to each executor. Task code may make a million files, and the agent handles all executors."""
+"""How many files of shared memory the agent examines in each round of measurements at most, because task code may make
+a million files. Further files count as if they belonged to each executor.
+"""
 _LOAD: Final = Path("/proc/loadavg")
 """The last word of this file is the id of the newest process."""
 
@@ -25,16 +26,16 @@ class ProcessTree:
     def __init__(self) -> None:
         self._newest = ""
         self._executor_by_uid: dict[int, int] = {}
-        """For each user id other than the agent's: the executor that has it, by its process id."""
+        """For each user id other than the agent's: the process id of the executor that has it."""
         self._executor_of: dict[int, int] = {}
-        """By process id: the executor that started the process; 0 if none did."""
+        """By process id: the process id of the executor that started the process; 0 if no executor did."""
         self._shared = 0
         """An upper bound of all shared memory, at the last round of measurements."""
         self._shared_of: Counter[int] = Counter()
-        """The part of it that visibly belongs to a user, by user id."""
+        """The part of `_shared` that visibly belongs to a user, by user id."""
 
     def descendants(self, executors: Collection[int]) -> Mapping[int, list[int]]:
-        """The processes that executors have started, by the process id of the executor. Empty except on Linux."""
+        """The processes that executors have started, by the executor's process id. Empty except on Linux."""
         newest = _LOAD.read_text().split()[-1] if LINUX else ""
         if newest != self._newest:
             self._newest = newest
@@ -60,7 +61,7 @@ class ProcessTree:
         self._executor_of.update(dict.fromkeys(ancestors, executor))
 
     def most_bytes(self, executor: int, processes: Collection[Process]) -> int:
-        """An upper bound of the memory of an executor's processes plus the executor's shared memory.
+        """An upper bound of the memory of these processes of an executor, plus the executor's shared memory.
 
         Pages of files do not count.
 
@@ -69,10 +70,10 @@ class ProcessTree:
         return sum(each.private_bytes for each in processes) + self._shared_memory(executor)
 
     def _shared_memory(self, executor: int) -> int:
-        """An upper bound of the executor's files in shared memory; 0 if it has no user id of its own.
+        """An upper bound of the executor's files in shared memory; 0 if the executor has no user id of its own.
 
-        Some of these files have no name, and others lie in folders that the agent may not read. So everything counts
-        that does not visibly belong to another user.
+        Some of these files have no name, and others are in folders that the agent may not read. So all shared memory
+        counts that does not visibly belong to another user.
         """
         user = next((user for user, its in self._executor_by_uid.items() if its == executor), None)
         if user is None:
@@ -94,7 +95,7 @@ def _shared_memory() -> tuple[int, Counter[int]]:
 
 
 def living(pids: Collection[int]) -> list[Process]:
-    """Those of these processes that have not ended. One that has ended, but is still listed, has no memory."""
+    """Those of these processes that have not ended. A process that has ended, but is still listed, has no memory."""
     return [each for each in map(process_of, pids) if each and each.private_bytes]
 
 

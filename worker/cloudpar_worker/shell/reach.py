@@ -1,4 +1,4 @@
-"""Records whether the master and the blob store answer, and logs when that changes."""
+"""Records whether the master and the blob store answer, and logs each change."""
 
 import errno
 import sys
@@ -16,18 +16,18 @@ _AWAY = 2
 """After this many failures in a row, one line is logged. A single failure is usually a closed idle connection."""
 
 _REPEAT_S = 60.0
-"""Each reason is logged at most once in this many seconds: a full disk, for example, causes many failures a second."""
+"""Each reason is logged at most once in this many seconds. A full disk, for example, causes many failures a second."""
 
 _LINE_CHARS = 2_000
-"""The most characters of one line of the log, without its date; longer lines are cut."""
+"""The most characters of one line of the log, without its date; the rest of a longer line is omitted."""
 
 
 class Reach:
     """Records whether each address answers, for all clients of one master together.
 
     Args:
-        stalled: Called before each repeated attempt with the microseconds since `succeeded` was last called, or since
-            this object was made.
+        stalled: Is called before each repeated attempt. Its argument is the time since `succeeded` was last called, or
+            since this object was made, in microseconds.
     """
 
     def __init__(self, stalled: Callable[[int], None]) -> None:
@@ -47,7 +47,7 @@ class Reach:
             warn(f"{address} does not answer ({why}); trying until it does")
 
     def answered(self, address: str) -> None:
-        """Record that an address answered, with any status."""
+        """Record that an address answered, with whatever status."""
         with self._lock:
             failures = self._failures.pop(address, 0)
         if failures >= _AWAY:
@@ -62,7 +62,7 @@ class Reach:
             warn(f"{address} answered: {why}; trying again")
 
     def not_written(self, folder: PayloadFolder, error: OSError) -> Unwritable:
-        """Record that a payload could not be written, and return why.
+        """Record that a payload could not be written, and return the reason.
 
         Each reason is logged at most once in `_REPEAT_S`.
         """
@@ -90,7 +90,7 @@ class Reach:
 
 
 def warn(text: str) -> None:
-    """Write one dated line to standard error, which is the worker's log.
+    """Write one line with the date to standard error, which is the worker's log.
 
     Task code may have chosen parts of the text, so characters that cannot be printed are replaced.
     """

@@ -1,4 +1,4 @@
-"""Uploads large results of publications to the blob store, and puts references in their place."""
+"""Uploads large results of publications to the blob store, and replaces them by references."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from cloudpar_protocol.worker_messages import PreparedResult, PrepareResult, Pre
 from .master_client import MasterClient, PayloadRefused
 
 _ATTEMPTS = 3
-"""How often the agent tries to upload one blob, each time by a new link."""
+"""How often the agent tries to upload one blob; each time it uses a new link."""
 PublicationReport = Callable[[Publication, Unwritable], None]
 
 
@@ -28,14 +28,14 @@ def is_large(result: TaskResult) -> bool:
 def upload_large(
     client: MasterClient, publications: list[Publication], report: PublicationReport = lambda _made, _unwritable: None
 ) -> list[Publication]:
-    """Upload the large results of each publication as one blob; return the publications with references in their place.
+    """Upload the large results of each publication as one blob; return the publications with references to the results.
 
     A large result that the blob store has refused _ATTEMPTS times gets the outcome "lost". The function calls `report`
     each time that the blob of a publication cannot be written to the pool's payload folder. If `report` raises
-    PayloadRefused, this counts as a refusal.
+    PayloadRefused, the blob counts as refused.
 
     Raises:
-        RequestError: The master refuses to make links.
+        RequestError: The master refuses the request for links.
         TokenRefused: The master does not know the worker token.
         Stopped: `hang_up` of the client was called.
     """
@@ -59,12 +59,13 @@ def _upload(
     attempt: int,
     report: PublicationReport,
 ) -> list[Publication]:
-    """Make one attempt for each publication; return those that were refused, for example because a link had expired.
+    """Make one attempt for each publication; return the refused ones, for example because a link had expired.
 
-    Publications that need no other attempt go into `done`: after a success, or after the last refusal.
+    A publication that needs no further attempt goes into `done`, after a success or after the last refusal.
 
-    Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the repeated
-    step is refused. The next attempt then uploads the whole blob; if the store has it already, that is a success.
+    Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the store
+    refuses the repeated step. The next attempt then uploads the whole blob. If the store already has this blob, the
+    attempt succeeds.
     """
     blobs = [[result.data or b"" for result in made.results if is_large(result)] for made in part]
     places: list[PreparedResult] = []
@@ -72,8 +73,9 @@ def _upload(
         announced = [_announce(made, blob) for made, blob in zip(part, blobs, strict=True)]
         places = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced)).results
     if not places or not all(PayloadFolder.has(place.link.url) for place in places):
-        # Without a payload folder, the blobs go by HTTP, with checksums, for which the results of a blob are joined. A
-        # master of an earlier release takes blobs by HTTP even if there is a folder.
+        # Without a payload folder, the blobs are sent by HTTP with checksums. The checksum of a blob needs the results
+        # of the blob as one bytes object. A master of an earlier release takes blobs by HTTP even if there is a payload
+        # folder.
         blobs = [[b"".join(blob)] for blob in blobs]
         announced = [
             _checked(_announce(*each), each[1][0], in_parts=not attempt) for each in zip(part, blobs, strict=True)

@@ -16,12 +16,12 @@ from cloudpar_protocol.payloads import Threads
 from cloudpar_worker.sandbox.confinement import Confinement
 
 _MEMORY_PART = 0.9
-"""If the settings give no memory limit, executors share this part of the memory. The system, the agent and the zygotes
-have the rest.
+"""If the settings give no memory limit, executors share this part of the memory. The rest is for the system, the agent
+and the zygotes.
 """
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _CGROUP_LIMITS: Final = ("memory.max", "memory/memory.limit_in_bytes")
-"""The file names of the limit in control groups of version 2 and of version 1."""
+"""The files with the memory limit in control groups of version 2 and of version 1."""
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
@@ -31,23 +31,25 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         endpoint: The master's URL, "http://host:port".
         token: A worker token.
         executors: How many tasks run at a time.
-        pool_token: The account token of the pool that has started this worker; `Pool()` in a task is then that pool.
-            None: no pool has started it. With isolation "shared" the token is ignored.
+        pool_token: The account token of the pool that started this worker, so that `Pool()` in a task joins this pool.
+            None if no pool started the worker. With isolation "shared" the token is ignored.
         payload_folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
-        memory_mb: The memory limit of one executor, in MB. None: 90 % of the memory of this machine, or of the
+        memory_mb: The memory limit of one executor, in MB. None means 90 % of the memory of this machine, or of the
             container in which the agent runs, divided by `executors`.
-        threads_per_task: How many threads numeric libraries may start in a task, if its package sets no limit. None:
-            the limit that the agent's environment sets, or 1.
-        tmp: The folder for executors' temporary files; None: the system's.
-        pythons: More interpreters for executors, {"3.12": "/path/python"}. Each must have `cloudpar_worker` installed.
-        isolation: "own": tasks may do what the user who started this worker may, and all belong to the master's default
-            account; "none": the same for tasks of all accounts; "shared": tasks of all accounts are confined.
-        readable, writable: With isolation "shared": files and folders that tasks may read, or also change, besides the
-            system's and their own.
-        network: With isolation "shared": "outbound": tasks use the network of the machine; "none": each executor has a
-            network of its own, which has nothing but a loopback interface.
-        processes, file_mb: With isolation "shared": how many processes and threads one executor may have, and how large
-            one file may be, in MB.
+        threads_per_task: How many threads numeric libraries may start in a task, if its package sets no limit. None
+            means the limit that the agent's environment sets, or 1.
+        tmp: The folder for executors' temporary files; None means the system's folder.
+        pythons: More interpreters for executors, such as {"3.12": "/path/python"}. Each must have `cloudpar_worker`
+            installed.
+        isolation: With "own" the worker runs tasks of the master's default account, and with "none" tasks of all
+            accounts. In both cases tasks have the rights of the user who started the worker. With "shared" the worker
+            runs tasks of all accounts, and confines them.
+        readable, writable: Only for isolation "shared": files and folders that tasks may read, or may also change,
+            besides the system's files and the tasks' own files.
+        network: Only for isolation "shared". With "outbound" tasks use the network of the machine. With "none" each
+            executor has a network of its own with nothing but a loopback interface.
+        processes, file_mb: Only for isolation "shared": how many processes and threads one executor may have, and how
+            large one file may be, in MB.
 
     Raises:
         ValueError: An interpreter in `pythons` does not exist or cannot be run, or `network` is "none" although
@@ -75,30 +77,34 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             if not os.access(path, os.X_OK):
                 raise ValueError(f"there is no interpreter {path}, which pythons has for Python {version}")
         if self.network == "none" and self.isolation != "shared":
-            # Ignoring it would give tasks the network that the operator has forbidden.
+            # If the agent ignored the setting, tasks could use the network that the operator has forbidden.
             raise ValueError('network "none" needs isolation "shared": otherwise nothing confines tasks')
 
     @property
     def interpreters(self) -> dict[str, str]:
-        """The interpreters for executors by version. The agent's own version comes first.
+        """The interpreters for executors, by version. The agent's own version comes first.
 
-        Executors of this version run on the agent's interpreter, unless `pythons` names another one for it.
+        Executors of the agent's version run on the agent's interpreter, unless `pythons` names another one for this
+        version.
         """
         return {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable} | self.pythons
 
     @property
     def own_pool(self) -> OwnPool | None:
-        """The pool that started this worker, for `Pool()` in a task; None if no pool did, or isolation is "shared"."""
+        """The pool that started this worker, which `Pool()` in a task joins.
+
+        None if no pool started it, or if isolation is "shared".
+        """
         if self.pool_token is None or self.isolation == "shared":
             return None
         return OwnPool(self.endpoint, self.pool_token)
 
     @property
     def confinement(self) -> Confinement | None:
-        """How executors are confined; None unless isolation is "shared".
+        """The settings that confine executors; None unless isolation is "shared".
 
-        Only the agent may read this property, because the result protects the process that reads it, with its parent,
-        from the signals of tasks.
+        Only the agent may read this property: the result protects the process that reads it, and the parent of this
+        process, from signals of tasks.
         """
         if self.isolation != "shared":
             return None

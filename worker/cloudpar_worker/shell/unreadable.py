@@ -1,4 +1,4 @@
-"""Finds paths that the operator has opened to tasks, but that executors with user ids of their own cannot read."""
+"""Finds paths that the operator has opened to tasks but that executors with user ids of their own cannot read."""
 
 import stat
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from pathlib import Path
 def unreadable(paths: Sequence[str]) -> list[str]:
     """The paths that an ordinary user cannot use.
 
-    Such a path does not exist, or its mode does not let other users read it (and enter it, if it is a folder), or the
-    mode of a folder above it does not let other users enter.
+    There are three reasons. The path does not exist. Its mode does not let other users read it (and enter it, if it is
+    a folder). Or the mode of a folder above it does not let other users enter that folder.
     """
     return [path for path in paths if not _is_readable(Path(path).resolve())]
 

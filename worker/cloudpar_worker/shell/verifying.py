@@ -1,4 +1,4 @@
-"""The agent verifies the seals of a sealed package here, before an executor gets any of its code and data."""
+"""Verifies the seals of a sealed package, before an executor gets code or data of the package."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ ADVICE = (
 
 
 class SealBroken(PayloadRefused):
-    """Code or data of a sealed package does not match its hash or its seal, or has no seal; the text says what."""
+    """Code or data of a sealed package does not match its hash or its seal, or has no seal. The text says which."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: {ADVICE}")
 
 
 def damaged(lease: Lease, what: str) -> PayloadRefused:
-    """The error for a payload that has arrived, but damaged. In a sealed package it is a SealBroken."""
+    """Return the error for a payload that arrived damaged. For a sealed package this is a SealBroken."""
     return PayloadRefused(what) if lease.seal is None else SealBroken(what)
 
 
 def seals_of(lease: Lease) -> Seals | None:
-    """The seals of a lease's package; None if the package has none.
+    """The seals of a lease's package; None if the package is not sealed.
 
     Raises:
         SealBroken: The package is sealed, and the seal of its code or the account's key is missing.
@@ -42,7 +42,7 @@ def seals_of(lease: Lease) -> Seals | None:
 
 
 def verify(lease: Lease) -> None:
-    """Verify what came inside the lease of a sealed package. What lies in blobs is verified after its download.
+    """Verify the code and data inside the lease of a sealed package. Blobs are verified after their download.
 
     Raises:
         SealBroken: The code or an item does not match its hash or its seal, or the seal of the code or the account's
@@ -73,7 +73,7 @@ def _seal_of_code(seals: Seals, lease: Lease) -> bytes:
 
 
 def verify_items(lease: Lease, first: int, items: Sequence[memoryview], seals: bytes) -> None:
-    """Verify the data of consecutive tasks from `first` on, which lay in a blob.
+    """Verify data from a blob: the items of consecutive tasks, of which `first` is the first.
 
     Raises:
         SealBroken: An item does not match its seal, or the seal of the code or the account's key is missing.

@@ -17,28 +17,29 @@ from cloudpar_worker.zygote.messages import MESSAGE
 from .settings import WorkerSettings
 
 ENDS_S: Final = 15
-"""How long the agent waits for a zygote to end, in seconds. The zygote removes what tasks left behind, which may be
-many files.
+"""How long the agent waits for a zygote to end, in seconds. A zygote that ends first removes the files that tasks left
+behind, which may be many.
 """
 
 _HARMLESS: Final = (
     "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "PYTHON*", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE", "*_NUM_THREADS", "OMP_*", "MKL_*", "KMP_*", "CUDA_*", "NVIDIA_*",
 )  # fmt: skip
-"""Patterns of the variables that executors of a shared worker get. These variables say how programs run here. Any other
-variable may hold a secret, such as a key or the password of a proxy.
+"""Patterns for the environment variables that executors of a shared worker get. These variables say how programs run
+here. Any other variable may contain a secret, such as a key or the password of a proxy.
 """
 
 
 class ZygoteProcess:
-    """A zygote, which starts at once and runs until `close`.
+    """A zygote, which starts when the object is made, and runs until `close`.
 
-    Neither its memory nor its environment ever contains the worker token.
+    Neither the memory nor the environment of a zygote ever contains the worker token.
 
     Args:
         interpreter: The path of the zygote's Python.
         settings: The worker's settings.
-        confinement: How executors are confined. None: tasks have the rights of the user who started this worker.
+        confinement: How executors are confined. None means that tasks have the rights of the user who started this
+            worker.
 
     Raises:
         OSError: The interpreter cannot be started.
@@ -67,10 +68,10 @@ class ZygoteProcess:
             theirs.close()
 
     def send(self, operation: bytes, executor_id: int, descriptors: list[int]) -> None:
-        """Request an executor, with its descriptors, or a kill or a measurement of one, without descriptors.
+        """Send a request to the zygote. Only the request for a new executor needs `descriptors`.
 
         Raises:
-            ConnectionError: The zygote is gone; `receive` reports that too.
+            ConnectionError: The zygote is gone; `receive` reports this too.
         """
         message = MESSAGE.pack(operation, executor_id, 0)
         if descriptors:
@@ -79,13 +80,13 @@ class ZygoteProcess:
             self.socket.sendall(message)
 
     def receive(self) -> Iterator[tuple[bytes, int, int]]:
-        """The messages that have arrived: operation, executor id, figure.
+        """Yield the messages that have arrived, each as operation, executor id and figure.
 
-        It waits until there is at least one.
+        If there is no message, wait for one.
 
         Raises:
             EOFError: The zygote is gone.
-            ConnectionError: The zygote is gone, and had not read all messages to it.
+            ConnectionError: The zygote is gone, and had not read all messages that were sent to it.
         """
         messages = self.socket.recv(64 * MESSAGE.size)
         while len(messages) % MESSAGE.size:
@@ -98,7 +99,7 @@ class ZygoteProcess:
         return MESSAGE.iter_unpack(messages)
 
     def close(self) -> None:
-        """End the zygote and all its executors, and wait for it at most ENDS_S; later it ends by itself."""
+        """Tell the zygote to end with all its executors, and wait at most ENDS_S. The zygote may need longer."""
         self.socket.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(ENDS_S)
@@ -115,8 +116,8 @@ def executor_environment(environment: Mapping[str, str], *, shared: bool) -> dic
 
 
 def _without_here(path: str) -> str:
-    """A PYTHONPATH for tasks of a shared worker, without the entries that name the working folder as "" or ".".
+    """Make a PYTHONPATH without the entries that name the working folder as "" or ".", for tasks of a shared worker.
 
-    That folder may be a user's home.
+    The working folder may be a user's home.
     """
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.normpath(entry) != os.curdir)

@@ -13,21 +13,21 @@ from .settings import WorkerSettings
 from .zygote_process import ZygoteProcess
 
 FAILURES: Final = 3
-"""A version is given up when this many of its zygotes have ended since one of them last sent a message. The agent's own
-version is never given up, and a zygote that ends because it is idle does not count.
+"""The agent stops using a version of Python after this many of its zygotes have ended in a row without a message. This
+never applies to the agent's own version. A zygote that ends because it is idle does not count.
 """
 IDLE_US: Final = 60_000_000
-"""A zygote, except the first, ends when it has had no executor for this time, in microseconds: it holds about 20 MB."""
+"""A zygote, except the first, ends when it has had no executor for this time, in microseconds. It uses about 20 MB."""
 
 
 class ZygoteListener(Protocol):
-    """Receives the messages and the ends of zygotes."""
+    """The object that is told about messages and ends of zygotes."""
 
     def on_message(self, operation: bytes, executor_id: int, figure: int) -> None:
         """Handle a message of a zygote."""
 
     def on_exit(self, python: str, *, for_good: bool) -> None:
-        """Handle the end of a zygote with all its executors. `for_good`: this version is given up (FAILURES)."""
+        """Handle the end of a zygote and its executors. With `for_good` the version is not used any more (FAILURES)."""
 
 
 class Zygotes:
@@ -50,17 +50,17 @@ class Zygotes:
         self._selectors: Sequence[BaseSelector] = ()
 
     def listen(self, listener: ZygoteListener, selectors: Sequence[BaseSelector]) -> None:
-        """Register the sockets of all zygotes, also of later ones, with these selectors.
+        """Register the sockets of all zygotes, including later ones, with these selectors.
 
-        The data of each selector key is a function to call with the events. It reports messages and ends of the zygote
-        to the listener.
+        The data of each selector key is a function to call with the events. This function reports messages and the end
+        of the zygote to the listener.
         """
         self._listener, self._selectors = listener, selectors
         for python in self._running:
             self._register(python)
 
     def spawn(self, python: str, executor_id: int, descriptors: list[int]) -> None:
-        """Request an executor of a version; start a zygote for it if none runs.
+        """Request an executor of a version of Python; start a zygote of this version if none runs.
 
         Raises:
             OSError: The zygote cannot be started, or has just ended.
@@ -72,14 +72,17 @@ class Zygotes:
         self._running[python].send(SPAWN, executor_id, descriptors)
 
     def send(self, python: str, operation: bytes, executor_id: int) -> None:
-        """Request to KILL an executor with its process group, or to MEASURE or WEIGH it with all that it started."""
+        """Request an operation for an executor.
+
+        KILL includes its process group; MEASURE and WEIGH include all processes that it started.
+        """
         # If the zygote is gone, its executors are gone too, and `on_exit` reports that.
         if python in self._running:
             with contextlib.suppress(OSError):
                 self._running[python].send(operation, executor_id, [])
 
     def end_idle(self, used: Collection[str], now_us: int) -> None:
-        """End zygotes that have had no executor for IDLE_US, except the first. `used`: the versions with executors."""
+        """End zygotes, except the first, that have had no executor for IDLE_US. `used`: the versions with executors."""
         for python in list(self._running):
             if python in used or python == self._first:
                 self._idle_at_us.pop(python, None)
@@ -87,7 +90,7 @@ class Zygotes:
                 self._end(python)
 
     def close(self) -> None:
-        """End all zygotes, one after the other, and wait for each at most ENDS_S."""
+        """End all zygotes, one after the other, and wait at most ENDS_S for each."""
         for python in list(self._running):
             self._end(python)
 
@@ -106,7 +109,7 @@ class Zygotes:
             self._failures[python] += 1
             self._listener.on_exit(python, for_good=python != self._first and self._failures[python] >= FAILURES)
             return
-        self._failures[python] = -1  # it has worked, so its own end does not count
+        self._failures[python] = -1  # the zygote has worked, so its own end does not count
         for message in messages:
             self._listener.on_message(*message)
 

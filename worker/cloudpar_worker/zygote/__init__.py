@@ -1,1 +1,1 @@
-"""The process that executors are forked from, and how it measures their memory."""
+"""The process from which executors are forked. It also measures the memory of executors and weighs their threads."""

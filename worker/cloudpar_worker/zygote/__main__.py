@@ -1,10 +1,11 @@
 """The process from which executors are forked: `python -m cloudpar_worker.zygote FD [CONFINEMENT]`.
 
 The zygote has one thread, has imported what executors need, and runs no task code. A fork therefore takes a few
-milliseconds and is safe. The agent starts it as a new program, so the worker token was never in its memory. Over the
-socket FD the agent requests executors, kills, measurements and weights, and the zygote reports how each executor ended.
-When the agent ends, even by a crash, the socket closes, and the zygote kills all executors. On Linux, the executors of
-a shared worker are confined to sandboxes, by the settings in CONFINEMENT.
+milliseconds and is safe. The agent starts the zygote as a new program, so the worker token was never in the zygote's
+memory. Over the socket FD the agent requests new executors, kills of executors, measurements of their memory, and the
+weighing of their threads. The zygote reports how each executor ended. When the agent ends, even by a crash, the socket
+closes, and the zygote kills all executors. On Linux, the executors of a shared worker are confined to sandboxes, by the
+settings in CONFINEMENT.
 """
 
 import contextlib
@@ -39,8 +40,8 @@ from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAW
 _ENDING_S: Final = 0.1
 """A zygote that ends checks at least once in this many seconds whether its executors and cleanups have ended."""
 _AGAIN_S: Final = 1.0
-"""While measurements run or cleanups wait, the zygote wakes up at least once in this many seconds. It then kills
-measurements that take too long, and tries again to start the cleanups.
+"""While measurements run or cleanups wait, the zygote wakes up at least once in this many seconds. After it has woken
+up, it kills measurements that take too long, and tries again to start the cleanups.
 """
 
 
@@ -65,7 +66,7 @@ class Zygote:
         self._memory_meter = MemoryMeter()
         self._cpu_share = CpuShare()
         self._obstacle = ""
-        """Why an executor could not start, as last said."""
+        """The last printed reason why an executor could not start."""
         self._woken, self._wake = socket.socketpair()
         self._woken.setblocking(False)
         self._wake.setblocking(False)
@@ -76,7 +77,7 @@ class Zygote:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
-        selector = selectors.PollSelector()  # not epoll, of whose watches tasks of the same user may leave none
+        selector = selectors.PollSelector()  # not epoll: tasks of the same user may use up the user's epoll watches
         selector.register(self._agent, selectors.EVENT_READ)
         selector.register(self._woken, selectors.EVENT_READ)
         alive = True
@@ -127,7 +128,7 @@ class Zygote:
                     _kill_group(pid)
                 elif known == executor_id and operation == WEIGH:
                     if sandbox is not None:
-                        with contextlib.suppress(OSError):  # no process is free; the agent soon requests it again
+                        with contextlib.suppress(OSError):  # no further process can start; the agent soon asks again
                             self._cpu_share.start(pid, sandbox)
                 elif known == executor_id:
                     self._measure(executor_id, pid, sandbox)
@@ -152,7 +153,7 @@ class Zygote:
             self._send(FAILED, executor_id, error.errno or 0)
         else:
             if pid == 0:
-                if sandbox is None:  # otherwise the folder of the sandbox serves
+                if sandbox is None:  # otherwise the sandbox has a folder
                     project_folders.folder = project
                 self._become_executor(parent, descriptors, sandbox)
             self._executors[pid] = executor_id, sandbox
@@ -172,7 +173,7 @@ class Zygote:
     def _become_executor(self, parent: int, descriptors: list[int], sandbox: Sandbox | None) -> NoReturn:
         code = 1
         try:
-            # This comes first: if the zygote dies now, only the kernel can still end this process.
+            # This comes first: if the zygote dies from now on, the kernel ends this process, and nothing else could.
             die_with_parent(parent)
             offer_to_the_oom_killer()
             os.setsid()
@@ -186,13 +187,13 @@ class Zygote:
                 os.close(descriptor)
             if self._sandboxes and sandbox:
                 self._sandboxes.enter(sandbox, parent)
-            # READY comes last: for an executor that ends before it has sent READY, no task is blamed.
+            # READY comes last, because the agent blames no task if an executor ends before it has sent READY.
             _close_all_but(channel.fileno(), *capture.descriptors)
             sys.modules["__main__"] = ModuleType("__main__")
             channel.sendall(READY)
             Runner(channel, capture, recall, self._refusals, self._own_pool).serve()
             code = 0
-        except BaseException:  # noqa: BLE001 - the agent reads it from standard error
+        except BaseException:  # noqa: BLE001 - the agent reads the traceback from standard error
             traceback.print_exc()
         finally:
             os._exit(code)
@@ -224,7 +225,7 @@ class Zygote:
                 self._sandboxes.ended(pid, status)
 
     def _send(self, operation: bytes, executor_id: int, figure: int) -> None:
-        with contextlib.suppress(OSError):  # the agent is gone, as the next read of the socket will show
+        with contextlib.suppress(OSError):  # the agent is gone; the next read of the socket shows this
             self._agent.sendall(MESSAGE.pack(operation, executor_id, figure))
 
 
@@ -236,27 +237,27 @@ def _kill_group(pid: int) -> None:
 
 
 def _close_all_but(*kept: int) -> None:
-    """Close what an executor must not inherit, such as the zygote's end of the agent's socket.
+    """Close the descriptors that an executor must not inherit, such as the zygote's end of the socket to the agent.
 
     Through that socket, task code could ask the zygote to kill the executors of other accounts.
     """
     for name in os.listdir("/dev/fd"):
         if int(name) > 2 and int(name) not in kept:
-            with contextlib.suppress(OSError):  # the descriptor by which they were listed
+            with contextlib.suppress(OSError):  # this is the descriptor that listed the folder, which is closed already
                 os.close(int(name))
 
 
 def main() -> None:
     """Serve the agent over the socket whose descriptor is the first argument."""
     agent = socket.socket(fileno=int(sys.argv[1]))
-    faulthandler.enable(file=2)  # a crash then leaves its Python stack on the executor's standard error
+    faulthandler.enable(file=2)  # a crash then writes its Python stack to the executor's standard error
     confinement = decode(sys.argv[2]) if len(sys.argv) > 2 and LINUX else None
     if confinement:
         hide_memory()
     gc.collect()
-    gc.freeze()  # keep the pages that executors share from being copied by the collector
+    gc.freeze()  # so that the collector does not copy the pages that executors share
     Zygote(agent, confinement, take_own_pool(os.environ)).serve()
-    os._exit(0)  # nothing is left to clean up, and signals of ended children may still come
+    os._exit(0)  # without Python's cleanup: nothing is left, and signals about ended children may still come
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Keeps a task from getting more processor time by more threads: what it starts weighs about as much as one thread.
+"""Keeps tasks from getting more processor time by starting threads: all that a task starts weighs about one thread.
 
 The kernel shares the processors among the threads that want them. Without these weights, a task with 40 busy processes
-would leave its neighbour one part in 41, and the neighbour's account would pay for the time that its task waits. The
-weights only matter while threads compete: on an idle processor, each thread runs at full speed.
+would leave only 1/41 of a processor to a task beside it, and the account of the other task would pay for the time for
+which that task waits. The weights only matter while threads compete: on an idle processor, each thread runs at full
+speed.
 """
 
 import math
@@ -18,26 +19,27 @@ from cloudpar_worker.sandbox.processes import processes
 from cloudpar_worker.sandbox.sandboxes import Sandbox
 
 _PATIENCE_S: Final = 5.0
-"""A child that takes longer than this, in seconds, is killed: a task with the same user id may have stopped it."""
+"""A child process that takes longer than this, in seconds, is killed: a task with the same user id may have stopped it.
+"""
 _STEP: Final = 1.25
 """The kernel divides a thread's weight by this number for each step of niceness."""
 _LAST: Final = 19
-"""The greatest niceness. 70 or more threads with it weigh more than one thread without."""
+"""The greatest niceness. 70 or more threads with this niceness weigh more than one thread without niceness."""
 _SYS_ADMIN: Final = 1 << 21
 
 
 class CpuShare:
-    """Starts a child process each time that an executor's threads are weighed."""
+    """Starts a child process each time that it weighs an executor's threads."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, tuple[int, float]] = {}
-        """For each executor, by its process id: the child, and the time by which it must end."""
+        """For each executor, by its process id: the child process, and the time by which the child must end."""
 
     def start(self, executor: int, sandbox: Sandbox) -> None:
-        """Start to weigh what an executor has started, unless this is under way.
+        """Start a child process that weighs the threads that an executor has started, unless one is under way.
 
         Raises:
-            OSError: The system gives no further process.
+            OSError: The system permits no further process.
         """
         child, until = self._under_way.get(executor, (0, 0.0))
         if child:
@@ -67,40 +69,44 @@ class Thread(NamedTuple):
 
 
 def weigh(executor: int, user: int | None) -> None:
-    """Make all threads of an executor that want a processor nicer, except its main thread, which runs its tasks.
+    """Make nicer all threads of an executor that need a processor, except its main thread, which runs its tasks.
 
-    The niceness only grows: the kernel lets no ordinary process lower it again.
+    The niceness only grows, because the kernel does not let an ordinary process lower it.
 
     Args:
         executor: The executor's process id.
-        user: The executor's user id, which this process takes for good; None if it has none of its own.
+        user: The executor's own user id, which this process takes for good; None if the executor has none.
     """
-    # The kernel accepts many changes of sessions in a row, and changes for processes that hide their memory, only from
-    # a process with this capability.
+    # The capability SYS_ADMIN is necessary for two things: for many changes of sessions in a row, and for changes of
+    # processes that hide their memory. With it, this process weighs the sessions before it changes its user.
     privileged = kernel.capabilities() & _SYS_ADMIN
     if user is not None and not privileged:
         kernel.act_as(user, uid_pool.guard_uid(user))
     threads = [each for pid in _family(executor, user) for each in _runnable(pid) if each.number != executor]
-    # The kernel may share the processors among sessions first (autogroup). Niceness of threads then counts only within
-    # a session, and without this, each session that a task makes would weigh as much as the executor's.
+    # The kernel may first share the processors among sessions (autogroup). The niceness of a thread then counts only
+    # within its session. Without the following lines, each session that a task makes would weigh as much as the
+    # executor's session.
     sessions = {each.session: each.process for each in threads if each.session != executor}
     for process in sessions.values():
-        # The process has ended or (with one user for all executors) hides its memory, or this kernel has no autogroup.
+        # An error means that the process has ended, that it hides its memory (with one user for all executors), or that
+        # this kernel has no autogroup.
         with suppress(OSError, ValueError):
             _weigh_session(process, user, niceness(len(sessions)))
     if user is not None and privileged:
-        # If a thread has ended, a thread of another user may have its number. This user may not change that one.
+        # If a thread has ended, a thread of another user may get its number. As this user, the process cannot change
+        # the thread of the other user.
         kernel.act_as(user, uid_pool.guard_uid(user))
-    # A worker that was started with `nice` has nicer main threads. What tasks start must be nicer than those.
+    # If the worker was started with `nice`, the main threads already have a niceness. Threads that tasks start must
+    # have a greater niceness.
     wanted = min(os.getpriority(os.PRIO_PROCESS, executor) + niceness(len(threads)), _LAST)
     for thread in threads:
         if thread.niceness < wanted:
-            with suppress(OSError):  # it has ended
+            with suppress(OSError):  # the thread has ended
                 os.setpriority(os.PRIO_PROCESS, thread.number, wanted)
 
 
 def niceness(threads: int) -> int:
-    """The least niceness with which so many threads together weigh no more than one thread without niceness."""
+    """The least niceness with which this many threads together weigh no more than one thread without niceness."""
     return min(math.ceil(math.log(threads, _STEP)), _LAST) if threads > 1 else 0
 
 
@@ -126,7 +132,7 @@ def _runnable(pid: int) -> Iterator[Thread]:
     with suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError), open(f"/proc/{pid}/task/{name}/stat", "rb") as file:
-                # The name of a thread, in parentheses, may contain anything.
+                # The fields follow the name of the thread, which is in parentheses and may contain anything.
                 fields = file.read().rpartition(b")")[2].split()
                 if fields[0] == b"R":
                     yield Thread(int(name), pid, int(fields[3]), int(fields[16]))
@@ -134,8 +140,8 @@ def _runnable(pid: int) -> Iterator[Thread]:
 
 def _weigh_session(process: int, user: int | None, wanted: int) -> None:
     """Make the session of a process nicer, as a whole."""
-    # The folder stays that of the same process. So the files that are opened in it never belong to a process of another
-    # user that gets this number later.
+    # An open folder of /proc stays the folder of the same process. If the process ends and a process of another user
+    # gets its number, the files that are opened below never belong to that other process.
     folder = os.open(f"/proc/{process}", os.O_PATH | os.O_DIRECTORY)
     try:
         with open("status", "rb", opener=lambda name, flags: os.open(name, flags, dir_fd=folder)) as status:

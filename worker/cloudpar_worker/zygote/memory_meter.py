@@ -1,8 +1,8 @@
-"""The exact memory of an executor with all processes that it started; pages shared after a fork are not counted twice.
+"""Measures the exact memory of an executor with all processes that it started; shared pages do not count twice.
 
 Only a process of the same user may read these figures, so a child of the zygote measures. Where executors have their
-own user ids, the child takes the executor's. If a process hides its memory, all its pages count, even those that it
-shares.
+own user ids, the child takes the executor's user id. If a process hides its memory, all its pages count, even those
+that it shares.
 """
 
 import mmap
@@ -35,7 +35,9 @@ class MemoryMeter:
 
     def __init__(self) -> None:
         self._measuring: dict[int, tuple[int, mmap.mmap, float]] = {}
-        """For each measuring process: the executor id, the page, and the time by which it must end."""
+        """For each measuring process: the executor id, the page with the result, and the time by which the process must
+        end.
+        """
 
     @property
     def busy(self) -> bool:
@@ -43,10 +45,10 @@ class MemoryMeter:
         return bool(self._measuring)
 
     def start(self, executor_id: int, pid: int, sandbox: Sandbox | None) -> None:
-        """Start to measure an executor.
+        """Start a measurement of an executor's memory.
 
         Raises:
-            OSError: The system gives no further process or no memory.
+            OSError: The system permits no further process, or has no memory.
         """
         page = mmap.mmap(-1, mmap.PAGESIZE)
         _FIGURE.pack_into(page, 0, UNKNOWN)
@@ -62,7 +64,7 @@ class MemoryMeter:
             os._exit(0)
 
     def kill_overdue(self) -> None:
-        """Kill measurements that take too long: task code may have stopped them, because it has the same user id."""
+        """Kill measurements that take too long. Task code may have stopped them, because it has the same user id."""
         for child, (_, _, until) in self._measuring.items():
             if time.monotonic() >= until:
                 os.kill(child, signal.SIGKILL)
@@ -81,10 +83,10 @@ class MemoryMeter:
 
 
 def memory_of(executor: int, *, own_user: bool) -> int:
-    """The memory of an executor and its descendants, without pages of files (before Linux 5.9: with them).
+    """Return the memory of an executor and its descendants, in bytes. Before Linux 5.9 it includes pages of files.
 
     With `own_user`, it is the memory of all processes of the executor's user, and of this user's files in shared
-    memory. The process that measures runs under this user too, and does not count.
+    memory. The measuring process has the same user and does not count.
     """
     family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]
     private = shared = 0
@@ -97,7 +99,7 @@ def memory_of(executor: int, *, own_user: bool) -> int:
             private += 0 if _is_young(process.pid) else process.private_bytes
         else:
             private, shared = private + anonymous, shared + mapped
-    if own_user:  # only then may executors write there; the mapped part of these files is in `shared` already
+    if own_user:  # otherwise executors cannot make such files; the mapped part of the files is in `shared` already
         shared = max(shared, _files(process.pid for process in family))
     return private + shared
 
@@ -117,12 +119,13 @@ def _family(executor: int, *, own_user: bool) -> Iterator[Process]:
 
 
 def _is_its_parents(process: Process) -> bool:
-    """Whether a process still shares its parent's memory, as a starting program does for a moment (vfork).
+    """Whether a process still shares its parent's memory, as a program does for a moment when it starts (vfork).
 
-    False if this process may not check that.
+    The answer is False if this process may not check it.
     """
     try:
-        # A first thread that has ended has no memory. If the parent's has ended too, the two would look equal.
+        # `process.thread` is a thread that has memory. A thread that has ended has none, and two such threads would
+        # look equal.
         return kernel.syscall(_KCMP, process.thread, process.parent, _KCMP_VM, 0, 0) == 0
     except OSError:
         return False
@@ -131,14 +134,14 @@ def _is_its_parents(process: Process) -> bool:
 def _is_young(pid: int) -> bool:
     """Whether a process is so new that it may still share its parent's memory, or has just ended."""
     with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-        # Bytes, and after the last bracket, because the name of the process, in brackets, may be any bytes.
+        # The fields follow the name of the process, which is in parentheses and may contain any bytes.
         started_at = int(file.read().rpartition(b")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
         return time.clock_gettime(time.CLOCK_BOOTTIME) - started_at < _YOUNG_S
     return True
 
 
 def _parts(pid: int) -> tuple[int, int]:
-    """A process's share of its anonymous memory, and of the shared memory that it maps, in bytes.
+    """Return a process's share of its anonymous memory, and of the shared memory that it maps, in bytes.
 
     A page that n processes share counts for 1/n.
     """
@@ -150,9 +153,10 @@ def _parts(pid: int) -> tuple[int, int]:
 
 
 def _files(pids: Iterable[int]) -> int:
-    """The size of this user's files in shared memory, also of those without a name that its processes hold open.
+    """The size of this user's files in shared memory, including files without a name that its processes hold open.
 
-    Each file and folder counts ENTRY_BYTES more. Otherwise task code could fill the kernel's memory with empty files.
+    Each file and folder counts ENTRY_BYTES in addition. Otherwise task code could fill the kernel's memory with empty
+    files.
     """
     held: dict[int, int] = {}
     device = os.stat(SHARED_MEMORY).st_dev
