@@ -50,7 +50,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # `import cloudpar` stays fast: what a pool needs (HTTP, pickling) is imported when such a name is first used.
+    # Some of these names need modules for HTTP and pickling. These are imported when such a name is first used, so that
+    # importing this package is fast.
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,7 +22,8 @@ class Outcome(NamedTuple, Generic[T_co]):
     Attributes:
         task_index: The task's number, from 0.
         value: What the task returned; None if there is an error.
-        error: The exception that the task raised, or that says why it has no value; None if it has a value.
+        error: The exception that the task raised, or an exception that says why the task has no value; None if it has a
+            value.
 
     Example:
         >>> from cloudpar import Outcome
@@ -36,16 +37,16 @@ class Outcome(NamedTuple, Generic[T_co]):
 
 
 class Attachment(Generic[T_co]):
-    """The results of a package that is found by its id. Each iteration starts at the first task, in task order.
+    """The results of a package that is found by its id. Each iteration gives all results, in task order.
 
-    Where a task failed, the iterator raises the task's exception. The next call of `next` continues with the following
-    task, as with the results of a map.
+    If a task failed, `next` raises the task's exception, and the following call of `next` continues with the next task,
+    as with the results of a map.
 
-    Reading does not acknowledge the package, so that other processes can read its results too. The results stay at the
+    Reading does not acknowledge the package, so other processes can also read its results. The results stay at the
     master until a client acknowledges the package, or until the master's retention time is over.
 
-    The shutdown of the pool that made this attachment waits for the package only while the program reads its results.
-    Ctrl-C does not cancel a package that another pool started; `cancel` does.
+    When the pool of this attachment shuts down, it waits for the package only while the program reads its results.
+    Ctrl-C does not cancel a package that another pool started, but `cancel` does.
     """
 
     def __init__(self, session: Session, package_id: str, *, keep: object = None) -> None:
@@ -70,12 +71,12 @@ class Attachment(Generic[T_co]):
         Raises:
             TypeError: `timeout` is not a number.
             ValueError: `timeout` is not finite, or is too large.
-            TimeoutError: Not all values arrived in time.
+            TimeoutError: Not all values arrived within `timeout`.
             Exception: The exception of the first failed task. `outcomes` also gives the results of the other tasks.
             NotFound: This account has no package of this id.
             Gone: The package was acknowledged or deleted.
             CloudparError: A task has no result, because the package failed or was cancelled, the master stopped
-                answering, or the pool was shut down; or a result's seal is wrong (SealBroken).
+                answering, or the pool was shut down. It is SealBroken if the seal of a result is wrong.
         """
         __tracebackhide__ = True
         timeout = seconds_or_none("timeout", timeout)
@@ -95,12 +96,12 @@ class Attachment(Generic[T_co]):
         """Return each task's value or error, in task order.
 
         A task's exception is returned, never raised. If the package failed or was cancelled, the error of each task
-        without a result says so.
+        without a result gives the reason.
 
         Args:
             timeout: How long to wait for the end of the package, in seconds. None waits without a limit, 0 does not
-                wait. If the package still runs after this time, tasks without a result are left out. Whatever the
-                timeout, the call waits until this process has received every result that the master had when this
+                wait. If the package still runs after this time, tasks without a result are left out. With any timeout,
+                the call first waits until this process has received every result that the master had when this
                 attachment was made.
 
         Raises:
@@ -130,12 +131,12 @@ class Attachment(Generic[T_co]):
             return [self._outcome(index, results.get(index)) for index in indexes]
 
     def read(self, index: int, deadline: float | None = None) -> Outcome[T_co] | None:
-        """Wait for the result of one task; None if the package has no such task.
+        """Wait for the result of one task and return it; None if the package has no such task.
 
         Raises:
-            TimeoutError: It did not arrive before the deadline (of the monotonic clock).
-            CloudparError: The package failed before its number of tasks was known, and `index` is 0. For any other
-                index the method then returns None.
+            TimeoutError: The result did not arrive before the deadline (of the monotonic clock).
+            CloudparError: The package failed before its number of tasks was known, and `index` is 0. For such a package
+                and any other index, the method returns None.
         """
         result = self._store.wait(index, deadline)
         failure, tasks = self._store.failure, self._handle.package.tasks
@@ -151,7 +152,7 @@ class Attachment(Generic[T_co]):
         return Outcome(index, None, self._handle.lost_task(index))
 
     def reading(self) -> AbstractContextManager[None]:
-        """While this context is open, a pool that shuts down waits for the package."""
+        """Return a context. While it is open, a pool that shuts down waits for the package."""
         return self._session.reading(self._handle)
 
     def cancel(self) -> None:
@@ -166,12 +167,12 @@ class Attachment(Generic[T_co]):
     def acknowledge(self) -> None:
         """Tell the master to delete the package with its results, which frees their storage.
 
-        First read all results that you want, because this object receives no more: `results` raises `Gone` if some are
-        missing. If tasks are unfinished, the master cancels them.
+        First read all results that you want, because this object receives no further results: `results` raises `Gone`
+        if some are missing. The master cancels unfinished tasks.
 
-        Returns at once. The request is sent within about a second, at the latest when the pool shuts down. If it never
-        reaches the master, because this process was killed or the master was away, the master deletes the results some
-        days later.
+        The method returns at once. The request is sent within about a second, at the latest when the pool shuts down.
+        The request may never reach the master, because this process was killed or the master was away. The master then
+        deletes the results some days later.
         """
         self._session.read(self._handle)
         if not self._handle.ended.is_set():
@@ -181,8 +182,8 @@ class Attachment(Generic[T_co]):
 class AttachedResults(Iterator[T_co]):
     """One iteration over an attachment.
 
-    From its first `next`, a pool that shuts down waits for the package, until the iteration ends or this object is
-    garbage-collected.
+    From the first call of `next` until the iteration ends or this object is garbage-collected, a pool that shuts down
+    waits for the package.
     """
 
     def __init__(self, attachment: Attachment[T_co]) -> None:
@@ -209,7 +210,7 @@ class AttachedResults(Iterator[T_co]):
         try:
             raise raisable(outcome.error, outcome.task_index)
         finally:
-            del self, outcome  # the exception refers to this frame: it would keep the iteration, and so the pool, alive
+            del self, outcome  # otherwise the exception's frame would keep the iteration and the pool alive
 
     def __del__(self) -> None:
         if self._reading is not None:

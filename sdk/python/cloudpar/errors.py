@@ -1,7 +1,7 @@
 """The pool's own exceptions. All but `RemoteTraceback` are subclasses of `CloudparError`.
 
-If task code raises an exception, the client raises a copy of it, whose cause is a `RemoteTraceback`. If the exception
-cannot be pickled or unpickled, or the task code is a reference, the client raises a `TaskRaised` instead.
+If task code raises an exception, the client raises a copy of this exception, whose cause is a `RemoteTraceback`. If the
+exception cannot be pickled or unpickled, or the task code is a reference, the client raises a `TaskRaised` instead.
 """
 
 from cloudpar_protocol.errors import (
@@ -71,7 +71,7 @@ __all__ = [
 
 
 class ConfigurationError(CloudparError):
-    """An endpoint, a token, the profile file or a setting is missing, is not valid, or contradicts another one."""
+    """An endpoint, a token, the profile file or a setting is missing, is not valid, or contradicts another setting."""
 
 
 class LocalClusterFailed(CloudparError):
@@ -82,7 +82,7 @@ class LocalClusterFailed(CloudparError):
 
 
 class FolderUnwritable(CloudparError, OSError):
-    """The temporary folder of a pool's own master and worker cannot be written, for example because the disk is full.
+    """A pool's own master and worker cannot write their temporary folder, for example because the disk is full.
 
     Attributes:
         errno: The error number of the operating system, such as errno.ENOSPC.
@@ -96,8 +96,8 @@ class SideEffectError(CloudparError, RuntimeError):
     tasks wrote the same element, or this process changed an object while tasks wrote to it.
 
     Attributes:
-        variable: What was written, as the body's source names it (`result[3]`, `obj.total`).
-        index: The index with which the body was called; the larger one if two tasks wrote the same element.
+        variable: The variable that was written, as the body's source names it (`result[3]`, `obj.total`).
+        index: The index with which the body was called; the larger index if two tasks wrote the same element.
     """
 
     def __init__(self, message: str, *, variable: str = "", index: int | None = None) -> None:
@@ -117,9 +117,9 @@ class RemoteTraceback(Exception):
         self.text = text
 
     def __str__(self) -> str:
-        # Starts on a new line, so that Python's traceback shows the text as a block of its own.
+        # The text starts on a new line, so that Python's traceback shows it as a separate block.
         return f"\n{self.text.rstrip()}"
 
 
-for _name in __all__:  # tracebacks and pickles name the module from which users import the classes
+for _name in __all__:  # so that tracebacks and pickles name the module from which users import the classes
     globals()[_name].__module__ = __name__

@@ -18,14 +18,16 @@ from .errors import CloudparError, TaskCancelled
 T = TypeVar("T")
 
 CANCEL_S = 10.0
-"""How long `cancel` waits for the start of the task's package, and then for the master's answer, in seconds each. The
-time is short, since an event loop that calls `cancel` does nothing else meanwhile."""
+"""How long `cancel` waits for the start of the task's package, in seconds, and then once more for the master's answer.
+The time is short, since an event loop that calls `cancel` is blocked meanwhile.
+"""
 
 log = logging.getLogger("cloudpar")
 
 _places_known = threading.Condition()
-"""Wakes threads that wait for a task's place in a package. A future's own condition cannot do this: `Future.result` of
-the standard library treats every notification of that condition as the end of the task."""
+"""Wakes threads that wait until a task has a package and an index in it. A future's own condition cannot do this: the
+standard library's `Future.result` treats every notification of that condition as the end of the task.
+"""
 
 
 def _announce(_: object = None) -> None:
@@ -34,9 +36,10 @@ def _announce(_: object = None) -> None:
 
 
 class TaskFuture(Future[T]):
-    """The future of one task. Unlike with other executors, `cancel` also stops a task that is already running.
+    """The future of one task. Unlike in other executors, `cancel` also stops a task that is already running.
 
-    `running()` is True from the moment when the pool sends the task to the master, even if no worker has started it.
+    `running()` is True from the moment when the pool sends the task to the master, even if no worker has started the
+    task.
     """
 
     def __init__(self, interrupt: Callable[[], None] | None = None) -> None:
@@ -47,9 +50,10 @@ class TaskFuture(Future[T]):
 
     @property
     def package_id(self) -> str | None:
-        """The id of the task's package, for `Pool.attach`; waits until the master has the task.
+        """The id of the task's package, for `Pool.attach`. Reading this property waits until the master has the task.
 
-        None if the task never reached the master: it was cancelled before, or its package could not be started.
+        It is None if the task never reached the master, because it was cancelled before, or its package could not be
+        started.
 
         Example:
             >>> from cloudpar import Pool
@@ -64,7 +68,7 @@ class TaskFuture(Future[T]):
 
     @property
     def task_index(self) -> int | None:
-        """The task's number in its package, from 0. Waits, and may be None, like `package_id`."""
+        """The task's number in its package, from 0. Like `package_id`, this property waits and may be None."""
         place = self._wait_for_place()
         return None if place is None else place[1]
 
@@ -79,9 +83,9 @@ class TaskFuture(Future[T]):
         """Cancel the task, whether it is queued or running.
 
         Returns:
-            True if the task will have no value: it was cancelled before, the pool had not sent it yet, or the master
-            has confirmed the cancellation. False if the task has already ended in another way, if its package has not
-            started within 10 s, or if the master refuses or does not answer within 10 s.
+            True if the task will have no value: it was already cancelled, the pool had not sent it yet, or the master
+                has confirmed the cancellation. False if the task has already ended in another way, if its package has
+                not started within 10 s, or if the master refuses the request or does not answer within 10 s.
         """
         if super().cancel():
             return True
@@ -91,7 +95,7 @@ class TaskFuture(Future[T]):
         return self.set_cancelled() if batch.stop(index) else self.cancelled()
 
     def set_cancelled(self) -> bool:
-        """Mark the future as cancelled, unless it has ended in another way; returns whether it is cancelled."""
+        """Mark the future as cancelled, unless it has ended in another way; return whether it is cancelled."""
         with self._condition:
             if self._state not in {"PENDING", "RUNNING"}:
                 return self._state in {"CANCELLED", "CANCELLED_AND_NOTIFIED"}
@@ -105,7 +109,7 @@ class TaskFuture(Future[T]):
         """Return the task's value; see `concurrent.futures.Future.result`.
 
         Ctrl-C during the wait cancels all unfinished tasks of the pool's `submit` calls. If the pool has not yet put
-        this task into a package, Ctrl-C cancels none.
+        this task into a package, Ctrl-C cancels no task.
         """
         __tracebackhide__ = True
         try:
@@ -140,19 +144,19 @@ class FutureReceiver:
         self._started = Event()
         self._handle: PackageHandle | None = None
         for index, future in enumerate(futures):
-            future._batch = self, index  # noqa: SLF001 - the two classes are one thing
+            future._batch = self, index  # noqa: SLF001 - the two classes belong together
 
     def started(self, handle: PackageHandle | None) -> None:
-        """Give the futures their places in the package. `handle` is None if the package was not started."""
+        """Give each future its package id and its task index. `handle` is None if the package was not started."""
         self._handle = handle
         self._started.set()
         if handle is not None:
             for index, future in enumerate(self._futures):
-                future._place = handle.id, index  # noqa: SLF001 - the two classes are one thing
+                future._place = handle.id, index  # noqa: SLF001 - the two classes belong together
         _announce()
 
     def fail(self, error: Exception) -> None:
-        """Fail the futures because of an error during the start. If the package has started nevertheless, cancel it."""
+        """Fail the futures because of an error during the start. If the package has started all the same, cancel it."""
         if self._handle is not None:
             self._session.read(self._handle)
         self.started(None)
@@ -160,7 +164,7 @@ class FutureReceiver:
             resolve(future, None, copied(error) if isinstance(error, CloudparError) else error)
 
     def stop(self, index: int) -> bool:
-        """Cancel one task at the master; returns whether the master confirms that the task will have no value."""
+        """Cancel one task at the master; return whether the master confirms that the task will have no value."""
         if not self._started.wait(CANCEL_S) or self._handle is None:
             return False
         try:
@@ -177,12 +181,12 @@ class FutureReceiver:
                 future.set_cancelled()
 
     def receive(self, results: Sequence[TaskResult]) -> None:
-        """Resolve the futures of these results. Their callbacks run in the calling thread."""
+        """Resolve the futures of these results. The futures' callbacks run in the calling thread."""
         for result in results:
             future = self._futures[result.index]
             if future.done():
                 continue
-            if result.outcome == "cancelled":  # may arrive before the answer to `cancel`
+            if result.outcome == "cancelled":  # this may arrive before the answer to `cancel`
                 future.set_cancelled()
                 continue
             if self._handle is None:
@@ -190,7 +194,7 @@ class FutureReceiver:
             resolve(future, *self._handle.outcome(result))
 
     def end(self, failure: CloudparError | None) -> None:
-        """Fail the futures without a result, or cancel them if the package was cancelled. Acknowledge the package."""
+        """Fail or (if the package was cancelled) cancel the futures without a result. Acknowledge the package."""
         for index, future in enumerate(self._futures):
             if future.done() or self._handle is None:
                 continue
@@ -204,14 +208,14 @@ class FutureReceiver:
 
 
 def resolve(future: TaskFuture[Any], value: object, error: BaseException | None) -> None:
-    """Give a future its value or its error, unless another thread has just cancelled it."""
-    # Otherwise one future would keep its whole batch and its pool's client alive.
-    future._batch = future._interrupt_pool = None  # noqa: SLF001 - the two classes are one thing
+    """Give a future its value or its error, unless another thread has just cancelled the future."""
+    # Without this, a single future would keep all futures of its batch and its pool's client alive.
+    future._batch = future._interrupt_pool = None  # noqa: SLF001 - the two classes belong together
     try:
         if error is None:
             future.set_result(value)
         else:
             future.set_exception(error)
-    except Exception:  # InvalidStateError: another thread has just cancelled it
+    except Exception:  # InvalidStateError: another thread has just cancelled the future
         if not future.cancelled():
             raise

@@ -1,4 +1,4 @@
-"""What `map` returns: an iterator over results, which can be read while tasks are still running."""
+"""`MapResults`: the iterator over results that `map` returns."""
 
 from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
@@ -17,11 +17,11 @@ T_co = TypeVar("T_co", covariant=True)
 class MapResults(Iterator[T_co]):
     """An iterator over the results of a map, in task order. It can be read while tasks are still running.
 
-    Each task has exactly one result. Where a task failed, `next` raises the task's exception (or returns it, with
-    `return_exceptions`), and the next call continues with the following task.
+    Each task has exactly one result. If a task failed, `next` raises the task's exception, and the following call
+    continues with the next task. With `return_exceptions`, `next` returns the exception instead.
 
-    If this object is garbage-collected after a part of its results was read, the unfinished tasks are cancelled. If no
-    result was read, all tasks that were sent to the master run to the end.
+    If this object is garbage-collected after some of its results were read, the unfinished tasks are cancelled. If no
+    result was read, all tasks that were sent to the master run to their end.
     """
 
     def __init__(self, feed: PackageFeed) -> None:
@@ -35,8 +35,8 @@ class MapResults(Iterator[T_co]):
     def package_id(self) -> str | None:
         """The id of the package of these results; None if there was no task.
 
-        With `buffersize`, this is the package that was started last. Pass the id to `Pool.attach`, in this process or
-        another. The master deletes the package soon after this iterator has given its last result.
+        With `buffersize`, it is the id of the package that was started last. Pass the id to `Pool.attach`, in this
+        process or in another one. The master deletes the package soon after this iterator has given its last result.
         """
         return self._feed.package_ids[-1] if self._feed.package_ids else None
 
@@ -89,13 +89,13 @@ class MapResults(Iterator[T_co]):
         return self._index, *self._feed.buffer.take(self._index, self._feed.parts[0], self._feed.deadline)
 
     def under_way(self) -> list[PackageHandle]:
-        """Return the packages of this map that have not been read to the end."""
+        """Return the packages of this map whose results were not all read."""
         return self._feed.under_way()
 
     def cancel(self) -> None:
-        """Stop the running tasks and drop the queued ones. Where a task has no result, reading raises TaskCancelled.
+        """Stop the running tasks and drop the queued tasks. For a task without a result, `next` raises TaskCancelled.
 
-        Values that `buffersize` has held back are never sent.
+        Values that were not sent yet because of `buffersize` are never sent.
 
         Raises:
             CloudparError: The master refuses or does not answer.
@@ -114,9 +114,9 @@ class MapResults(Iterator[T_co]):
         self._feed.parts.clear()
 
     def detach(self) -> str:
-        """Let the package run on when this process ends. Afterwards this iterator gives no more results.
+        """Let the package continue when this process ends. After this call the iterator gives no more results.
 
-        If the pool started its own master, the package nevertheless ends with the pool.
+        If the pool started its own master, the package ends with the pool all the same.
 
         Returns:
             The package id, for `Pool.attach` in another process.
@@ -137,19 +137,22 @@ class MapResults(Iterator[T_co]):
     def __del__(self) -> None:
         if getattr(self, "_touched", False):
             self.close()
-        else:  # the program called map only for what the tasks do, and reads no results: let them run to the end
+        else:  # the program reads no results, only the side effects of the tasks matter: let them run to their end
             for handle in self.under_way() if hasattr(self, "_feed") else ():
                 self._session.drop(handle)
 
 
 class UnorderedResults(MapResults[T_co]):
-    """An iterator over the results of a map, in the order in which they arrive."""
+    """An iterator over the results of a map, in the order in which the results arrive."""
 
     def _take(self) -> tuple[int, Any, BaseException | None]:
         return self._feed.buffer.take_any(self._feed.parts, self._feed.deadline)
 
     def indexed(self) -> Iterator[tuple[int, Any]]:
-        """Yield the remaining results, each with its task's index. The exception of a failed task ends the iterator."""
+        """Yield the remaining results, each with its task's index.
+
+        The exception of a failed task ends the iteration.
+        """
         while self._feed.parts:
             try:
                 index, value, error = self._take()

@@ -30,9 +30,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SUBMITTED_AHEAD = 1000
-"""How many tasks a library such as Dask keeps submitted at a time. Dask submits the next task only when fewer than this
-many are under way. Tasks that are submitted together travel in one request, and the master queues those that no
-executor can run yet. If the limit were the number of executors, Dask would wait for one request per task."""
+"""How many submitted tasks a library such as Dask keeps under way: Dask submits the next task only when fewer are under
+way. Tasks that are submitted together travel in one request, and the master queues the tasks that no executor can run
+yet. If this limit were the number of executors, Dask would wait for one request per task.
+"""
 
 log = logging.getLogger("cloudpar")
 
@@ -40,18 +41,18 @@ log = logging.getLogger("cloudpar")
 class Pool(FamiliarNames, MapMethods):
     """Runs functions on the executors of a master; a complete `concurrent.futures.Executor`.
 
-    The endpoint and the token come from the arguments, and the environment (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN) supplies
-    what the arguments do not give. If neither an endpoint nor a token is given there, both come from the profile file
+    The endpoint and the token come from the arguments, or, if an argument is not given, from the environment
+    (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN). If neither gives an endpoint or a token, both come from the profile file
     (~/.config/cloudpar/profile.toml, or the file that CLOUDPAR_PROFILE names). If there is no profile file either, or
-    the endpoint is "local", the pool starts its own master and worker on this machine, with temporary data, and stops
+    if the endpoint is "local", the pool starts its own master and worker on this machine, with temporary data. It stops
     them when it shuts down.
 
-    Inside a task of such a pool, `Pool()` connects to the same pool if `endpoint`, `token`, `workers` and `memory_mb`
-    are not given. While the task waits for its own tasks, other tasks use its core.
+    Inside a task of a pool with its own master, `Pool()` connects to the same pool if `endpoint`, `token`, `workers`
+    and `memory_mb` are not given. While the task waits for its own tasks, other tasks use its core.
 
-    Functions, lambdas, closures and classes that a script or notebook defines travel by value. Modules of your own
-    project travel as files to workers on other machines; on this machine they are imported from their place. Installed
-    modules must be installed at the workers too.
+    Functions, lambdas, closures and classes that a script or notebook defines are sent by value. Modules of your own
+    project are sent as files to workers on other machines; on this machine they are imported from where they are.
+    Installed modules must also be installed at the workers.
 
     Args:
         endpoint: The master's URL, such as "https://pool.example.com"; or "local".
@@ -62,10 +63,10 @@ class Pool(FamiliarNames, MapMethods):
         memory_mb: The memory limit of one executor of the pool's own worker, in MB, including all processes that a task
             starts. By default 90 % of the machine's memory divided by `workers`.
         threads_per_task: How many threads NumPy's BLAS, OpenMP, Numexpr, Polars, PyTorch and other numeric libraries
-            may start in one task. None: the worker's setting, which is 1 unless its operator or a variable such as
-            OMP_NUM_THREADS in its environment says otherwise.
-        patience_s: How long to wait for a master that has stopped answering, in seconds; then requests and unfinished
-            packages fail. math.inf waits without a limit.
+            may start in one task. None means the worker's setting, which is 1 unless the worker's operator, or a
+            variable such as OMP_NUM_THREADS in the worker's environment, says otherwise.
+        patience_s: How long to wait for a master that has stopped answering, in seconds. After this time requests and
+            unfinished packages fail. math.inf waits without a limit.
         task_timeout_s: The longest time that a task may run, in seconds. The operator's limit applies instead if it is
             shorter, or if this is None.
         retries: How often to retry a task that raises, immediately. If the last try fails, its exception is the result.
@@ -76,11 +77,11 @@ class Pool(FamiliarNames, MapMethods):
         progress: Whether to show the progress of maps. None shows it after 2 s, and only in a terminal or a notebook.
 
     Raises:
-        TypeError: An argument has a wrong type; the text names it and the types that it takes.
+        TypeError: An argument has a wrong type. The text names the argument and the permitted types.
         ValueError: An argument is out of its range, or two of them contradict each other.
         ConfigurationError: Only one of endpoint and token was found, one of them is not valid, the profile file cannot
             be read or has a wrong key or value, or CLOUDPAR_PROFILE names a file that does not exist.
-        MasterUnreachable: No master answers at the endpoint within 10 s; or a master asked the client to wait, and then
+        MasterUnreachable: No master answers at the endpoint within 10 s. Or a master asked the client to wait, and then
             did not answer for longer than `patience_s`.
         InvalidToken: The master does not know the token.
         Forbidden: The token is the worker token or the admin token; a pool needs an account's token.
@@ -148,14 +149,16 @@ class Pool(FamiliarNames, MapMethods):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "TaskFuture[T]":
         """Run `fn(*args, **kwargs)` on an executor; see `concurrent.futures.Executor.submit`.
 
-        The future's `cancel` also stops a task that is already running. Tasks submitted in quick succession usually
-        share a package; the future's `package_id` and `task_index` tell the task's place in it.
+        The future's `cancel` also stops a task that is already running. Tasks that are submitted in quick succession
+        usually share a package. The future's `package_id` and `task_index` say which package that is, and which task of
+        it.
 
         Raises:
             SerializationError: The function or an argument cannot be serialized; the text names the part that cannot.
             TooLarge: The function, with what it captures, takes more than 1 GiB.
             TypeError: `fn` is not callable, or is an async function.
-            RuntimeError: The pool is shut down, this process is a fork of the one that made it, or no thread can start.
+            RuntimeError: The pool is shut down, this process is a fork of the process that made the pool, or no thread
+                can start.
             CloudparError: The pool has lost its master.
 
         Example:
@@ -173,20 +176,21 @@ class Pool(FamiliarNames, MapMethods):
         """Read the results of a package that this or another process started.
 
         Args:
-            package_id: From `MapResults.package_id`, `TaskFuture.package_id` or `detach`. Its first characters are
-                enough if only one of the account's newest 1,000 packages starts with them.
+            package_id: The id, from `MapResults.package_id`, `TaskFuture.package_id` or `detach`. The first characters
+                of the id are enough if only one of the account's newest 1,000 packages has an id that starts with them.
 
         Returns:
-            An object to iterate over; `.results()` gives all values in task order. Reading it raises NotFound if there
-            is no such package, and Gone if the package was deleted. Start to read before this pool shuts down, because
-            the shutdown waits only for attached packages that are being read.
+            An object to iterate over; its method `results` returns all values in task order. Reading raises NotFound if
+                there is no such package, and Gone if the package was deleted. Start to read before this pool shuts
+                down, because the shutdown waits only for attached packages that the program is reading.
 
         Raises:
-            NotFound: The id is shorter than a whole one; and none of the newest 1,000 packages starts with it, or more
-                than one does.
+            NotFound: The text is shorter than an id, and the ids of none or of several of the newest 1,000 packages
+                start with it.
             TypeError: The id is not a string.
             ValueError: The id is empty.
-            RuntimeError: The pool is shut down, this process is a fork of the one that made it, or no thread can start.
+            RuntimeError: The pool is shut down, this process is a fork of the process that made the pool, or no thread
+                can start.
             CloudparError: The master refuses a request or does not answer, or the pool has lost its master.
         """
         __tracebackhide__ = True
@@ -198,15 +202,15 @@ class Pool(FamiliarNames, MapMethods):
             return self._client.attach(package_id, keep=self)
 
     def detach(self) -> list[str]:
-        """Shut this pool down and let its packages run on.
+        """Shut this pool down, and let its packages continue.
 
         Returns:
             The ids of the packages whose results were not all read, and of the attached packages that this pool has not
-            acknowledged; for `attach` in another process.
+                acknowledged. Pass them to `attach` in another process.
 
         Raises:
-            ValueError: The pool started its own master, which stops with it.
-            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
+            ValueError: The pool started its own master, which stops with the pool.
+            RuntimeError: The pool is shut down, or this process is a fork of the process that made the pool.
         """
         self._check()
         if self._lifetime.cluster is not None:
@@ -229,7 +233,7 @@ class Pool(FamiliarNames, MapMethods):
 
     @property
     def _max_workers(self) -> int:
-        """How many tasks a library such as Dask, which reads this attribute, keeps submitted at a time."""
+        """How many tasks a library that reads this attribute, such as Dask, keeps submitted at a time."""
         return SUBMITTED_AHEAD
 
     @property
@@ -239,20 +243,21 @@ class Pool(FamiliarNames, MapMethods):
 
     @named("Pool.shutdown")
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more tasks, then stop what the pool has started; see `concurrent.futures.Executor.shutdown`.
+        """Accept no more tasks, and stop the pool when its tasks are done; see `concurrent.futures.Executor.shutdown`.
 
-        If the program read a map and the last `next` raised a task's exception, the map's unfinished tasks are
-        cancelled. In a forked child of the process that made the pool, this method does nothing.
+        If the last `next` of a map raised a task's exception, the map's unfinished tasks are cancelled. In a fork of
+        the process that made the pool, this method does nothing.
 
         Args:
-            wait: Return when all tasks are done and all resources are free. If False, that happens in the background.
+            wait: Whether to wait until all tasks are done and all resources are free. If False, the pool does the rest
+                in the background.
             cancel_futures: Cancel the tasks that no worker has taken. A task that a worker has taken finishes, even if
                 the worker has not started it yet.
 
         Raises:
             TypeError: `wait` or `cancel_futures` is not a boolean.
-            CloudparError: With `cancel_futures`, the master refuses or does not answer. The pool then stops in the
-                background, when its tasks are done.
+            CloudparError: With `cancel_futures`, the master refuses the request or does not answer. In this case the
+                pool stops in the background when its tasks are done.
         """
         wait, cancel_futures = flag("wait", wait), flag("cancel_futures", cancel_futures)
         if os.getpid() != self._pid:
@@ -266,7 +271,7 @@ class Pool(FamiliarNames, MapMethods):
             try:
                 self._client.cancel_queued()
             except BaseException:
-                self._lifetime.finish(wait=False)  # otherwise a program that goes on would keep the pool's processes
+                self._lifetime.finish(wait=False)  # otherwise the pool's processes would stay as long as the program
                 raise
         self._lifetime.finish(wait=wait)
 
@@ -278,7 +283,7 @@ class Pool(FamiliarNames, MapMethods):
         self.shutdown(wait=True)
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled: connections cannot travel, and the token must not be stored in task code.
+        """Refuse to be pickled: a pickle cannot contain connections, and must not contain the token.
 
         Raises:
             SerializationError: Always; the text says what to do in a task instead.

@@ -9,7 +9,7 @@ from cloudpar_protocol import payloads
 
 
 class Reference:
-    """The name of a function in an installed module; what `reference` returns."""
+    """The name of a function in an installed module. `reference` returns such an object."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -41,14 +41,15 @@ class Reference:
 def reference(text: str) -> Reference:
     """Name a function that is installed at the workers, for `Pool.map` and `Pool.submit` in place of the function.
 
-    Nothing is pickled: the workers import the function by its name, and arguments and results travel as MessagePack.
-    So client and workers may run different versions of Python (the SDK for JavaScript starts its tasks this way), and
-    neither side executes bytes that the other has sent. The conditions:
+    Nothing is pickled: the workers import the function by its name, and arguments and results are sent as MessagePack.
+    So the client and the workers may run different versions of Python (the SDK for JavaScript starts its tasks this
+    way), and neither side executes bytes from the other side. There are three conditions:
 
     - Arguments and results are None, booleans, numbers of at most 64 bits, texts, bytes, datetimes with a time zone,
       and lists and dicts of these. A tuple or a set arrives as a list, a dataclass as a dict, and a date, a Decimal or
       a UUID as text.
-    - An exception of the function arrives as `TaskRaised` with its text, the remote traceback as its cause.
+    - An exception of the function arrives as a `TaskRaised` with the exception's text. Its cause is the remote
+      traceback.
     - The module must be importable at the workers: install it there, or put its folder on their PYTHONPATH.
 
     In this process, calling the reference imports the function and calls it.

@@ -1,4 +1,4 @@
-"""What running a package cost, measured at six points from serializing the tasks to reading their results."""
+"""`Report`: the cost of a package, measured at six points from serializing the tasks to reading their results."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,19 @@ class Report:
 
     Attributes:
         package_id: The package's id.
-        tasks: How many tasks it has.
-        errors: How many of them ended in an error.
-        executors: The largest number of executors that the master has reported to work on it at the same time.
+        tasks: How many tasks the package has.
+        errors: How many of its tasks ended in an error.
+        executors: The largest number of executors that worked on the package at the same time, as the master reported
+            it.
         charged_s: The execution time that was deducted from the account's quota.
         serialize_s: Point 1, at the client: serializing task code and task data.
         retrieve_s: Point 2, at the workers: fetching the tasks.
-        execute_s: Point 3, at the workers: running the tasks whose results the client has received, including
+        execute_s: Point 3, at the workers: running the tasks whose results the client has received. This includes
             unpickling.
         publish_s: Point 4, at the workers: sending the results.
         deserialize_s: Point 5, at the client: deserializing the results that were read.
-        await_s: Point 6, at the client: wall time until the package's last result, from its start or, for an attached
-            package, from the call of `Pool.attach`.
+        await_s: Point 6, at the client: wall time from the package's start (for an attached package, from the call of
+            `Pool.attach`) until its last result.
 
     Example:
         >>> from cloudpar import Pool

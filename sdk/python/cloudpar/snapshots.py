@@ -1,4 +1,4 @@
-"""Functions that are serialized once for many calls, with everything that they capture."""
+"""`snapshot`: functions that are serialized once for many calls, with everything that they capture."""
 
 import functools
 import logging
@@ -10,13 +10,15 @@ from typing import Any
 from ._serialization.task_code import Code, serialize
 
 LARGE_BYTES = 10 << 20
-"""If a call serializes at least this many bytes and an earlier call has serialized the same ones, a warning says so."""
+"""If a call serializes at least this many bytes, and an earlier call has serialized the same bytes, a warning is
+logged.
+"""
 
 log = logging.getLogger("cloudpar")
 
 
 class Snapshot:
-    """A function in its serialized form; what `snapshot` returns."""
+    """A function in its serialized form. `snapshot` returns such an object."""
 
     def __init__(self, function: Any) -> None:
         self.code = serialize(function)
@@ -32,13 +34,13 @@ class Snapshot:
 
 
 def snapshot(function: Any) -> Snapshot:
-    """Serialize a function with everything that it captures now, once, for many calls of `Pool.submit` and `Pool.map`.
+    """Serialize a function once for many calls of `Pool.submit` and `Pool.map`, with everything that it captures now.
 
     If a function captures a large array or data frame, each call without a snapshot serializes the function and the
     data again, since the data may have changed. A snapshot contains the data as it was when the snapshot was made.
 
     Args:
-        function: Any callable; `functools.partial` binds arguments to one.
+        function: Any callable. Use `functools.partial` to bind arguments to a callable.
 
     Raises:
         SerializationError: The function cannot be pickled; the text names the part that cannot.
@@ -58,7 +60,7 @@ def snapshot(function: Any) -> Snapshot:
 
 
 class Repetitions:
-    """Warns, once per function, when a call serializes the same large bytes as an earlier one."""
+    """Warns, once per function, when a call serializes the same large bytes as an earlier call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,7 +68,7 @@ class Repetitions:
         self._warned: set[str] = set()
 
     def of_code(self, code: Code) -> None:
-        """Note that a call has serialized this function."""
+        """Record that a call has serialized this function."""
         if len(code.data) >= LARGE_BYTES and self._again(code.hash, code.name):
             log.warning(
                 "cloudpar: another call serializes %s with the same %d MB that it captures: "
@@ -75,7 +77,7 @@ class Repetitions:
             )  # fmt: skip
 
     def of_arguments(self, code: Code, data: bytes) -> None:
-        """Note that a call of `submit` has serialized these arguments."""
+        """Record that a call of `submit` has serialized these arguments."""
         if len(data) >= LARGE_BYTES and self._again((len(data), zlib.crc32(data)), f"{code.name}()"):
             log.warning(
                 "cloudpar: another call serializes the same %d MB of arguments of %s: "

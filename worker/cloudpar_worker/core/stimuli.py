@@ -22,7 +22,7 @@ class Results(Stimulus, frozen=True):
     """An executor has returned results.
 
     Attributes:
-        absent_at_us: The last time at which the agent found that these results had not arrived yet.
+        absent_at_us: The latest time at which these results had certainly not arrived yet, by the agent's clock.
     """
 
     executor_id: int

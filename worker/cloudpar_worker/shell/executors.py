@@ -41,7 +41,7 @@ class Executors:
         self._on_stimulus = on_stimulus
         self._alive: dict[int, ExecutorProcess] = {}
         self.absent_at_us = 0
-        """The last time at which the agent found that the results which it reads now had not arrived."""
+        """The latest time at which the results that the agent reads now had certainly not arrived yet."""
 
     def spawn(self, executor_id: int, python: str) -> None:
         """Fork an executor of a version of Python. If this is not possible, report the executor's end at once.

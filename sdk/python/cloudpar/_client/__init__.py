@@ -1,1 +1,1 @@
-"""One client of one master: requests, packages under way, and their results."""
+"""One client of one master: its requests, its packages under way, and their results."""

@@ -1,4 +1,4 @@
-"""The thread that asks the master for news of unfinished packages. One request asks about up to BULK_ITEMS packages."""
+"""The thread that asks the master for news of unfinished packages. One request names up to BULK_ITEMS packages."""
 
 import logging
 import threading
@@ -21,13 +21,16 @@ from .package_handle import PackageHandle
 from .storage_watch import StorageWatch
 
 NEW_PACKAGE_S = 0.1
-"""How long the thread waits at most before it asks about a new package, in seconds. It asks at once if the master holds
-requests, that is, if its last answer to a request that it was allowed to hold named no delay (`retry_after_s`)."""
+"""How long the thread waits at most before it asks about a new package, in seconds. If the master holds requests, the
+thread asks at once. The thread assumes this if the last answer to a request that the master was allowed to hold named
+no delay (`retry_after_s`).
+"""
 
 RESTLESS_S = 0.05
-"""The shortest pause after an answer without news, in seconds. It applies if the master was not allowed to hold the
-request, while a package is starting, and after several answers in a row that came sooner than this although the master
-was allowed to hold the requests."""
+"""The shortest pause after an answer without news, in seconds. It applies in three cases: the master was not allowed to
+hold the request, a package is starting, or several answers in a row came sooner than this although the master was
+allowed to hold the requests.
+"""
 
 log = logging.getLogger("cloudpar")
 
@@ -44,7 +47,7 @@ class Awaiter:
         self._nesting = nesting
         self._storage = storage
         self._condition = threading.Condition()
-        self._under_way: dict[PackageHandle, None] = {}  # several handles may follow the same package
+        self._under_way: dict[PackageHandle, None] = {}  # several handles may belong to the same package
         self._starting = 0
         self._due = 0.0
         self._retry_after_s = 0.0
@@ -54,7 +57,7 @@ class Awaiter:
         self._thread: threading.Thread | None = None
 
     def get_ready(self) -> None:
-        """Start the thread if it was not started before. The first package then does not have to wait for it.
+        """Start the thread if it does not run, so that the first package need not wait for the thread's start.
 
         Raises:
             RuntimeError: The thread cannot be started.
@@ -66,16 +69,16 @@ class Awaiter:
                 self._thread = thread
 
     def start_begins(self) -> None:
-        """Note that a package is about to start.
+        """Record that a package is about to start.
 
         Until the start has ended, the thread sends no request that the master may hold. Such a request would not name
-        the new package, so the package's news would come late.
+        the new package, so news of this package would come late.
         """
         with self._condition:
             self._starting += 1
 
     def start_ends(self, handle: PackageHandle | None) -> None:
-        """Note that the start of a package has ended; `handle` is None if the package could not start."""
+        """Record that the start of a package has ended; `handle` is None if the package could not start."""
         with self._condition:
             self._starting -= 1
             if handle is not None:
@@ -83,13 +86,13 @@ class Awaiter:
             self._condition.notify()
 
     def add(self, handle: PackageHandle) -> None:
-        """From now on, also ask for news of this package, to which the pool attaches."""
+        """From now on, also ask for news of this package. The pool has attached to it."""
         self._nesting.begins_to_wait(handle)
         with self._condition:
             self._add(handle)
-            # The master answers a held request early when the same session starts a package. It does not know that
-            # this session attaches to one. Without the interruption the thread would ask about the package only after
-            # the held request has ended.
+            # The master answers a held request early when the same session starts a package, but the master does not
+            # know that a session attaches to a package. Without the interruption the thread would ask about this
+            # package only after the held request has ended.
             self._interruption.interrupt()
             self._condition.notify()
 
@@ -98,7 +101,7 @@ class Awaiter:
         self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
 
     def drop(self, handle: PackageHandle) -> None:
-        """Stop asking for news of a package; the package itself runs on."""
+        """Stop asking for news of a package. The package itself continues."""
         with self._condition:
             self._under_way.pop(handle, None)
         self._nesting.ends_to_wait(handle)
@@ -109,7 +112,7 @@ class Awaiter:
             return list(self._under_way)
 
     def close(self) -> None:
-        """End the thread. The caller must close the connection first, which ends the request under way."""
+        """End the thread. The caller must first close the connection, which ends the request that is under way."""
         with self._condition:
             self._closed = True
             self._condition.notify()
@@ -139,7 +142,7 @@ class Awaiter:
                     routes.AWAIT_TASKS, message, hold_s=hold_s, interruption=self._interruption
                 )
             except Interrupted:
-                continue  # the next request also names the added package; it repeats these cursors, so no news is lost
+                continue  # the next request also names the added package, and repeats these cursors, so no news is lost
             except CloudparError as error:
                 for each in asked:
                     each.lost(error)
@@ -163,7 +166,7 @@ class Awaiter:
         self._interruption = Interruption()
         asked = list(self._under_way)[:BULK_ITEMS]
         whole = len(asked) == len(self._under_way)
-        for each in [] if whole else asked:  # move them to the end: the next request starts with the packages left out
+        for each in [] if whole else asked:  # to the end: the next request starts with the other packages
             self._under_way[each] = self._under_way.pop(each)
         hold_s = self._hold_s(asked) if whole and not self._starting else 0.0
         hold_s = min(hold_s, self._storage.due_s())
@@ -173,8 +176,8 @@ class Awaiter:
     def _hold_s(asked: list[PackageHandle]) -> float:
         """Return how long the master may hold the request, in seconds.
 
-        The master must not hold it while more results of a package are ready. If no executor has worked for a package
-        yet, the request ends at the latest when it is time to tell the user why no task runs.
+        The master must not hold the request if more results of a package are ready. If no executor has worked for a
+        package yet, the request must end by the time at which the pool tells the user why no task runs.
         """
         if any(each.package.more for each in asked):
             return 0.0
@@ -207,8 +210,8 @@ class Awaiter:
         """Set the time of the next request."""
         now = time.monotonic()
         with self._condition:
-            # If a request must not be held, even a master that can hold requests answers with a delay. Only the
-            # answers to other requests show whether the master can hold them.
+            # To a request that it must not hold, even a master that holds requests answers with a delay. Only the
+            # answers to other requests show whether the master holds requests.
             if held_s is not None:
                 self._retry_after_s = reply.retry_after_s
             running = [each for each in self._under_way if each.package.phase == "running"]
@@ -236,7 +239,7 @@ class Awaiter:
 def _matched(
     asked: list[PackageHandle], statuses: list[PackageStatus]
 ) -> Iterator[tuple[PackageHandle, PackageStatus]]:
-    """Pair each status with its package. Statuses come in the order of the request; some packages have none."""
+    """Pair each status with its package. Statuses are in the order of the request; some packages have no status."""
     rest = iter(asked)
     for status in statuses:
         for handle in rest:

@@ -1,4 +1,4 @@
-"""The master's address and the account's token: from arguments, the environment, a task's pool, or a profile file."""
+"""Finds the master's address and the account's token in arguments, the environment, a task's pool or a profile file."""
 
 import difflib
 import os
@@ -13,7 +13,7 @@ from cloudpar_protocol import nesting
 PROFILE_KEYS = "endpoint", "token"
 
 LOCAL = "local"
-"""An endpoint with this text stands for a pool on this machine, even if a source of lower priority names a master."""
+"""This text as endpoint means a pool on this machine, even if a source of lower priority names a master."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ def configure(
     *,
     of_task: Configuration | None = None,
 ) -> Configuration | None:
-    """Find the master to connect to; None if no source names one, or the first endpoint found is "local".
+    """Find the master to connect to; None if no source names a master, or the first endpoint found is "local".
 
     Args:
-        endpoint: The endpoint that the program gives; None: the environment may give it.
-        token: The token that the program gives; None: the environment may give it.
+        endpoint: The endpoint from the program; if it is None, the environment may give an endpoint.
+        token: The token from the program; if it is None, the environment may give a token.
         environment: The environment variables.
-        of_task: The pool that runs this task; None if there is no such pool. It is used in place of the profile file if
-            program and environment give neither endpoint nor token. The profile file could name another master: on this
-            machine a task reads the same profile file as the program.
+        of_task: The pool that runs this task; None if there is no such pool. If the program and the environment give
+            neither an endpoint nor a token, this pool is used instead of the profile file. On this machine a task reads
+            the same profile file as the program, and the file could name another master.
 
     Raises:
         ConfigurationError: Only one of endpoint and token was found; the endpoint is neither a URL nor "local"; the
@@ -63,9 +63,9 @@ def configure(
 
 
 def of_the_task() -> Configuration | None:
-    """Return how a task connects to the pool that runs it. None if that pool did not start the worker of this task.
+    """Return how a task connects to the pool that runs it; None if that pool did not start the task's worker.
 
-    It is also None outside of tasks, and in processes that a task has forked.
+    The result is also None outside of tasks, and in processes that a task has forked.
     """
     executor = nesting.here()
     pool = executor.pool if executor is not None else None
@@ -73,7 +73,7 @@ def of_the_task() -> Configuration | None:
 
 
 def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration | None:
-    """Take the endpoint from the first source that has one, and likewise the token.
+    """Take the endpoint from the first source that has an endpoint, and the token from the first that has a token.
 
     So a program can name the endpoint in its source code, while the token is in the environment.
     """
@@ -125,7 +125,10 @@ def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, st
 
 
 def _is_file(path: Path) -> bool:
-    """Whether there is a file. `Path.is_file` says no for a folder that may not be entered, or raises, by release."""
+    """Whether the path is a file.
+
+    In a folder that may not be entered, this raises in every release of Python, unlike `Path.is_file`.
+    """
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -133,7 +136,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _check_keys(values: Iterable[str], source: str) -> None:
-    """Refuse unknown keys. Otherwise a file in which both keys are misspelt would count as empty, without an error."""
+    """Refuse unknown keys. Otherwise a file with two misspelt keys would count as empty, without an error."""
     for key in values:
         if key not in PROFILE_KEYS:
             similar = difflib.get_close_matches(key.lower(), PROFILE_KEYS, n=1)

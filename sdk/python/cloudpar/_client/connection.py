@@ -27,7 +27,7 @@ ReplyT = TypeVar("ReplyT", bound=Struct)
 T = TypeVar("T")
 
 ANSWER_S = 30.0
-"""How long to wait for an answer, in seconds, beyond the time that the request lets the master hold it."""
+"""How long to wait for an answer, in seconds, in addition to the time for which the master may hold the request."""
 
 NAMELESS = {routes.HELLO.name, routes.LIST_PACKAGES.name, routes.LIST_ACCOUNTS.name}
 """Routes that name no package or account. A 404 from one of them means that no master answers at this address."""
@@ -38,16 +38,16 @@ class Interrupted(Exception):
 
 
 class Connection:
-    """One master as seen by one client. Safe for use by any thread. After `close`, requests raise `Stopped`.
+    """One client's connection to its master. Any thread may use it. After `close`, requests raise `Stopped`.
 
     Args:
         endpoint: The master's URL.
         token: The account's token.
         policy: How long failed requests are repeated.
-        folder: Where a master that this pool started keeps payloads; None for other masters.
+        folder: The payload folder of the pool's own master; None for other masters.
 
     Raises:
-        ConfigurationError: The endpoint is no URL, or the token has characters that a token cannot have.
+        ConfigurationError: The endpoint is not a URL, or the token has characters that a token cannot have.
     """
 
     def __init__(self, endpoint: str, token: str, policy: RetryPolicy, folder: PayloadFolder | None = None) -> None:
@@ -72,7 +72,7 @@ class Connection:
         allowance_s: float | None = None,
         interruption: Interruption | None = None,
     ) -> ReplyT:
-        """Send a message, and return the reply. Repeat the message unchanged until there is a reply or a refusal.
+        """Send a message and return the reply. Repeat the same message until the master replies or refuses.
 
         The master may receive and carry out a request several times, because an answer may be lost.
 
@@ -80,7 +80,7 @@ class Connection:
             route: Which call.
             message: Its request.
             hold_s: How long the master may hold the request, in seconds.
-            allowance_s: How long to try, in seconds; None: as long as `policy` says, and without a limit while the
+            allowance_s: How long to try, in seconds. None means as long as `policy` says, and without a limit while the
                 master answers that the client must wait (RateLimited).
             interruption: Lets another thread end the call.
 
@@ -102,14 +102,14 @@ class Connection:
                     raise Interrupted from error
                 raise
             except NotFound as error:
-                if route.name in NAMELESS:  # another web server answers; a plain RequestError tells `Waiting` so
+                if route.name in NAMELESS:  # another web server; `Waiting` recognizes it by a RequestError
                     raise RequestError(str(error)) from None
                 raise
 
         return self._persist(self._master, once, ANSWER_S + hold_s, allowance_s)
 
     def put(self, link: Link, body: Body) -> str:
-        """Upload a payload or a part of one, and return its ETag; "" if the store sends none. Raises like `call`.
+        """Upload a payload or a part of it; return the ETag, or "" if the store sends none. Raises like `call`.
 
         Like a message, an upload is repeated if no answer comes.
         """
@@ -118,8 +118,8 @@ class Connection:
     def complete(self, link: Link, body: bytes) -> None:
         """Combine the uploaded parts of a payload. Raises like `call`.
 
-        If the answer of a store is lost, the request is repeated. The store may then refuse it although it has combined
-        the parts, because it no longer knows them.
+        If the store's answer is lost, the request is repeated. The store may have combined the parts already, and then
+        refuses the repeated request, because it no longer knows the parts.
         """
         self._transfer("upload", link, lambda timeouts: self._channel.complete(link, body, timeouts))
 

@@ -1,4 +1,7 @@
-"""Downloads of large results. One request fetches results that lie side by side in a blob; several run in parallel."""
+"""Downloads large results.
+
+One request fetches results that are adjacent in a blob; several requests run in parallel.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,13 +22,13 @@ from .package import News
 from .package_handle import PackageHandle
 
 SPAN_BYTES = 16 << 20
-"""How many bytes of adjacent results one request fetches at most. A single result that is larger is fetched whole."""
+"""How many bytes of adjacent results one request fetches at most. A single larger result is fetched whole."""
 
 THREADS = 4
 
 
 def spans(results: Sequence[TaskResult]) -> Iterator[list[TaskResult]]:
-    """Yield groups of results whose payloads lie side by side in one blob.
+    """Yield groups of results whose payloads are adjacent in one blob.
 
     A group of several results has at most SPAN_BYTES.
     """
@@ -59,10 +62,10 @@ class Downloads:
         self._threads: list[Thread] = []
 
     def begin(self, handle: PackageHandle, news: News, page: int) -> None:
-        """Start to fetch the payloads that a status names. Called by one thread only.
+        """Start to fetch the payloads that a status names. Only one thread may call this method.
 
         Args:
-            handle: The package, which gets the payloads.
+            handle: The package that gets the payloads.
             news: The news in the status.
             page: The cursor in the request that brought the status. If a link expires, a request with the same cursor
                 brings a new link.
@@ -119,7 +122,7 @@ class Downloads:
         raise CloudparError(f"the master names no link for the results in {key}: {reply.missing.get(package_id, '')}")
 
     def close(self) -> None:
-        """End the threads after all queued downloads. If the connection is closed, these downloads end at once."""
+        """End the threads after all queued downloads. If the connection is closed, the downloads end at once."""
         for _ in range(THREADS):
             self._jobs.put(None)
 

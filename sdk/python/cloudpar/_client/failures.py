@@ -1,4 +1,4 @@
-"""Makes exceptions from the failures of tasks and packages that the master reports."""
+"""Makes exceptions from the failed tasks and packages that the master reports."""
 
 import copy
 from typing import Any
@@ -22,7 +22,7 @@ def package_error(state: str, reason: str | None, message: str | None) -> Cloudp
 
 
 def task_error(result: TaskResult, codec: Codec) -> BaseException:
-    """Return the exception that a task raised, or one that says why the task has no value."""
+    """Return the exception that a task raised, or an exception that says why the task has no value."""
     error = _own(result) if result.outcome == "error" and codec == "pickle" else None
     if error is None:
         kind = OUTCOME_ERRORS.get(result.outcome, TaskError)
@@ -55,20 +55,21 @@ def copied(failure: CloudparError) -> CloudparError:
 def raisable(error: BaseException, number: int) -> BaseException:
     """Return the exception to raise from an iterator of results, for the task with this number.
 
-    It is `error` itself, except that a RuntimeError replaces StopIteration, which would end the iteration silently.
+    This is `error` itself, unless it is a StopIteration, which would end the iteration silently. A RuntimeError then
+    replaces it.
     """
     if not isinstance(error, StopIteration):
         return error
     replacement = RuntimeError(f"task {number} raised StopIteration")  # as PEP 479 does for generators
     replacement.__cause__ = error
-    vars(replacement).update(vars(error))  # its notes and the task's identity
+    vars(replacement).update(vars(error))  # the notes of the error, and which task it belongs to
     return replacement
 
 
 def outcome(result: TaskResult, codec: Codec) -> tuple[Any, BaseException | None]:
     """Decode a task's result: return its value and None, or None and its exception.
 
-    If the value cannot be decoded here, the exception is a TaskError that says so.
+    If the value cannot be decoded here, the exception is a TaskError with the reason.
     """
     if result.outcome != "ok":
         return None, task_error(result, codec)

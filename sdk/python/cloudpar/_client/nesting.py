@@ -1,4 +1,4 @@
-"""A pool inside a task tells the task's executor that the task waits, and computes how deep new packages are nested."""
+"""For a pool inside a task: tells the task's executor that the task waits, and computes the depth of new packages."""
 
 from cloudpar.errors import TooLarge
 from cloudpar_protocol import nesting
@@ -6,9 +6,9 @@ from cloudpar_protocol.limits import NESTING
 
 
 class Nesting:
-    """Tells the executor of this process when its task waits for a client's packages, and computes their nesting depth.
+    """Tells this process's executor when its task waits for packages of a client, and computes their nesting depth.
 
-    Outside of tasks, and with `own_master`, it reports nothing, and the depth is 0.
+    Outside of tasks, and with `own_master`, this object reports nothing, and the depth is 0.
 
     Args:
         own_master: Whether the client's pool has its own master and executors. These executors run the packages, so the
@@ -21,7 +21,8 @@ class Nesting:
     def depth(self) -> int:
         """Return the nesting depth of a package that this client starts now.
 
-        It is 0 outside of tasks and with `own_master`, otherwise one more than the depth of the running task.
+        The depth is 0 outside of tasks and with `own_master`. Otherwise it is one more than the depth of the running
+        task.
 
         Raises:
             TooLarge: The depth would exceed NESTING.
@@ -41,7 +42,7 @@ class Nesting:
             executor.begins_to_wait(package)
 
     def ends_to_wait(self, package: object) -> None:
-        """Report that the task no longer waits for this package. Does nothing if the task did not wait for it."""
+        """Report that the task no longer waits for this package; no-op if the task did not wait for the package."""
         if (executor := self._executor()) is not None:
             executor.ends_to_wait(package)
 

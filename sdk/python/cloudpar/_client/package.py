@@ -4,9 +4,9 @@
        │                     └────lost(error)────────────^
        └──────────lost(error)────────────────────────────^
 
-Results come in any order, possibly twice; each is passed on once. Payloads in blobs are downloaded separately
-(`fetching`). The package has ended once no download is left and either all its results have arrived, or the master says
-that no more will come. `lost` also ends it.
+Results come in any order, possibly twice, and each is passed on once. Payloads in blobs are downloaded separately
+(`fetching`). The package has ended when no download is left and either all its results have arrived, or the master says
+that no more results will come. `lost` also ends the package.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from .failures import package_error
 
 @dataclass(frozen=True)
 class News:
-    """The new results of a status: some are complete, some have a payload that must be downloaded first."""
+    """The new results of a status. Some are complete; the payloads of the others must be downloaded first."""
 
     results: Sequence[TaskResult]
     fetches: Sequence[TaskResult]
@@ -35,14 +35,15 @@ class Package:
 
     Attributes:
         tasks: The number of tasks; 0 while it is not known (attached packages).
-        cursor: The position up to which its results have been read.
-        seen: One byte per task: 1 once its result was passed on, or the download of its result began.
-        codec: How its results are serialized; None for an attached package until its first status. Later statuses do
-            not change it. Otherwise a changed status could make this client unpickle results that are MessagePack.
+        cursor: The position up to which the package's results have been read.
+        seen: One byte per task, which is 1 once the task's result was passed on or its download has started.
+        codec: How the results are serialized; None for an attached package until its first status. Later statuses do
+            not change the codec. Otherwise a forged status could make this client unpickle results that are
+            MessagePack.
         received: How many results are complete, including downloaded ones.
         fetching: How many results are being downloaded.
         more: Whether the master has further results ready.
-        failure: Why its tasks without a result will never have one; None while there is no such reason.
+        failure: The reason why the tasks without a result will never have a result; None while there is no such reason.
     """
 
     tasks: int
@@ -89,7 +90,7 @@ class Package:
         return News(results, fetches, status.links)
 
     def _cancelled_one_by_one(self, status: PackageStatus) -> Iterator[TaskResult]:
-        """Yield a result for each task that is newly cancelled; a status has only the ranges of such tasks."""
+        """Yield a result for each newly cancelled task, because a status has only the ranges of cancelled tasks."""
         for start, end in status.cancelled:
             for index in range(start, end) if self.seen.count(0, start, end) else ():
                 if not self.seen[index]:
@@ -103,14 +104,15 @@ class Package:
         self._end_if_done()
 
     def lost(self, error: CloudparError) -> None:
-        """Record that no more news will come, because of `error`. Does nothing if the package has ended."""
+        """Record that no more news will come, because of `error`; no-op if the package has ended."""
         if self.phase != "ended":
             self.failure, self.phase, self.more = error, "ended", False
 
     def cancelled(self) -> None:
         """Record that the user cancelled the package.
 
-        Once it has ended, its tasks without a result fail with TaskCancelled, unless another failure is known already.
+        When the package has ended, its tasks without a result fail with TaskCancelled, unless another failure was known
+        before.
         """
         self.failure = self.failure or TaskCancelled("the package was cancelled")
 

@@ -1,4 +1,4 @@
-"""The packages of one map. With `buffersize` the next package starts once the reader has made room for it."""
+"""Starts the packages of one map. With `buffersize` the next package starts once enough results have been read."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -21,27 +21,27 @@ from .session import Order, Session
 
 
 class PackageFeed:
-    """Starts the packages of one map, one after the other. Used by one reader at a time.
+    """Starts the packages of one map, one after the other. Only one thread at a time may use it.
 
     Args:
         session: Starts the packages.
         shipper: Adds the modules that task code needs.
-        code_of: Serializes the function. If it gets task code, it returns this unchanged.
+        code_of: Serializes the function. If its argument is task code already, it returns the argument.
         function: The function that runs on each value, or its task code.
-        values: One for each task.
+        values: The values, one for each task.
         call: How the function is called with a value.
-        options: The options of this map, completed by those of its pool.
+        options: The options of this map, completed by the options of its pool.
         keep: An object that is kept alive as long as the feed, such as the pool.
 
     Attributes:
         buffer: The results that were received and not yet read.
         parts: The packages with results that are still to be read.
         package_ids: The ids of all packages that have started.
-        given: How many tasks these packages have in total.
+        given: How many tasks the started packages have in total.
         more: Whether another package may follow.
         error: Why no further package could start; None if there is no such error. The reader raises it after the
             results of the earlier packages.
-        deadline: When reading must end, on the monotonic clock; None: there is no limit.
+        deadline: When reading must end, on the monotonic clock; None if there is no limit.
     """
 
     def __init__(
@@ -76,12 +76,13 @@ class PackageFeed:
     def refill(self) -> None:
         """Start the next package if enough of the buffer is free. Without `buffersize`, start the only package.
 
-        A free quarter of the buffer is enough, so that executors have tasks while the reader works. If the tasks are
-        known to be short, half of the buffer must be free: starting a package then costs more than running its tasks,
-        so fewer packages are better.
+        Usually a quarter of the buffer must be free, so that executors have tasks while the reader works. If the tasks
+        are known to be short, half of the buffer must be free: fewer packages are better then, because starting a
+        package costs more than running its tasks.
 
         Raises:
-            Exception: The first package cannot start. If a later one cannot start, its exception is kept in `error`.
+            Exception: The first package cannot start. If a later package cannot start, the exception is kept in
+                `error`.
         """
         if not self.more:
             return
@@ -113,7 +114,7 @@ class PackageFeed:
                 "out buffersize"
             )
         began = time.perf_counter()
-        code = self._function = self._code_of(self._function)  # serialized once for all packages
+        code = self._function = self._code_of(self._function)  # so the function is serialized once for all packages
         key = self.session.package_key()
         packed = pack(self._iterator, limit, code.codec, key.seals, key.folder, first=self.given, call=self._call)
         self.more = packed is not None and limit is not None and packed.n == limit
@@ -127,7 +128,7 @@ class PackageFeed:
     def _send(self, code: Code, packed: Packed, key: PackageKey, limit: int | None, began: float) -> None:
         shipped = self._shipper.ship(code, packed.needs)
         if limit is None:
-            self._function = None  # free it, since it may be large and no package follows
+            self._function = None  # free the function, since it may be large and no package follows
         order = Order(
             code=shipped,
             packed=packed,
@@ -149,10 +150,10 @@ class PackageFeed:
             self.package_ids.append(part.handle.id)
 
     def _fail_next(self, failure: Exception, refused: bool) -> None:
-        """Give a value that cannot be sent its error as its result, and go on behind it.
+        """Make the error of a value that cannot be sent the result of this value, and continue with the next value.
 
         Raises:
-            Exception: It is not the error of a value, but of the iterable or of the payload folder.
+            Exception: `failure` itself, if it is not the error of a value but of the iterable or of the payload folder.
         """
         if not (refused and isinstance(failure, SerializationError)):
             raise failure
@@ -173,5 +174,5 @@ class PackageFeed:
         return Places(self.given)
 
     def under_way(self) -> list[PackageHandle]:
-        """Return the packages that have not been read to the end."""
+        """Return the packages whose results were not all read."""
         return [part.handle for part in self.parts if part.handle is not None and part.unread]

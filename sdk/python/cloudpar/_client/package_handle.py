@@ -25,23 +25,23 @@ SEAL_FIX = (
 
 
 class Receiver(Protocol):
-    """Takes a package's results. Its methods are called by one thread at a time."""
+    """Takes a package's results. Only one thread at a time calls its methods."""
 
     def started(self, handle: "PackageHandle") -> None:
-        """Note that the master has accepted the package. Called before the other methods."""
+        """Record that the master has accepted the package. Called before the other methods."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:
-        """Take complete results. The result of each task comes once."""
+        """Take complete results. Each task has only one result."""
 
     def end(self, failure: CloudparError | None) -> None:
-        """Note that no more results will come; `failure` says why some are missing, if any are."""
+        """Record that no more results will come; `failure` says why some are missing, or is None."""
 
 
 class PackageHandle:
-    """One package under way. Safe for use by any thread.
+    """One package under way. Any thread may use the handle.
 
     An `attached` handle was made by `Pool.attach`. When the pool shuts down, it neither cancels nor acknowledges such a
-    package, and waits for it only while the program reads it, that is while `readers` is above 0.
+    package. It waits for the package only while the program reads the results, that is, while `readers` is above 0.
     """
 
     def __init__(
@@ -70,8 +70,9 @@ class PackageHandle:
         self.ended_at: float | None = None
         self.ended = threading.Event()
         self.caught_up = threading.Event()
-        """Set once this process has received every result that the master had at the first request for news, and at the
-        latest when the package has ended."""
+        """Is set once this process has received every result that the master had at the first request for news, at the
+        latest when the package has ended.
+        """
         self.executors = 0
         self.fleet: FleetStatus | None = None
         self.placement: Placement | None = None
@@ -85,7 +86,7 @@ class PackageHandle:
 
     @property
     def holds(self) -> bool:
-        """Whether a pool that shuts down waits for it."""
+        """Whether a pool that shuts down waits for this package."""
         return not self.ended.is_set() and (not self.attached or self.readers > 0)
 
     @property
@@ -96,8 +97,8 @@ class PackageHandle:
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         """Decode a task's result: return its value and None, or None and its exception.
 
-        In a sealed package the seal is verified first. A result with a wrong seal, or without one, is not decoded: its
-        exception is SealBroken.
+        In a sealed package the seal is verified first. A result without a seal, or with a wrong seal, is not decoded:
+        the exception is SealBroken.
         """
         began = time.perf_counter()
         value, error = self._opened(result)
@@ -119,7 +120,8 @@ class PackageHandle:
         if failure is None:
             failure = PackageFailed(f"package {self.id} ended without this task's result")
         error = copied(failure)
-        # Other failures concern the package: with a note they would look like a fault of this task.
+        # Other failures concern the whole package. With a note about this task they would look like a fault of the
+        # task.
         self._identify(error, index, None, note=isinstance(failure, TaskError))
         return error
 
@@ -128,7 +130,7 @@ class PackageHandle:
         places.identify(error, self.id, index, called_with, note=note)
 
     def take(self, status: PackageStatus) -> News:
-        """Pass on the complete results of a status; return its news, whose `fetches` the caller must download."""
+        """Pass on the complete results of a status; return the news, whose `fetches` the caller must download."""
         with self._lock:
             self.executors = max(self.executors, status.progress.executors)
             self.placement, self.set_aside = status.placement, status.set_aside
@@ -147,14 +149,14 @@ class PackageHandle:
         self._on_news(self)
 
     def lost(self, error: CloudparError) -> None:
-        """End the package with an error, because no more news will come. An ended package keeps its outcome."""
+        """End the package with an error, because no more news will come. A package that has ended keeps its outcome."""
         self.left(error)
         self._on_news(self)
 
     def left(self, error: CloudparError) -> None:
-        """End the package for this client only; at the master it may run on.
+        """End the package for this client only; at the master it may continue.
 
-        For each task without a result, readers get the error. Does nothing if the package has ended.
+        For each task without a result, readers get the error. This method does nothing if the package has ended.
         """
         with self._lock:
             self.package.lost(error)
@@ -176,7 +178,7 @@ class PackageHandle:
                         self._show(self._numbered(result))
         if self.package.phase == "ended":
             self.ended_at = self.ended_at or time.monotonic()
-            # End the progress bar before the program gets the last results: the program may print then, and its text
+            # The progress bar ends before the program gets the last results. The program may then print, and its text
             # needs a line of its own.
             self._on_news(self)
         if results:
@@ -191,7 +193,10 @@ class PackageHandle:
             self.caught_up.set()
 
     def _numbered(self, result: TaskResult) -> TaskResult:
-        """Renumber a result from its package to its map, which may consist of several packages (`buffersize`)."""
+        """Replace a result's index in its package by its index in the map.
+
+        With `buffersize` a map may have several packages.
+        """
         base = 0 if self._places is None else self._places.base
         return replace(result, index=base + result.index) if base else result
 
@@ -217,7 +222,8 @@ def _fault(result: TaskResult, seals: Seals, codec: Codec) -> str | None:
     """Say why a result of a sealed package must not be decoded; None if it may be decoded."""
     if not seals.is_result(result):
         return "came without its seal" if result.seal is None else "is not what its seal says"
-    # An attached package's codec is only the master's word. A value that is only text could be made to run as a pickle.
+    # For an attached package, only the master says which codec it has. If this were false, text in a MessagePack value
+    # could run as a pickle.
     if codec == "pickle" and result.data is not None and not is_pickle(result.data):
         return "is MessagePack, but the master says that it is a pickle"
     return None

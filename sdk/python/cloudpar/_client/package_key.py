@@ -10,14 +10,14 @@ from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 
 class PackageKey(NamedTuple):
-    """What a new package needs before it can be serialized.
+    """The values that the client needs before it can serialize a new package.
 
     Attributes:
-        key: Its idempotency key.
-        seals: Makes and verifies its seals. None: the package is not sealed, since the pool has its own master, or the
-            master sends no seal key.
-        folder: The payload folder of the pool's own master, to which large task data of maps is written. None: the pool
-            has no own master, and large task data is uploaded.
+        key: The package's idempotency key.
+        seals: Makes and verifies the package's seals. None if the package is not sealed, since the pool has its own
+            master or the master sends no seal key.
+        folder: The payload folder of the pool's own master, to which large task data of maps is written. None if the
+            pool has no master of its own, so that large task data is uploaded.
     """
 
     key: str
@@ -34,7 +34,7 @@ def new_package_key(who: HelloReply) -> PackageKey:
 
 
 def seals_of(who: HelloReply, package: str) -> Seals:
-    """Return the seals of an existing sealed package. The reply is to a request that names this package.
+    """Return the seals of an existing sealed package. `who` must be the reply to a request that names this package.
 
     Raises:
         SealBroken: The master has sent no key.

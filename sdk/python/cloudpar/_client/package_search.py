@@ -7,10 +7,10 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import ListPackages, PackageSummary
 
 NEWEST = 1000
-"""How many packages the master lists in one answer, the newest first. Older packages are not found."""
+"""How many packages the master lists in one answer, the newest first. The search does not find older packages."""
 
 COMPLETE = 32
-"""The length of a whole package id, in characters. A shorter text is taken for the start of an id."""
+"""The length of a package id, in characters. The search takes a shorter text for the start of an id."""
 
 
 class Caller(Protocol):

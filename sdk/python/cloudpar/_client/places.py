@@ -1,4 +1,4 @@
-"""Where a task stands in the user's call, and how an exception of the task says so."""
+"""Finds a task's index and arguments in the user's call, and adds them to an exception of the task."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -12,11 +12,11 @@ from cloudpar_protocol.payloads import CallStyle
 
 @dataclass(frozen=True)
 class Places:
-    """The places of one package's tasks in the user's call.
+    """The indexes and arguments of one package's tasks in the user's call.
 
     Attributes:
         base: The index of the package's first task in its map; above 0 only for later packages with `buffersize`.
-        tasks: The total number of tasks; None if it is unknown, or not meaningful as for `submit`.
+        tasks: The total number of tasks in the call. None if it is unknown, or has no meaning (for `submit`).
         values: The arguments of the tasks, if the caller still has them; otherwise None.
         call: How the task code is called with such a value.
     """
@@ -29,13 +29,13 @@ class Places:
     def identify(
         self, error: BaseException, package_id: str, index: int, called_with: str | None, *, note: bool = True
     ) -> None:
-        """Add to an exception which task it belongs to: `task_index`, `package_id` and a note.
+        """Add to an exception `task_index`, `package_id` and a note, which name the task of the exception.
 
-        An attribute that the exception's class uses itself is not changed. An attribute or a note that it refuses is
-        left out.
+        If the exception's class itself uses an attribute of that name, it is not changed. If the class refuses an
+        attribute or a note, it is left out.
 
         Args:
-            error: The exception that the task raised, or the reason why it has no value.
+            error: The exception that the task raised, or the reason why the task has no value.
             package_id: The id of the task's package.
             index: The task's index in its package.
             called_with: The executor's description of the arguments; None if there is no such description.
@@ -60,12 +60,12 @@ class Places:
 
 
 def values_of(values: Iterable[Any]) -> Sequence[Any] | None:
-    """Return the values of a map if they are a list, a tuple or a range, where a value can be looked up later."""
+    """Return the values of a map if they are a list, a tuple or a range, so that a value can be looked up later."""
     return values if isinstance(values, list | tuple | range) else None
 
 
 def _add_note(error: BaseException, note: str) -> None:
-    """Do as `BaseException.add_note`, also for exception classes that refuse new attributes."""
+    """Add a note as `BaseException.add_note` does, even if the exception's class refuses new attributes."""
     with suppress(Exception):
         notes = getattr(error, "__notes__", None)
         if isinstance(notes, list):

@@ -1,4 +1,4 @@
-"""Results of one map, between the thread that receives them and the thread that reads them."""
+"""Keeps results of one map between the thread that receives them and the thread that reads them."""
 
 import threading
 import time
@@ -12,9 +12,9 @@ from .package_handle import PackageHandle
 
 
 class MapPart:
-    """One package's part of a map: the tasks [base, base + n). It receives their results for the buffer.
+    """The part of a map that one package runs: the tasks [base, base + n). It receives their results for the buffer.
 
-    A part without a package stands for a value that could not be sent; its `failure` is the result.
+    A part without a package represents a value that could not be sent. The `failure` of the part is the value's result.
     """
 
     def __init__(self, buffer: "ResultBuffer", base: int, n: int) -> None:
@@ -28,7 +28,7 @@ class MapPart:
         self._buffer = buffer
 
     def started(self, handle: PackageHandle) -> None:
-        """Note that the master has accepted the package."""
+        """Record that the master has accepted the package."""
         self.handle = handle
 
     def receive(self, results: Sequence[TaskResult]) -> None:
@@ -38,18 +38,18 @@ class MapPart:
         self._buffer.put(self, results)
 
     def end(self, failure: CloudparError | None) -> None:
-        """Note that no more results will come."""
+        """Record that no more results will come."""
         self._buffer.end(self, failure)
 
     def lost(self, start: int = 0) -> int | None:
-        """Return the first task from `start` on that will never have a result; None if no such task is known."""
+        """Return the first task, at `start` or later, that will never have a result; None if no such task is known."""
         if not self.ended or self.failure is None:
             return None
         index = self._arrived.find(0, start)
         return None if index < 0 else index
 
     def give_up(self, index: int) -> CloudparError:
-        """Count a lost task as received, and return why it has no result."""
+        """Count a lost task as received; return the exception that says why it has no result."""
         self._arrived[index] = 1
         if self.handle is not None:
             return self.handle.lost_task(index)
@@ -65,10 +65,10 @@ class MapPart:
 
 
 class ResultBuffer:
-    """Keeps received results until they are read, by their index in the whole map.
+    """Keeps received results, by their index in the whole map, until they are read.
 
-    Several threads may add results; one thread at a time reads them. `read` is called with a package once all its
-    results have been read.
+    Several threads may add results; only one thread at a time may read them. The buffer calls `read` with a package
+    when all results of the package have been read.
     """
 
     def __init__(self, read: Callable[[PackageHandle], None]) -> None:
@@ -85,7 +85,7 @@ class ResultBuffer:
             self._condition.notify_all()
 
     def end(self, part: MapPart, failure: CloudparError | None) -> None:
-        """Note that a part gets no more results, and wake the reader."""
+        """Record that a part gets no more results, and wake the reader."""
         with self._condition:
             part.failure, part.ended = failure, True
             self._condition.notify_all()
@@ -110,9 +110,9 @@ class ResultBuffer:
         return self._open(*found)
 
     def take_any(self, parts: Sequence[MapPart], deadline: float | None) -> tuple[int, Any, BaseException | None]:
-        """Wait until a result is there, and remove the one that arrived first.
+        """Wait until the buffer has a result, and remove the result that arrived first.
 
-        If no result is there, but a task of `parts` will never have one, return the failure of this task.
+        If the buffer has no result, but a task of `parts` will never have a result, return the failure of this task.
 
         Returns:
             The task's index in the map, followed by what `take` returns.

@@ -11,10 +11,11 @@ from .package_handle import PackageHandle
 
 
 class ResultStore:
-    """Receives the results of one package and keeps them all. Safe for use by any thread.
+    """Receives the results of one package and keeps all of them. Any thread may use it.
 
     Attributes:
-        failure: Why the tasks without a result will never have one; None while the package runs, or if all have one.
+        failure: Why the tasks without a result will never have a result. None while the package runs, or if all tasks
+            have a result.
     """
 
     def __init__(self) -> None:
@@ -24,7 +25,7 @@ class ResultStore:
         self._ended = False
 
     def started(self, handle: PackageHandle) -> None:
-        """Do nothing: the package was started before."""
+        """Do nothing, because the package was started before."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:
         """Store results."""
@@ -33,13 +34,13 @@ class ResultStore:
             self._condition.notify_all()
 
     def end(self, failure: CloudparError | None) -> None:
-        """Note that no more results will come."""
+        """Record that no more results will come."""
         with self._condition:
             self._ended, self.failure = True, failure
             self._condition.notify_all()
 
     def wait(self, index: int, deadline: float | None) -> TaskResult | None:
-        """Wait for the result of one task; None if it will have none.
+        """Wait for the result of one task and return it; None if the task will have no result.
 
         Raises:
             TimeoutError: The result did not arrive before the deadline (of the monotonic clock).

@@ -1,4 +1,4 @@
-"""How long to repeat requests to a server that does not answer or says to wait: a state machine without I/O."""
+"""Decides how long to repeat requests to a server that does not answer or asks to wait. A state machine without I/O."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,9 @@ SHORTEST_S, LONGEST_S = 0.02, 5.0
 
 @dataclass
 class RetryPolicy:
-    """How one server answered recently, and how long requests to it are repeated. All requests to the server share it.
+    """How one server answered recently, and how long requests to it are repeated.
+
+    All requests to the server share this.
 
     `met` is True once the server has answered, and for a blob store from the start. `away_since` is the time of the
     monotonic clock at which requests to the server began to fail; None while it answers.
@@ -31,7 +33,7 @@ class RetryPolicy:
     noticed_at: float | None = None
 
     def answered(self, now: float) -> float | None:
-        """Note an answer. If the user was told that the server is away, return how long it was away, in seconds.
+        """Record an answer. If the user was told that the server is away, return how long it was away, in seconds.
 
         Otherwise return None.
         """
@@ -43,7 +45,7 @@ class RetryPolicy:
         return now - away
 
     def failed(self, now: float) -> bool:
-        """Note a failed request; return whether to tell the user now."""
+        """Record a failed request; return whether to tell the user now."""
         if self.away_since is None:
             self.away_since = now
         if not self.met or self.warned or now - self.away_since < 1.0:
@@ -52,7 +54,7 @@ class RetryPolicy:
         return True
 
     def paced(self, since: float, now: float) -> bool:
-        """Note that the server has delayed a request since the time `since`; return whether to tell the user now."""
+        """Record that the server has delayed a request since the time `since`; return whether to tell the user now."""
         if now - since < NOTICE_S or (self.noticed_at is not None and now - self.noticed_at < NOTICE_EVERY_S):
             return False
         self.noticed_at = now
@@ -60,10 +62,10 @@ class RetryPolicy:
 
 
 class Attempts:
-    """The attempts of one request: how long each may take, how long to wait before the next, when to give up.
+    """The attempts of one request: how long each may take, how long to wait between them, and when to give up.
 
-    If the server has never answered, the time until the client gives up counts from the first attempt. Otherwise it
-    counts from the first failure; when the server asks the client to wait, it counts from the first failure after that.
+    If the server has never answered, the time until the client gives up starts at the first attempt. Otherwise it
+    starts at the first failure. If the server asks the client to wait, it starts again at the first failure after that.
     """
 
     def __init__(self, policy: RetryPolicy, answer_s: float, allowance_s: float | None, now: float) -> None:
@@ -91,9 +93,9 @@ class Attempts:
         return usual if self._allowance_s is None else self._allowance_s
 
     def failed(self, now: float, asked_s: float | None = None) -> float | None:
-        """Note a failed attempt; return how long to wait before the next one, in seconds, or None to give up.
+        """Record a failed attempt; return the delay before the next attempt, in seconds, or None to give up.
 
-        `asked_s` is the delay that the server asked for, if it did.
+        `asked_s` is the delay that the server asked for; None if it did not ask for a delay.
         """
         if self._is_first and not self._strange:
             self.began = now
@@ -102,10 +104,10 @@ class Attempts:
         return delay_s if now + delay_s - self.began <= self.allowance_s else None
 
     def paced(self, now: float, asked_s: float | None = None) -> float:
-        """Note that the server asks the client to wait; return how long to wait before the next attempt, in seconds.
+        """Record that the server asks the client to wait; return the delay before the next attempt, in seconds.
 
-        The server does answer, so the client never gives up here. The delays grow, since `asked_s` is only the earliest
-        time at which another attempt is useful. No delay is shorter than `asked_s`.
+        Because the server answers, the client never gives up here. The delays grow, since `asked_s` is only the
+        earliest time at which another attempt can succeed. No delay is shorter than `asked_s`.
         """
         if not self._is_paced:
             self.paced_since = now

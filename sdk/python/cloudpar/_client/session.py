@@ -63,7 +63,7 @@ RECOVER_S = 2.0
 
 @dataclass(frozen=True)
 class Order:
-    """What to start: task code, task data, and how the code is called with the data."""
+    """A package to start: its task code, its task data, and how the code is called with the data."""
 
     code: Code
     packed: Packed
@@ -75,7 +75,7 @@ class Order:
 
 
 class Session:
-    """All packages that are under way between this client and its master. Safe for use by any thread."""
+    """All packages that are under way between this client and its master. Any thread may use it."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Session:
         self._who: HelloReply | None = None
 
     def check(self) -> None:
-        """Raise the error that ended this session, if one has."""
+        """Raise the error that ended this session, if there is such an error."""
         if self.failure is not None:
             raise self.failure
 
@@ -123,14 +123,14 @@ class Session:
         """Make the key of a new package, with the seals for its code and data.
 
         Raises:
-            CloudparError: The session has to ask the master for the seal key first, and this request fails.
+            CloudparError: The session must first ask the master for the seal key, and this request fails.
         """
         if self.connection.folder is not None:
             return PackageKey(secrets.token_hex(16), None, self.connection.folder)  # see docs/adr/0026
         return new_package_key(self._who or self.hello())
 
     def start(self, order: Order, receiver: Receiver) -> PackageHandle:
-        """Start a package; the receiver gets its results. Whether this succeeds or not, the order's data is closed.
+        """Start a package; the receiver gets its results. The order's data is closed in any case.
 
         Raises:
             CloudparError: The master refuses the package or does not answer, an upload fails, the package would be
@@ -147,7 +147,8 @@ class Session:
         code, data = self._code(order.code), self._data(order.packed.data)
         key, seals, _ = order.package_key
         options, retry, tasks = order.options, order.options.retry or ONCE, order.packed.n
-        # A package that is known to be short goes to a worker as one chunk; otherwise the master decides.
+        # A package that is known to be little work is sent as one chunk. For other packages the master sizes the
+        # chunks.
         chunksize = options.chunksize or (tasks if self._lengths.are_short(order.code.hash, tasks) else None)
         message = StartTasks(
             idempotency_key=key, session=self.id, name=order.code.name, n=tasks,
@@ -171,15 +172,16 @@ class Session:
             name=order.code.name,
             code_hash=order.code.hash,
         )
-        self._nesting.begins_to_wait(handle)  # before the request: the master may delay it until other packages end
+        # This comes before the request, because the master may delay the request until other packages end.
+        self._nesting.begins_to_wait(handle)
         self._awaiter.start_begins()
         begun = False
         try:
             package.started(self.connection.call(routes.START_TASKS, message).package_id)
             begun = True
         except KeyboardInterrupt:
-            # The master may have started the package or not. Repeat the request to get the id, so that the package can
-            # be cancelled.
+            # The master may or may not have started the package. Repeat the request to get the package's id, so that
+            # the package can be cancelled.
             with contextlib.suppress(CloudparError, Stopped):
                 package.started(self.connection.call(routes.START_TASKS, message, allowance_s=RECOVER_S).package_id)
                 begun = True
@@ -213,10 +215,10 @@ class Session:
             raise self.failure or CloudparError("the pool was shut down meanwhile") from None
 
     def attach(self, package_id: str, receiver: Receiver) -> PackageHandle:
-        """Follow a package that exists already; the receiver gets its results.
+        """Ask for news of an existing package; the receiver gets its results.
 
         Raises:
-            CloudparError: The package is sealed, and the request for its key fails, or the master sends no key.
+            CloudparError: The package is sealed, and the request for its key fails or brings no key.
             RuntimeError: The thread that awaits results cannot be started.
         """
         self._awaiter.get_ready()
@@ -229,10 +231,11 @@ class Session:
         return handle
 
     def _seals_of(self, package_id: str) -> Seals | None:
-        """Return the seals of an existing package; None if it is not sealed."""
+        """Return the seals of an existing package; None if the package is not sealed."""
         if not is_sealed(package_id):
             return None
-        # The key of new packages, which this session may know, may be another: an operator may have rotated it.
+        # The session may know the key of new packages, but this package may have another key: an operator may have
+        # rotated the key.
         who = self._guard(lambda: self.connection.call(routes.HELLO, Hello(package_id=package_id)))
         return seals_of(who, package_id)
 
@@ -253,7 +256,7 @@ class Session:
 
         Args:
             package_id: The package.
-            ranges: The tasks to cancel; None: all.
+            ranges: The tasks to cancel; None means all tasks.
             only_queued: Cancel only tasks that no worker has taken.
             allowance_s: How long to try, in seconds, instead of the pool's patience.
 
@@ -264,7 +267,7 @@ class Session:
         return self._guard(lambda: self.connection.call(routes.CANCEL_TASKS, message, allowance_s=allowance_s))
 
     def settled_us(self, handle: PackageHandle, until: float) -> int:
-        """Wait until a package's charge is final, or until a time of the monotonic clock; return the charge then.
+        """Wait until a package's charge is final, or until a time of the monotonic clock; return the charge.
 
         Returns:
             The charge in microseconds; 0 if the master no longer has the package.
@@ -287,14 +290,14 @@ class Session:
             time.sleep(min(left_s, max(reply.retry_after_s, SETTLE_PAUSE_S)))
 
     def forget(self, handle: PackageHandle) -> None:
-        """Stop following a package without cancelling it, so that another process can read it."""
+        """Stop asking for news of a package without cancelling it, so that another process can read its results."""
         self._awaiter.drop(handle)
         with self._condition:
             self._open.pop(handle, None)
             self._condition.notify_all()
 
     def read(self, handle: PackageHandle) -> None:
-        """Stop following a package that was read or is unwanted, and note that it must be acknowledged.
+        """Stop asking for news of a package that was read or is unwanted, and record that it must be acknowledged.
 
         When the master gets the acknowledgement, it cancels unfinished tasks and frees the package's storage.
         """
@@ -304,7 +307,7 @@ class Session:
         self.on_read()
 
     def drop(self, handle: PackageHandle) -> None:
-        """Let the tasks of a package run to the end without a reader. Then do what `read` does."""
+        """Let the tasks of a package run to their end without a reader. Then do what `read` does."""
         with self._condition:
             if not handle.ended.is_set():
                 self._unwanted.add(handle)
@@ -312,7 +315,7 @@ class Session:
         self.read(handle)
 
     def acknowledge(self) -> None:
-        """Send the acknowledgements that `read` has noted. If a request fails, those that are left are dropped.
+        """Acknowledge the packages that `read` has recorded. If a request fails, the remaining ones are dropped.
 
         Raises:
             CloudparError: The master refuses or does not answer.
@@ -326,7 +329,7 @@ class Session:
 
     @property
     def to_acknowledge(self) -> int:
-        """How many packages `read` has noted that are not acknowledged yet."""
+        """How many packages `read` has recorded that are not acknowledged yet."""
         return len(self._read)
 
     def are_short(self, handle: PackageHandle, tasks: int) -> bool:
@@ -334,7 +337,7 @@ class Session:
         return self._lengths.are_short(handle.code_hash, tasks)
 
     def open_packages(self) -> list[PackageHandle]:
-        """Return the packages that the session follows: those that have not been read to the end."""
+        """Return the open packages: those whose results were not all read, and which the session has not dropped."""
         with self._condition:
             return list(self._open)
 
@@ -348,7 +351,7 @@ class Session:
 
     @contextlib.contextmanager
     def reading(self, handle: PackageHandle) -> Iterator[None]:
-        """While this context is open, the pool's shutdown waits for the package, even if its handle is attached."""
+        """While this context is open, the pool's shutdown waits for the package, even if the handle is attached."""
         with self._condition:
             handle.readers += 1
         try:
@@ -359,7 +362,7 @@ class Session:
                 self._condition.notify_all()
 
     def wait(self) -> None:
-        """Wait until every open package has ended, except attached ones that the program is not reading."""
+        """Wait until every open package has ended, except attached packages that the program is not reading."""
         with self._condition:
             self._condition.wait_for(lambda: not any(handle.holds for handle in self._open))
 

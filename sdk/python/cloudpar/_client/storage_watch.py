@@ -1,4 +1,4 @@
-"""What a pool does while its master or its own worker cannot write results.
+"""Decides what a pool does while its master, or its own worker, cannot write results.
 
 The pool waits and logs a warning. Only a pool with its own master gives up after a while.
 """
@@ -15,21 +15,21 @@ from cloudpar_protocol.payloads import Unwritable
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 SAY_S = 5.0
-"""For how many seconds it must have been impossible to store results before the log says so."""
+"""After this many seconds without being able to store results, the pool logs a warning."""
 
 log = logging.getLogger("cloudpar")
 
 
 class StorageWatch:
-    """Follows whether results can be stored. Used by one thread.
+    """Records whether results can be stored. Only one thread may use it.
 
-    With a master that others operate, the pool waits until an operator makes room. With its own master, the pool gives
-    up after `patience_s`. It already gives up after SAY_S if the results of a single package fill the disk: the master
-    keeps them until this package has been read to its end, so waiting makes no room.
+    If others operate the master, the pool waits until an operator frees disk space. If the pool has its own master, it
+    gives up after `patience_s`. It already gives up after SAY_S if the results of a single package fill the disk: the
+    master keeps these results until all of them have been read, so waiting frees no space.
 
     Args:
-        folder: The payload folder of the pool's own master; None: others operate the master.
-        patience_s: How long the pool waits for room in its own folder, in seconds.
+        folder: The payload folder of the pool's own master; None if others operate the master.
+        patience_s: How long the pool waits for space in its own folder, in seconds.
         open_packages: Returns how many packages have not been read to the end.
     """
 
@@ -45,8 +45,8 @@ class StorageWatch:
 
         Args:
             unwritable: Why results cannot be stored; None if they can.
-            news: Whether the report came with results or another change of a package. If so, the master still stores
-                something at times, and the wait starts again.
+            news: Whether the report came with results or with another change of a package. If so, the master can still
+                store something from time to time, and the waiting time starts again.
 
         Returns:
             The error with which the caller ends the packages under way, if the pool gives up; otherwise None.
@@ -70,10 +70,10 @@ class StorageWatch:
         return None
 
     def due_s(self) -> float:
-        """Return after how many seconds the caller must call `heard` again, because it may log something or give up.
+        """Return after how many seconds the caller must call `heard` again, because the pool may log or give up then.
 
-        These are the times SAY_S and, with an own master, `patience_s`. The answer is infinite if results can be
-        stored, or if these times are over.
+        The pool may log after SAY_S, and a pool with its own master may give up after `patience_s`. The result is
+        infinite if results can be stored, or if both times are over.
         """
         if self._since_s is None:
             return math.inf
@@ -82,9 +82,10 @@ class StorageWatch:
         return min((step_s - waited_s for step_s in steps if step_s > waited_s), default=math.inf)
 
     def _is_hopeless(self) -> bool:
-        """Whether the results of a single package fill the disk, and are kept until that package is read.
+        """Whether the results of a single package fill the disk, so that waiting frees no space.
 
-        This is assumed if at most one package is open and the folder's files take over half of the disk's used space.
+        This is assumed if at most one package is open, and if the folder's files take more than half of the disk's used
+        space.
         """
         if self._folder is None or self._open_packages() > 1:
             return False
@@ -94,7 +95,7 @@ class StorageWatch:
 def folder_unwritable(folder: PayloadFolder, number: int) -> FolderUnwritable:
     """Return the error for a pool whose own temporary folder cannot be written.
 
-    Its text names the folder, gives the free space if the system reports it, and says what to do.
+    The text names the folder, says how much space is free if the system reports it, and says what to do.
     """
     try:
         free = f"{shutil.disk_usage(str(folder)).free / 1e6:,.1f} MB free"

@@ -1,4 +1,4 @@
-"""Uploads a payload to the place that the master names: whole, or in parts if it is large and the store takes parts."""
+"""Uploads a payload by the links of the master: whole, or in parts if it is large and the store takes parts."""
 
 import logging
 from typing import Literal
@@ -30,7 +30,8 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
     wanted = Upload(kind=kind, size=blob.size, crc32=NOT_CHECKED, hash=code_hash)
     prepared = None if connection.folder is None else _prepare(connection, wanted)
     if prepared is None or (prepared.link is not None and not PayloadFolder.has(prepared.link.url)):
-        # Payloads that travel by HTTP need checksums. A pool's own master of an earlier release also expects them.
+        # Payloads that are sent by HTTP need checksums. A pool's own master of an earlier release also expects
+        # checksums.
         crc32, parts_crc32 = blob.checksums()
         wanted = replace(wanted, crc32=crc32, parts_crc32=parts_crc32)
         prepared = _prepare(connection, wanted)
@@ -41,8 +42,8 @@ def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, co
         except RequestError as error:
             if error.retryable:
                 raise
-            # The store also refuses if it has combined the parts and its answer was lost. The payload is then there,
-            # and the master's next reply has no link.
+            # The store also refuses if it has already combined the parts and its answer was lost. In this case the
+            # store has the payload, and the master's next reply has no link.
             log.warning("cloudpar: a payload is uploaded whole, since the store refused its parts: %s", error)
             prepared = _prepare(connection, replace(wanted, parts_crc32=[]))
         else:

@@ -1,4 +1,4 @@
-"""How long a request is repeated if a master or blob store does not answer or says to wait, and what the log says."""
+"""Repeats requests to a master or blob store that does not answer or asks to wait, and logs warnings about it."""
 
 import errno
 import logging
@@ -18,13 +18,13 @@ log = logging.getLogger("cloudpar")
 
 
 class Peer(NamedTuple):
-    """An address that requests go to, and how it answered recently.
+    """A server that requests go to, and how it answered recently.
 
     Attributes:
         kind: "master" or "blob store".
-        address: The contacted address, for messages.
-        policy: How it answered recently, and how long requests to it are repeated. The master and each store have
-            separate policies, so that a failing store is not taken for a failing master.
+        address: The server's address, for messages.
+        policy: How the server answered recently, and how long requests to it are repeated. The master and each store
+            have separate policies, so that a failing store does not look like a failing master.
     """
 
     kind: str
@@ -36,11 +36,11 @@ class Waiting:
     """One request and its attempts: decides after each attempt whether to wait, and how long.
 
     Args:
-        peer: Where the request goes.
-        folder: The payload folder of a master that the pool has started for itself; None for other masters.
+        peer: The server that gets the request.
+        folder: The payload folder of the pool's own master; None for other masters.
         answer_s: How long each attempt waits for an answer, in seconds. If the peer has never answered, an attempt
-            instead waits for the rest of the time that the request may take.
-        allowance_s: How long to try, in seconds; None: as long as the peer's policy says.
+            waits instead for as long as the request may still take.
+        allowance_s: How long to try, in seconds. None means as long as the peer's policy says.
     """
 
     def __init__(self, peer: Peer, folder: PayloadFolder | None, answer_s: float, allowance_s: float | None) -> None:
@@ -55,22 +55,23 @@ class Waiting:
         return Timeouts(min(CONNECT_S, answer_s), answer_s)
 
     def answered(self) -> None:
-        """Record that the peer has answered. If the log told the user that it is away, log that it is back."""
+        """Record that the peer has answered. If the log says that the peer is away, log that it is back."""
         away_s = self._peer.policy.answered(time.monotonic())
         if away_s is not None:
             log.warning("cloudpar: the %s at %s is back after %.0f s", self._peer.kind, self._peer.address, away_s)
 
     def failed(self, error: OSError | RequestError) -> float:
-        """Note a failed attempt; return the delay before the next one, in seconds.
+        """Record a failed attempt; return the delay before the next attempt, in seconds.
 
-        If the peer has been away or has delayed the request for a while, also log a warning, but not at each attempt.
+        If the peer has been away for a while, or has delayed the request for a while, also log a warning, but not for
+        each attempt.
 
         Raises:
-            RequestError: The peer refused the request, or could not serve it within the time that it may take.
+            RequestError: The peer refused the request, or could not serve it within the time that the request may take.
             MasterUnreachable: The peer has not answered within the time that this request may take, or another
                 program answers at its address.
-            FolderUnwritable: The payload folder of the pool's own master has no room: this process could not write to
-                it, or that master could not serve the request within the time.
+            FolderUnwritable: The payload folder of the pool's own master has no space left: this process could not
+                write to the folder, or the master could not serve the request within the time.
         """
         self._raise_final(error)
         asked_s = error.retry_after_s if isinstance(error, RequestError) else None
@@ -83,7 +84,7 @@ class Waiting:
         now = time.monotonic()
         delay_s = self._attempts.failed(now, asked_s)
         if delay_s is None:
-            raise self._given_up(error, now - self._attempts.began) from None  # its text quotes `error`
+            raise self._given_up(error, now - self._attempts.began) from None  # the new text quotes `error`
         if self._peer.policy.failed(now):
             what = "cannot serve requests now" if isinstance(error, RequestError) else "does not answer"
             log.warning(
@@ -93,20 +94,20 @@ class Waiting:
         return delay_s
 
     def _raise_final(self, error: OSError | RequestError) -> None:
-        """Raise the error, or a better one, if repeating the request cannot help."""
+        """If repeating the request cannot help, raise the error or a clearer one."""
         if isinstance(error, RequestError) and not error.retryable:
             if type(error) is RequestError and not self._peer.policy.met:  # another program answers at this address
                 raise self._given_up(error, 0.0) from None
             self.answered()
             raise error from None
         if self._folder is not None and isinstance(error, OSError) and error.errno in NO_ROOM:
-            # This error comes from a write of this process, and repeating it does not make room.
+            # This error comes from a write of this process. Repeating the write does not free space.
             raise folder_unwritable(self._folder, error.errno) from None
 
     def _paced(self, error: RateLimited) -> float:
         """Return the delay after an answer that asks the client to wait.
 
-        The master does answer, so the client never gives up here.
+        Because the master answers, the client never gives up here.
         """
         now = time.monotonic()
         delay_s = self._attempts.paced(now, error.retry_after_s)
@@ -120,7 +121,7 @@ class Waiting:
     def _given_up(self, error: Exception, waited_s: float) -> Exception:
         policy = self._peer.policy
         if self._folder is not None and isinstance(error, Unavailable):
-            # Only a full disk makes this pool's own master unavailable for so long.
+            # Only a full disk makes the pool's own master unavailable for so long.
             return folder_unwritable(self._folder, errno.ENOSPC)
         if isinstance(error, RequestError) and policy.met:
             return error
