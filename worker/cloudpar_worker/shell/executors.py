@@ -19,8 +19,8 @@ from .settings import WorkerSettings
 from .zygotes import Zygotes
 
 THREADS: Final = 2
-"""The agent requests the weighing of an executor that has more threads than this: the main thread and one more thread
-are not weighed.
+"""If an executor has more threads than this, the agent has them weighed (see zygote/cpu_share.py). One thread beside
+the main thread weighs no more than one thread.
 """
 
 EventHandler = Callable[[int], None]
