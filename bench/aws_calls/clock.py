@@ -19,6 +19,10 @@ class Clock:
         """Return the simulated time in seconds since 1970."""
         return BEGIN_S + self.now_us / 1e6
 
+    def date(self, at: float) -> float:
+        """Return the same time."""
+        return at
+
     def at(self, time_us: int, event: Callable[[], object]) -> None:
         heapq.heappush(self._events, (max(time_us, self.now_us), next(self._numbers), event))
 

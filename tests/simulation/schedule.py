@@ -38,6 +38,10 @@ class Schedule:
         """Return the true time in seconds since 1970, as clocks do."""
         return START_S + self.now_us / 1e6
 
+    def date(self, at: float) -> float:
+        """Return the same time."""
+        return at
+
     def after(self, delay_us: int, event: Callable[[], object]) -> None:
         """Call a function later. It must not sleep: use `spawn` for one that does."""
         heapq.heappush(self._events, (self.now_us + max(delay_us, 0), next(self._numbers), event))

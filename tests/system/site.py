@@ -18,13 +18,16 @@ TESTS = Path(__file__).parents[1]
 class Site(Master):
     """A master process without workers: tests start these separately, and may kill them."""
 
-    def __init__(self, folder: Path, **settings: float) -> None:
+    def __init__(
+        self, folder: Path, module: str = "system.recording_master", more: dict[str, str] | None = None,
+        **settings: float,
+    ) -> None:  # fmt: skip
         folder.mkdir(exist_ok=True)
         self._journal = folder / "journal"
         python_path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         super().__init__(
-            folder / "data", stdin=True, settings=settings, module="system.recording_master",
-            environment={**os.environ, "PYTHONPATH": python_path, journal.JOURNAL: str(self._journal)},
+            folder / "data", stdin=True, settings=settings, module=module,
+            environment={**os.environ, **(more or {}), "PYTHONPATH": python_path, journal.JOURNAL: str(self._journal)},
         )  # fmt: skip
 
     def journal(self) -> Iterator[journal.Entry]:

@@ -9,6 +9,10 @@ class SystemClock:
         """Return the seconds since 1970, UTC."""
         return time.time()
 
+    def date(self, at: float) -> float:
+        """Return the same time: this is the machine's clock."""
+        return at
+
 
 class RandomIds:
     """Ids from the operating system's randomness."""

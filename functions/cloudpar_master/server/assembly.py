@@ -9,11 +9,12 @@ from starlette.applications import Starlette
 from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.database import Database
+from cloudpar_master.adapters.embedded.master_clock import MasterClock
 from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore, code_in_use
 from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
 from cloudpar_master.adapters.key_safe import AesGcmSafe
-from cloudpar_master.adapters.system import RandomIds, SystemClock
+from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, AccountStore, Clock
 from cloudpar_master.services.backend import Backend, hash_token
@@ -55,6 +56,7 @@ class Assembly(NamedTuple):
     blobs_kept_s: float
     lease_s: float
     database: Database
+    clock: MasterClock
     failures: FailureLog
 
     def tick(self) -> int:
@@ -94,13 +96,13 @@ def assemble(
         OSError: The secret cannot be read, the folder of blobs cannot be made, or an older database cannot be copied
             before its conversion.
     """
-    wakeups, clock, ids = Wakeups(), SystemClock(), RandomIds()
     database = Database(folder.database)
     try:
         secret = secret_of(folder, database, new=new_secret)
     except BaseException:
         database.close()
         raise
+    wakeups, clock, ids = Wakeups(), MasterClock(database), RandomIds()
     queue = SqliteTaskQueue(database, clock, ids, wakeups.chunks_sent)
     base = link_base.current(connection.endpoint, files=of_pool)
     blobs_kept_s = policy.lifetime_s + policy.retention_s + policy.tombstone_s
@@ -138,6 +140,7 @@ def assemble(
         blobs_kept_s=blobs_kept_s,
         lease_s=policy.lease_s,
         database=database,
+        clock=clock,
         failures=failures,
     )
 
@@ -160,7 +163,7 @@ def _default_account(accounts: AccountStore, token: str, clock: Clock) -> str:
             granted_us=PRACTICALLY_UNLIMITED_US,
             spent_us=0,
             reserved_us=0,
-            created_at=clock.now(),
+            created_at=clock.date(clock.now()),
         )
     )
     return account_id

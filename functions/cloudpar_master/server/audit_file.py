@@ -33,7 +33,8 @@ class AuditFile:
         facts = audit.facts(self._backend, call, audit.ADMIN, outcome, reply)
         if facts is None:
             return
-        line = msgspec.json.encode({"at": self._backend.clock.now(), **facts}) + b"\n"
+        clock = self._backend.clock
+        line = msgspec.json.encode({"at": clock.date(clock.now()), **facts}) + b"\n"
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             size = os.fstat(descriptor).st_size

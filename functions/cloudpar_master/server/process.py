@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import socket
+import sqlite3
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -96,14 +97,14 @@ async def _serve(assembly: Assembly, listening: socket.socket, ready: Callable[[
         os.set_blocking(stdin, False)
         asyncio.get_running_loop().add_reader(stdin, server.follow, stdin)
     parent = os.getppid() if stdin is not None else None
-    clockwork = [
-        asyncio.ensure_future(work) for work in (_tick(assembly, server, parent), _trim(assembly), _sweep(assembly))
-    ]
+    loops = _tick(assembly, server, parent), _keep_time(assembly), _trim(assembly), _sweep(assembly)
+    clockwork = [asyncio.ensure_future(loop) for loop in loops]
     try:
         await server.serve(sockets=[listening])
     finally:
         for task in clockwork:
             task.cancel()
+        _try_clock(assembly, assembly.clock.save)
         assembly.database.close()
 
 
@@ -117,6 +118,19 @@ async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) ->
             assembly.failures.note(error, "a tick failed; the next one follows")
             done = 0
         await asyncio.sleep(0 if done >= BUSY else min(TICK_S, assembly.lease_s / TICKS))
+
+
+async def _keep_time(assembly: Assembly) -> None:
+    while True:
+        _try_clock(assembly, assembly.clock.check)
+        await asyncio.sleep(TICK_S)
+
+
+def _try_clock(assembly: Assembly, call: Callable[[], None]) -> None:
+    try:
+        call()
+    except sqlite3.Error as error:  # such as a full disk: a master that cannot save its time still serves
+        assembly.failures.note(error, "the master's time cannot be saved; it is tried again")
 
 
 async def _trim(assembly: Assembly) -> None:

@@ -43,7 +43,7 @@ def identify(backend: Backend, token: str | None) -> Caller:
     fix = f"ask the operator for a new one{_BY_COMMAND if account.role == 'worker' else ''}"
     if account.state == "revoked":
         raise InvalidToken(f"the {whose} was revoked: {fix}")
-    if 0 < account.valid_until <= backend.clock.now():
+    if 0 < account.valid_until <= backend.clock.date(backend.clock.now()):
         expired_at = f"{datetime.fromtimestamp(account.valid_until, UTC):%Y-%m-%d %H:%M}"
         raise InvalidToken(f"the {whose} expired at {expired_at} UTC: {fix}")
     return Caller("worker") if account.role == "worker" else Caller("user", account)

@@ -75,7 +75,7 @@ class AccountService:
                 active account has the name.
         """
         account_id = hashlib.sha256(f"account#{request.idempotency_key}".encode()).hexdigest()[:16]
-        now = self._backend.clock.now()
+        now = self._backend.clock.date(self._backend.clock.now())
         stored = self._backend.accounts.create(
             AccountRecord(
                 account_id=account_id,

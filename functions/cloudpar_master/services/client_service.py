@@ -248,7 +248,7 @@ class ClientService:
         keys = {result.blob.key for result in page.results if result.blob is not None}
         message = life.message
         if gone:
-            at = moment(life.acknowledged_at or life.deleted_at or head.now)
+            at = moment(self._backend.clock.date(life.acknowledged_at or life.deleted_at or head.now))
             message = f"deleted at {at}: {'acknowledged by its client' if life.acknowledged_at else life.message}"
         return PackageStatus(
             package_id=head.package_id,
@@ -326,15 +326,15 @@ class ClientService:
     def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
         """List the packages of an account (None: of all accounts), newest first, with their charges."""
         listed = self._backend.packages.of_account(account.account_id if account else None, request.limit)
-        heads = [self._placement.attended(head) for head in listed]
+        heads, date = [self._placement.attended(head) for head in listed], self._backend.clock.date
         summaries = [
             PackageSummary(
                 package_id=head.package_id,
                 account_id=head.account_id,
                 name=head.name,
                 state=head.client_state,
-                started_at=head.started_at,
-                ended_at=head.life.ended_at,
+                started_at=date(head.started_at),
+                ended_at=None if head.life.ended_at is None else date(head.life.ended_at),
                 progress=head.progress(),
                 reason=head.life.reason,
                 message=head.life.message,

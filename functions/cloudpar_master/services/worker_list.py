@@ -21,13 +21,15 @@ class WorkerList:
 
     def list_workers(self) -> ListWorkersReply:
         """List all live workers, in the order of their hosts' names."""
-        now = self._backend.clock.now()
+        clock = self._backend.clock
+        now = clock.now()
         workers = sorted(
             self._backend.registry.workers(now - self._backend.policy.fleet_memory_s),
             key=lambda worker: (worker.host, worker.worker_id),
         )
         heads = self._heads(workers)
-        return ListWorkersReply(now=now, workers=[_view(worker, heads) for worker in workers])
+        shown = [_view(worker, heads, clock.date(worker.seen_at)) for worker in workers]
+        return ListWorkersReply(now=clock.date(now), workers=shown)
 
     def _heads(self, workers: Sequence[WorkerRecord]) -> dict[str, Head]:
         newest_first = [package_id for worker in workers for package_id in reversed(worker.fit.set_aside)]
@@ -36,13 +38,13 @@ class WorkerList:
         return {package_id: head for package_id, (head, _) in found.items()}
 
 
-def _view(worker: WorkerRecord, heads: dict[str, Head]) -> ConnectedWorker:
+def _view(worker: WorkerRecord, heads: dict[str, Head], seen_at: float) -> ConnectedWorker:
     return ConnectedWorker(
         worker_id=worker.worker_id,
         host=worker.host,
         executors=worker.executors,
         pythons=list(worker.fit.pythons),
-        seen_at=worker.seen_at,
+        seen_at=seen_at,
         set_aside=[
             SetAside(package_id=package_id, lacks=_lacks(worker, heads.get(package_id)))
             for package_id in worker.fit.set_aside

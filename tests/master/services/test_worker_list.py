@@ -9,6 +9,7 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.errors import Forbidden
 from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListWorkersReply, SetAside
+from master.stores import NOW
 
 from .agent import LACKS, Agent
 from .world import POLICY, World
@@ -18,7 +19,7 @@ def workers(world: World) -> list[ConnectedWorker]:
     call = world.dispatcher.enter("list_workers", Caller("admin"), codec.encode(ListWorkers()), codec.MSGPACK)
     reply = world.dispatcher.perform(call)
     assert isinstance(reply, ListWorkersReply)
-    assert reply.now == world.clock.now()
+    assert reply.now == world.clock.date(world.clock.now())
     return reply.workers
 
 
@@ -38,6 +39,14 @@ def test_workers_are_listed_by_host_as_they_describe_themselves(world: World) ->
         ConnectedWorker(worker_id="w1", host="host-a", executors=2, pythons=["3.11", "3.12"], seen_at=now),
         ConnectedWorker(worker_id="w2", host="host-b", executors=4, pythons=["3.11", "3.12"], seen_at=now),
     ]
+
+
+def test_people_see_by_the_machines_clock_when_a_worker_sent_its_last_request(world: World) -> None:
+    Agent(world, "w").ask()
+    world.clock.move(5)
+    world.clock.date_ahead_s = 1e9
+    (seen,) = workers(world)
+    assert seen.seen_at == world.clock.date(NOW)
 
 
 def test_a_worker_that_sent_no_request_for_long_is_not_listed(world: World) -> None:

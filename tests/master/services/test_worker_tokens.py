@@ -7,6 +7,7 @@ from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.account_messages import Account, CreateAccount, ListAccounts, RevokeAccount
 from cloudpar_protocol.errors import Forbidden, InvalidToken
 from master.services.world import World
+from master.stores import NOW
 
 HOUR_S = 3600.0
 
@@ -37,6 +38,18 @@ def test_an_expired_token_is_refused_and_the_error_names_the_fix(world: World) -
     ):
         world.dispatcher.caller("retrieve_tasks", "lab-3")
     assert world.dispatcher.caller("retrieve_tasks", "lab-4") == Caller("worker")
+
+
+def test_a_token_expires_by_the_machines_clock(world: World) -> None:
+    """An operator reads there when it expires. The master's own time may differ from it by years."""
+    world.clock.date_ahead_s = 1e9
+    made = create(world, "lab-3")
+    assert (made.created_at, made.valid_until) == (NOW + 1e9, NOW + 1e9 + HOUR_S)
+    world.clock.date_ahead_s += HOUR_S - 1
+    assert world.dispatcher.caller("retrieve_tasks", "lab-3") == Caller("worker")
+    world.clock.date_ahead_s += 1
+    with pytest.raises(InvalidToken, match="expired"):
+        world.dispatcher.caller("retrieve_tasks", "lab-3")
 
 
 def test_a_token_without_an_end_does_not_expire(world: World) -> None:

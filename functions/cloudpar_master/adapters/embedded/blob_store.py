@@ -222,14 +222,15 @@ class FileBlobStore(BlobStore):
                     raise IdempotencyConflict("another blob is there already: it is never overwritten") from None
                 size = 0  # nothing was added
         now = self._clock.now()
-        if key.startswith(CODE):
+        if not key.startswith(DATA):
             os.utime(path, (now, now))
-            self._code.promise(path)
-            self._code.added(size)
-        elif key.startswith(DATA) and size:
+        elif size:
             # Write an earlier time of last use, so that a sweep removes the data after UNSTARTED_S. When a package
             # starts with the data, `exists` writes the current time.
             os.utime(path, (now, now - max(0.0, self._kept_s - UNSTARTED_S)))
+        if key.startswith(CODE):
+            self._code.promise(path)
+            self._code.added(size)
 
     @contextmanager
     def _announced(self, key: str, size: int) -> Iterator[None]:
@@ -272,7 +273,10 @@ class FileBlobStore(BlobStore):
         Raises:
             ExceptionGroup: Some files could not be removed; all others were.
         """
-        before = self._clock.now() - unused_s
+        now = self._clock.now()
+        # Both clocks: files that a client or a worker of this machine wrote have the time of the machine's clock. If
+        # that clock was set back, they look older than they are by the master's time.
+        before = min(now, self._clock.date(now)) - unused_s
         failures: list[OSError] = []
         for folder, folders, names in os.walk(self._folder):
             folders[:] = [name for name in folders if name != WASTE]

@@ -55,8 +55,8 @@ class CodeBlobs:
         for path, used_at, size in _files(folder):
             self._bytes += size
             # Promises are not stored, but each one updates the file's time. So assume a promise that was made at this
-            # time.
-            self._promises[path].append(used_at + PROMISED_S)
+            # time. A file that a client wrote has the time of the machine's clock, which may be ahead.
+            self._promises[path].append(min(used_at, clock.now()) + PROMISED_S)
 
     def promise(self, path: Path) -> None:
         """Note that a client is going to start a package with this code."""

@@ -56,6 +56,7 @@ CREATE INDEX IF NOT EXISTS messages_receipt ON messages (receipt);
 CREATE TABLE IF NOT EXISTS sent_groups (name TEXT PRIMARY KEY, until REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS attempts (attempt_id TEXT NOT NULL, receipt TEXT NOT NULL, until REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS attempts_id ON attempts (attempt_id);
+CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY CHECK (id = 1), at REAL NOT NULL, date REAL NOT NULL);
 """
 
 

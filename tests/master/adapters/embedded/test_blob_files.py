@@ -125,6 +125,22 @@ def test_a_sweep_removes_blobs_that_were_unused_for_long(store: FileBlobStore, t
     assert [store.exists(name) for name in ("old", "used", "new", "results/p/old")] == [False, True, True, False]
 
 
+@pytest.mark.parametrize("ahead_s", [-1e9, 1e9])
+def test_a_sweep_keeps_new_blobs_however_wrong_the_machines_clock_was(
+    store: FileBlobStore, tmp_path: Path, clock: SetClock, ahead_s: float
+) -> None:
+    """A client of this machine writes files itself, and these get the time of the machine's clock."""
+    clock.date_ahead_s = ahead_s
+    write(store, "results/p/uploaded", whole())
+    write(store, "results/p/written", whole())
+    written = tmp_path / "blobs" / "results" / "p" / "written.blob"
+    os.utime(written, (clock.date(NOW), clock.date(NOW)))
+    clock.move(40.0)
+    list(store.sweep(50.0))
+    assert store.exists("results/p/uploaded")
+    assert store.exists("results/p/written")
+
+
 def test_a_sweep_tolerates_files_that_another_process_removes(
     store: FileBlobStore, tmp_path: Path, clock: SetClock
 ) -> None:

@@ -10,6 +10,7 @@ from cloudpar_master.ports import AccountRecord, Opened
 from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.payloads import BlobData, BlobRef
 from master.services.world import POLICY, WatchedWorld, World, publication
+from master.stores import NOW
 
 DAY_S = 86400.0
 
@@ -111,6 +112,20 @@ def test_a_tombstone_is_forgotten_after_a_day(world: World, ann: AccountRecord) 
     world.timer.tick()
     assert world.backend.packages.load(package_id) is None
     assert "it was deleted over a day ago" in world.news(ann, package_id).missing[package_id]
+
+
+def test_people_see_by_the_machines_clock_when_a_package_started_ended_and_was_deleted(
+    world: World, ann: AccountRecord
+) -> None:
+    package_id = world.start(ann)
+    world.clock.move(60)
+    for lease in world.retrieve():
+        world.publish(publication(lease))
+    world.acknowledge(ann, package_id)
+    world.clock.date_ahead_s = 86_400.0
+    (listed,) = world.client.list_packages(ann, ListPackages()).packages
+    assert (listed.started_at, listed.ended_at) == (NOW + 86_400, NOW + 86_460)
+    assert "deleted at 2027-01-16 08:01:00 UTC" in (world.status(ann, package_id).message or "")
 
 
 def test_an_expired_package_says_when_and_why(world: World, ann: AccountRecord, tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""The clock of an embedded master: it never goes back, and setting the machine's clock does not move it."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cloudpar_master.ports import Clock
+
+from .database import Database
+from .task_queue import MEMORY_S
+
+MOST_AWAY_S = 86_400.0
+"""By how many seconds the master's time moves at most from the end of one process to the start of the next. If the
+machine's clock is wrong at one of the two, as on a machine that starts in 1970, packages get at most a day older."""
+
+SAVE_S = 30.0
+"""How often the time is saved, in seconds. After a kill -9 and a clock that was set back, at most this is repeated."""
+
+JUMP_S = 5.0
+"""If the machine's clock moves by more than this, in seconds, against the master's time, it was set."""
+
+REPEAT_S = 60.0
+"""The log says at most once in this many seconds that the machine's clock was set."""
+
+_SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Counts the time in which the machine sleeps. On Linux CLOCK_MONOTONIC does not; on macOS it does."""
+
+_log = logging.getLogger("cloudpar_master")
+
+
+class Saved(NamedTuple):
+    """A moment, by the master's time and by the machine's clock."""
+
+    at: float
+    date: float
+
+
+def started_at(saved: Saved | None, date: float) -> float:
+    """Return the master's time at its start. A new folder begins with the machine's clock.
+
+    >>> started_at(None, 1_000.0)
+    1000.0
+    >>> started_at(Saved(500.0, 1_000.0), 1_060.0), started_at(Saved(500.0, 1_000.0), 10.0)
+    (560.0, 500.0)
+    >>> started_at(Saved(500.0, 1_000.0), 1e9)
+    86900.0
+    """
+    return date if saved is None else saved.at + min(max(0.0, date - saved.date), MOST_AWAY_S)
+
+
+class MasterClock(Clock):
+    """Starts where the last master of the folder ended, and goes on by the time since the machine's boot.
+
+    Args:
+        database: Where the time is saved.
+        machine: Returns the machine's clock, in seconds since 1970, UTC. It may be set at any time.
+        steady: Returns seconds that only count up, also while the machine sleeps.
+
+    Raises:
+        sqlite3.Error: The database cannot be read.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        machine: Callable[[], float] = time.time,
+        steady: Callable[[], float] = lambda: time.clock_gettime(_SINCE_BOOT),
+    ) -> None:
+        self._db = database
+        self._machine = machine
+        self._steady = steady
+        saved, date = _read(database), machine()
+        self._ahead_s = started_at(saved, date) - steady()
+        """How far the master's time is ahead of `steady`."""
+        self._difference_s = date - self.now() if saved is None else saved.date - saved.at
+        """How far the machine's clock was ahead of the master's time when this was last logged or usual."""
+        self._logged_at = self._saved_at = float("-inf")
+        if saved is not None and date - saved.date > MOST_AWAY_S:
+            self._difference_s = date - self.now()
+            _log.warning(
+                "by this machine's clock, no master ran on this folder for %.1f days: the master counts one of them, "
+                "so that a wrong clock expires no packages",
+                (date - saved.date) / MOST_AWAY_S,
+            )
+
+    def now(self) -> float:
+        return self._ahead_s + self._steady()
+
+    def date(self, at: float) -> float:
+        return at + self._machine() - self.now()
+
+    def check(self) -> None:
+        """Log if the machine's clock was set, and save the time if that is due. The server calls this each second.
+
+        Raises:
+            sqlite3.Error: The time cannot be saved. The next call tries again.
+        """
+        now = self.now()
+        jump_s = self._machine() - now - self._difference_s
+        was_set = abs(jump_s) > JUMP_S
+        if was_set and now - self._logged_at >= REPEAT_S:
+            self._difference_s += jump_s
+            self._logged_at = now
+            _log.warning(
+                "this machine's clock was set %s by %.0f s: times in lists follow it; leases, retries and the times "
+                "for which packages are kept go by the master's own time, which it does not move",
+                "ahead" if jump_s > 0 else "back", abs(jump_s),
+            )  # fmt: skip
+        # Also after a jump: a kill -9 before the next save would count the jump as time without a master.
+        if was_set or now - self._saved_at >= SAVE_S:
+            self.save()
+
+    def save(self) -> None:
+        """Save the time, for the next process.
+
+        Raises:
+            sqlite3.Error: It cannot be saved.
+        """
+        now = self.now()
+        self._db.execute("INSERT OR REPLACE INTO clock (id, at, date) VALUES (1, ?, ?)", (now, self.date(now)))
+        self._saved_at = now
+
+
+def _read(database: Database) -> Saved | None:
+    """Return the time that the last process saved; None if the tables go by the machine's clock.
+
+    A release before 0.4.0 uses that clock and saves nothing. If one has worked on the folder since the time was saved,
+    the queue has instants that are later. The master's time must not stay behind them: leases would not end for days.
+    """
+    row = database.execute("SELECT at, date FROM clock").fetchone()
+    newest = "SELECT max(until) FROM (SELECT until FROM attempts UNION ALL SELECT until FROM sent_groups)"
+    sent_at: float = (database.execute(newest).fetchone()[0] or 0.0) - MEMORY_S
+    return None if row is None or sent_at > row[0] + 2 * SAVE_S else Saved(*row)
