@@ -19,7 +19,9 @@ from cloudpar_master.adapters.aws.objects import Objects
 from cloudpar_master.adapters.aws.package_store import DAY_S, DynamoPackageStore
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
+from cloudpar_master.adapters.aws.turn import Turn
 from cloudpar_master.adapters.aws.worker_registry import DynamoWorkerRegistry
+from cloudpar_master.core.fleet_size import HostShape
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.ports.key_safe import ENCRYPTED_BYTES
 from cloudpar_master.services.backend import Backend, hash_token
@@ -64,7 +66,7 @@ class _Ids:
 
 
 class Group:
-    """Stands in for AWS's client of Auto Scaling. It has one group, with one instance in service."""
+    """Stands in for AWS's client of Auto Scaling. It has one group, which is as large as it may be."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -73,7 +75,7 @@ class Group:
         """Return the one group."""
         self._counts.add("AutoScaling")
         instances = [{"LifecycleState": "InService"}]
-        return {"AutoScalingGroups": [{"DesiredCapacity": 1, "MaxSize": 4, "Instances": instances}]}
+        return {"AutoScalingGroups": [{"DesiredCapacity": 4, "MaxSize": 4, "Instances": instances}]}
 
 
 class Master:
@@ -133,5 +135,5 @@ def _deployment(clock: Clock, names: Names, at: Clients, group: Any) -> Backend:
         worker_token_hash=hash_token(WORKER),
         admin_token_hash="",
         safe=_Safe(),
-        fleet=AutoScalingFleet(lambda: group, "g", clock),
+        fleet=AutoScalingFleet(lambda: group, "g", clock, Turn(packages, clock, ids, DAY_S), HostShape(4, 2)),
     )

@@ -1,9 +1,13 @@
-"""The Lambda function that a scheduled rule invokes once a minute. It folds the packages that are due."""
+"""The Lambda function that a scheduled rule invokes once a minute.
+
+It makes the fleet large enough, and folds the packages that are due.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 from cloudpar_master.adapters.aws.backend import from_environment
+from cloudpar_master.services.fleet_keeper import FleetKeeper
 from cloudpar_master.services.timer import PACKAGES, Timer
 
 from .request_log import Entry, RequestLog
@@ -12,26 +16,34 @@ ENOUGH_MS = 15_000
 """If the invocation has fewer milliseconds left than this, it starts no further round. The next invocation folds the
 other packages."""
 
-_timer = Timer(from_environment(worker_token=False))
+_backend = from_environment(worker_token=False)
+_timer = Timer(_backend)
+_keeper = FleetKeeper(_backend)
 _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
-    """Fold the packages that are due, in rounds, until none is left or little time is left.
+    """Start missing hosts, and fold the packages that are due, in rounds, until none is left or little time is left.
 
     Packages that cannot be folded are put off, so that the rounds go on with the others.
 
     Raises:
-        Exception: The registry of due packages cannot be read.
+        Exception: The packages at work or the registry of due packages cannot be read.
+        SilentFleet: Hosts run without workers; all packages were folded.
         ExceptionGroup: Some packages could not be folded; all others were.
     """
     del event
     entry = _log.entry("tick", context)
     try:
-        return {"folded": _rounds(context, entry)}
+        try:
+            _keeper.tick()
+        finally:  # packages must not wait for a fleet that cannot be looked at
+            folded = _rounds(context, entry)
     except Exception as error:
         entry.fail(error)
         raise
+    else:
+        return {"folded": folded}
     finally:
         entry.close()
 

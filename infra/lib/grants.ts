@@ -67,11 +67,11 @@ export class Grants extends Construct {
 
   /**
    * The permissions of the client function, which answers start, await, cancel, acknowledge and the other requests of
-   * clients. It folds packages, signs links for code, data and results, and wakes the fleet. Uploads in parts need
+   * clients. It folds packages, signs links for code, data and results, and enlarges the fleet. Uploads in parts need
    * s3:PutObject too. No role may abort an upload in parts, since the bucket's lifecycle rule does so after a day.
    */
   private client(): void {
-    const { services, storage, queue, groupName } = this.props;
+    const { services, storage, queue } = this.props;
     this.policy('Client', services.client, [
       ...this.folding(),
       this.index('account'),
@@ -81,8 +81,8 @@ export class Grants extends Construct {
       this.blobs(['s3:GetObject'], ['code/*', 'data/*', 'results/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
       allow(['ssm:GetParameter', 'ssm:PutParameter'], [this.keyArn()]),
-      allow(['autoscaling:SetDesiredCapacity'], [this.groupArn(groupName)]),
-      allow(['autoscaling:DescribeAutoScalingGroups', 'autoscaling:DescribeScalingActivities'], ['*']),
+      ...this.enlarging(),
+      allow(['autoscaling:DescribeScalingActivities'], ['*']),
     ]);
   }
 
@@ -122,13 +122,17 @@ export class Grants extends Construct {
     ]);
   }
 
-  /** The permissions of the timer, which folds the packages that are due, and postpones those that it cannot fold. */
+  /**
+   * The permissions of the timer, which folds the packages that are due, postpones those that it cannot fold, and makes
+   * the fleet large enough for all packages.
+   */
   private timer(): void {
     const { services, storage } = this.props;
     this.policy('Timer', services.timer, [
       ...this.folding(),
       this.index('due'),
-      allow(['dynamodb:UpdateItem'], [storage.packages.tableArn]),
+      allow(['dynamodb:Scan'], [`${storage.packages.tableArn}/index/unsettled`]),
+      ...this.enlarging(),
     ]);
   }
 
@@ -244,6 +248,15 @@ export class Grants extends Construct {
       this.blobs(['s3:PutObject'], ['results/*']),
       this.blobs(['s3:DeleteObject'], ['data/*', 'results/*']),
       this.listing(['results/*']),
+    ];
+  }
+
+  /** What enlarging the fleet needs: reading the group's size, and raising it while no other function does so. */
+  private enlarging(): iam.PolicyStatement[] {
+    return [
+      allow(['dynamodb:UpdateItem'], [this.props.storage.packages.tableArn]),
+      allow(['autoscaling:SetDesiredCapacity'], [this.groupArn(this.props.groupName)]),
+      allow(['autoscaling:DescribeAutoScalingGroups'], ['*']),
     ];
   }
 

@@ -10,7 +10,7 @@ import { NagSuppressions } from 'cdk-nag';
 import { Construct } from 'constructs';
 import contract from './contract.json';
 import type { Queue } from './queue';
-import { type Settings, SettingsError } from './settings';
+import { EXECUTORS, type Settings, SettingsError } from './settings';
 import type { Storage } from './storage';
 
 /** How long the function for lost chunks may run; the visibility of the dead-letter queue follows from it. */
@@ -69,7 +69,14 @@ export class Services extends Construct {
       timeout: API_TIMEOUT,
       ...(settings.reservedConcurrency > 0 && { reservedConcurrentExecutions: settings.reservedConcurrency }),
     };
-    this.client = this.service('client', { ...served, environment: { CLOUDPAR_FLEET_GROUP: fleetGroup } });
+    const fleet = {
+      CLOUDPAR_FLEET_GROUP: fleetGroup,
+      CLOUDPAR_FLEET_HOST: JSON.stringify({
+        executors: EXECUTORS[settings.instanceSize],
+        chunks_per_executor: settings.backlogPerExecutor,
+      }),
+    };
+    this.client = this.service('client', { ...served, environment: fleet });
     this.worker = this.service('worker', served);
     this.account = this.service('account', {
       memorySize: 512,
@@ -82,12 +89,13 @@ export class Services extends Construct {
       timeout: Duration.seconds(55),
       // A trace each minute costs 0.22 USD a month, a tenth of what an idle deployment may cost.
       traced: false,
+      environment: fleet,
     });
     this.lost = this.service('lost', { memorySize: 512, timeout: LOST_TIMEOUT, module: 'dead_letters' });
 
     this.api = this.httpApi();
     this.schedule = new events.Rule(this, 'EveryMinute', {
-      description: `Cloud Parallelizer (${settings.env}): folds the packages that are due`,
+      description: `Cloud Parallelizer (${settings.env}): folds the packages that are due, and starts missing hosts`,
       schedule: events.Schedule.rate(Duration.minutes(1)),
       // The next minute's run replaces a failed one.
       targets: [{ bind: () => ({ arn: this.timer.handler.functionArn, retryPolicy: { maximumRetryAttempts: 0 } }) }],

@@ -26,7 +26,7 @@ describe('functions', () => {
     });
     const { Variables } = Properties['Environment'] as { Variables: Record<string, unknown> };
     expect(Object.keys(Variables).sort()).toEqual(
-      [...ENVIRONMENT, ...(name === 'client' ? contract.clientEnvironment : [])].sort(),
+      [...ENVIRONMENT, ...(['client', 'timer'].includes(name) ? contract.fleetEnvironment : [])].sort(),
     );
     expect(JSON.parse(Variables['CLOUDPAR_POLICY'] as string)).toEqual(contract.policy);
     expect(Properties).not.toHaveProperty('ReservedConcurrentExecutions');

@@ -7,6 +7,7 @@ from aws.stores import CONTRACT
 from cloudpar_master.adapters.aws.backend import POLICY, from_environment, read_policy
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
 from cloudpar_master.adapters.aws.package_store import DAY_S
+from cloudpar_master.core.fleet_size import Work
 from cloudpar_master.ports.fleet import StandingFleet
 
 ENVIRONMENT = {
@@ -29,7 +30,7 @@ def test_without_a_fleet_and_without_tokens() -> None:
     assert isinstance(deployment.fleet, StandingFleet)
     assert (deployment.worker_token_hash, deployment.admin_token_hash) == ("", "")
     assert deployment.policy == POLICY
-    deployment.fleet.wake()
+    deployment.fleet.grow([Work(1, None, 1)])
 
 
 def test_with_a_fleet() -> None:

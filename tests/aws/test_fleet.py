@@ -1,22 +1,48 @@
-"""AutoScalingFleet wakes a group at zero instances once, and tells how many instances there are, and why no more."""
+"""AutoScalingFleet enlarges its group for the work there is, and tells how many instances run, and why no more do."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from cloudpar_master.adapters.aws.fleet import ACTIVITIES, LOOK_S, AutoScalingFleet
+from cloudpar_master.core.fleet_size import HostShape, Work
+from cloudpar_master.ports import FleetSize
 from cloudpar_protocol.client_messages import FleetStatus
 from master.stores import SetClock
 
-from .stubs import Stubber, offline, stubbed
+from .stubs import Stubber, client_error, offline, stubbed
 
+ONE = Work(parts=1, total_us=None, chunks=1)
+SHAPE = HostShape(executors=2, chunks_per_executor=2)
 FULL = "We currently do not have sufficient c7g.large capacity."
 
 
+class Turns:
+    """Stands in for the turn: whose it is, and what happens at its beginning."""
+
+    def __init__(self) -> None:
+        self.ours, self.taken = True, False
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def take(self) -> bool:
+        self.meanwhile()
+        self.taken = self.ours
+        return self.ours
+
+    def release(self) -> None:
+        self.taken = False
+
+
 @pytest.fixture
-def fleet(clock: SetClock) -> AutoScalingFleet:
-    return AutoScalingFleet(lambda: offline().autoscaling, "g", clock)
+def turns() -> Turns:
+    return Turns()
+
+
+@pytest.fixture
+def fleet(clock: SetClock, turns: Turns) -> AutoScalingFleet:
+    turn: Any = turns
+    return AutoScalingFleet(lambda: offline().autoscaling, "g", clock, turn, SHAPE)
 
 
 @pytest.fixture
@@ -41,8 +67,8 @@ def group(stub: Stubber, desired: int, *states: str, largest: int = 4) -> None:
     stub.add_response("describe_auto_scaling_groups", answer, {"AutoScalingGroupNames": ["g"]})
 
 
-def woken(stub: Stubber) -> None:
-    expected = {"AutoScalingGroupName": "g", "DesiredCapacity": 1, "HonorCooldown": False}
+def enlarged(stub: Stubber, desired: int) -> None:
+    expected = {"AutoScalingGroupName": "g", "DesiredCapacity": desired, "HonorCooldown": False}
     stub.add_response("set_desired_capacity", {}, expected)
 
 
@@ -60,12 +86,22 @@ def activities(stub: Stubber, *made: tuple[str, str, str]) -> None:
 
 def test_a_group_at_zero_is_woken_once(fleet: AutoScalingFleet, stub: Stubber, clock: SetClock) -> None:
     group(stub, 0)
-    woken(stub)
+    group(stub, 0)
+    enlarged(stub, 1)
     for _ in range(3):
-        fleet.wake()
+        fleet.grow([ONE])
     clock.move(LOOK_S)
     group(stub, 1)
-    fleet.wake()
+    fleet.grow([ONE])
+
+
+def test_more_work_enlarges_the_group_at_once(fleet: AutoScalingFleet, stub: Stubber) -> None:
+    for desired, wanted, works in ((0, 1, [ONE]), (1, 3, [ONE] * 12), (3, 4, [ONE] * 100)):
+        group(stub, desired)
+        group(stub, desired)
+        enlarged(stub, wanted)
+        fleet.grow(works)
+    fleet.grow([ONE] * 200)  # there is no look: the group is as large as it may be
 
 
 @pytest.mark.parametrize(("desired", "largest"), [(1, 4), (3, 4), (0, 0)])
@@ -73,18 +109,71 @@ def test_a_group_is_never_made_smaller_nor_larger_than_it_may_be(
     fleet: AutoScalingFleet, stub: Stubber, desired: int, largest: int
 ) -> None:
     group(stub, desired, largest=largest)
-    fleet.wake()
+    fleet.grow([ONE])
 
 
-def test_a_group_that_cannot_be_woken_does_not_stop_a_start(
+def test_a_group_without_work_is_not_looked_at(fleet: AutoScalingFleet, stub: Stubber) -> None:
+    fleet.grow([])
+    fleet.grow([Work(parts=0, total_us=0.0, chunks=0)])
+
+
+def test_a_process_does_not_undo_what_another_one_has_set_meanwhile(
+    fleet: AutoScalingFleet, stub: Stubber, turns: Turns
+) -> None:
+    group(stub, 0)
+    turns.meanwhile = lambda: group(stub, 3)  # another process has had its turn
+    fleet.grow([ONE] * 5)
+    assert not turns.taken
+
+
+def test_a_process_whose_turn_it_is_not_leaves_the_group_alone(
+    fleet: AutoScalingFleet, stub: Stubber, turns: Turns
+) -> None:
+    turns.ours = False
+    group(stub, 0)
+    fleet.grow([ONE])
+
+
+@pytest.mark.parametrize("failing", ["describe_auto_scaling_groups", "set_desired_capacity"])
+def test_a_group_that_could_not_be_enlarged_is_enlarged_by_the_next_call(
+    fleet: AutoScalingFleet, stub: Stubber, turns: Turns, caplog: pytest.LogCaptureFixture, failing: str
+) -> None:
+    if failing == "set_desired_capacity":
+        group(stub, 0)
+        group(stub, 0)
+    stub.add_client_error(failing, "Throttling")
+    fleet.grow([ONE])
+    assert "could not be enlarged" in caplog.text
+    assert not turns.taken
+    group(stub, 0)
+    group(stub, 0)
+    enlarged(stub, 1)
+    fleet.grow([ONE])
+
+
+def test_a_turn_that_cannot_be_taken_stops_no_start(
+    fleet: AutoScalingFleet, stub: Stubber, turns: Turns, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise client_error("Throttling")
+
+    turns.meanwhile = fail
+    group(stub, 0)
+    fleet.grow([ONE])
+    assert "could not be enlarged" in caplog.text
+
+
+def test_instances_in_service_run(fleet: AutoScalingFleet, stub: Stubber) -> None:
+    group(stub, 3, "InService", "Pending", "Terminating:Wait")
+    assert fleet.size() == FleetSize(wanted=3, running=1)
+
+
+def test_a_group_whose_size_cannot_be_read_has_none(
     fleet: AutoScalingFleet, stub: Stubber, caplog: pytest.LogCaptureFixture
 ) -> None:
     stub.add_client_error("describe_auto_scaling_groups", "Throttling")
-    fleet.wake()
-    assert "could not be woken" in caplog.text
-    group(stub, 0)  # the next start tries again
-    woken(stub)
-    fleet.wake()
+    assert fleet.size() is None
+    assert "could not be looked at" in caplog.text
 
 
 def test_a_complete_group_is_described_once_in_a_while(fleet: AutoScalingFleet, stub: Stubber, clock: SetClock) -> None:

@@ -13,9 +13,9 @@ errors.
 from .account_store import AccountRecord, AccountStore, Reservation
 from .blob_store import BlobStore
 from .clock import Clock, Ids
-from .fleet import Fleet
+from .fleet import Fleet, FleetSize
 from .key_safe import KeySafe
-from .package_store import RUNNING_FIGURES, InboxItem, Opened, PackageStore, ResultPage, Running, Unreadable
+from .package_store import RUNNING_FIGURES, AtWork, InboxItem, Opened, PackageStore, ResultPage, Running, Unreadable
 from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, StaleAttempt, TaskQueue
 from .worker_registry import WorkerRecord, WorkerRegistry
 
@@ -24,10 +24,12 @@ __all__ = [
     "RUNNING_FIGURES",
     "AccountRecord",
     "AccountStore",
+    "AtWork",
     "BlobStore",
     "Clock",
     "Fit",
     "Fleet",
+    "FleetSize",
     "Ids",
     "InboxItem",
     "KeySafe",

@@ -1,16 +1,32 @@
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
+from cloudpar_master.core.fleet_size import Work
 from cloudpar_protocol.client_messages import FleetStatus
 
 
+class FleetSize(NamedTuple):
+    """How many hosts are wanted, and how many of them run. Hosts that end do not count."""
+
+    wanted: int
+    running: int
+
+
 class Fleet(Protocol):
-    """The hosts of workers, which a master may be able to wake and count.
+    """The hosts of workers, which a master may be able to start and count.
 
     The calls raise no errors. They are cheap: on AWS, a process usually looks at the hosts once in some seconds only.
     """
 
-    def wake(self) -> None:
-        """Start a host if none runs or starts, since there is work. If that fails, only log the failure."""
+    def grow(self, works: Sequence[Work]) -> None:
+        """Start as many hosts as are missing for this work. If that fails, only log it.
+
+        The timer's next call repeats what failed. No call ever ends a host, whatever other processes do at the same
+        time: hosts end themselves when they have no work.
+        """
+
+    def size(self) -> FleetSize | None:
+        """Return the size of the fleet; None if it is unknown. The answer is not older than this call."""
 
     def status(self) -> FleetStatus | None:
         """Return how many hosts run and start, and why no more can start; None if that is unknown.
@@ -20,10 +36,14 @@ class Fleet(Protocol):
 
 
 class StandingFleet:
-    """Hosts of workers that an operator or a pool starts and stops: the master neither wakes nor counts them."""
+    """Hosts of workers that an operator or a pool starts and stops: the master neither starts nor counts them."""
 
-    def wake(self) -> None:
+    def grow(self, works: Sequence[Work]) -> None:
         """Do nothing: the master cannot start these hosts."""
+
+    def size(self) -> FleetSize | None:
+        """Return None: no service counts these hosts."""
+        return None
 
     def status(self) -> FleetStatus | None:
         """Return None: no service counts these hosts."""

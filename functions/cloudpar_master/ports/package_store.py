@@ -70,6 +70,13 @@ class Running(NamedTuple):
         return {name: getattr(self, name) for name in RUNNING_FIGURES}
 
 
+class AtWork(NamedTuple):
+    """The running packages of all accounts: the heads of the oldest ones, and about how many others there are."""
+
+    heads: list[Head]
+    others: int
+
+
 RUNNING_FIGURES: Final = Running._fields[1:]
 
 
@@ -78,7 +85,7 @@ class PackageStore(Protocol):
 
     A read of a head, an inbox or a page sees every write that was answered earlier.
 
-    A list of packages (`due`, `uncut`, `of_account`, `running`, `unsettled`) may be a little old.
+    A list of packages (`due`, `uncut`, `of_account`, `running`, `unsettled`, `at_work`) may be a little old.
 
     If a stored head cannot be read, each call returns `Head.stand_in` in its place, and logs that once in a while. So
     one damaged record makes no call fail for other packages.
@@ -171,6 +178,9 @@ class PackageStore(Protocol):
 
         A package that has just started may be missing.
         """
+
+    def at_work(self, limit: int) -> AtWork:
+        """Return the running packages of all accounts, with at most `limit` heads. A hint: it may be a little old."""
 
     def delete_pages(self, package_id: str) -> None:
         """Remove the result pages, and what `Spec.freed` removes; the head and the rest of the spec stay."""

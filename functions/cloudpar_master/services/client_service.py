@@ -1,11 +1,13 @@
 """Starts, awaits, cancels and acknowledges packages for clients."""
 
 import hashlib
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from cloudpar_master.core import pacing, planning
 from cloudpar_master.core.events import Acknowledged, Broken, CancelAsked
+from cloudpar_master.core.fleet_size import Work, work_of
 from cloudpar_master.core.fold import fold
 from cloudpar_master.core.head import CANCELLED_RANGES, Head, Spec, size_of
 from cloudpar_master.ports import AccountRecord, Opened, Running, Unreadable
@@ -18,6 +20,7 @@ from cloudpar_protocol.client_messages import (
     CancelTasks,
     CancelTasksReply,
     Cursor,
+    FleetStatus,
     ListPackages,
     ListPackagesReply,
     PackageStatus,
@@ -142,7 +145,7 @@ class ClientService:
         if stored is spec:
             self._stored.started(account.account_id, head.counted_bytes)
             self._folding.start(head)
-            on.fleet.wake()
+            on.fleet.grow([work_of(head)])
         return StartTasksReply(package_id=package_id)
 
     def _check_room(self, account: AccountRecord, spec: Spec, running: Running) -> None:
@@ -203,7 +206,8 @@ class ClientService:
         missing: dict[str, str] = {}
         delays: list[float] = []
         room = limits.BODY_BYTES * 3 // 4
-        lonely, others = False, OpenCount(self._backend.packages)
+        lonely: list[Work] = []
+        others = OpenCount(self._backend.packages)
         for cursor in request.packages:
             opened = self._visible(account, cursor.package_id)
             if opened is None:
@@ -212,7 +216,8 @@ class ClientService:
                 continue
             head, placement = self._placement.attended(self._closed.open_if_few(opened.head, others)), None
             if self._waits_for_workers(head):
-                head, lonely = self._placement.attended(self._placement.decided(head)), True
+                head = self._placement.attended(self._placement.decided(head))
+                lonely.append(work_of(head))
                 placement = self._placement.view(head)
             # Half a body is room for any page. With less room a page could make the answer too large.
             status, size = self._status(head, cursor, room if room >= limits.BODY_BYTES // 2 else 0)
@@ -221,8 +226,16 @@ class ClientService:
             news = status.results or status.more or status.cursor != cursor.cursor or status.state != "running"
             delays.append(0.0 if news else pacing.client_delay_s(head, self._backend.clock.now()))
         delay = 0.0 if missing else min(delays, default=0.0)
-        fleet = self._backend.fleet.status() if lonely else None
-        return AwaitTasksReply(packages=statuses, missing=missing, retry_after_s=delay, fleet=fleet)
+        return AwaitTasksReply(
+            packages=statuses, missing=missing, retry_after_s=delay, fleet=self._status_of_fleet(lonely)
+        )
+
+    def _status_of_fleet(self, lonely: Sequence[Work]) -> FleetStatus | None:
+        """Return the state of the fleet if packages without workers wait for it."""
+        if not lonely:
+            return None
+        self._backend.fleet.grow(lonely)  # the start of these packages may have failed to do so
+        return self._backend.fleet.status()
 
     def _waits_for_workers(self, head: Head) -> bool:
         age_s = self._backend.clock.now() - head.started_at

@@ -44,7 +44,7 @@ class Asked(dict[str, str]):
 def test_the_contract_names_every_variable_of_the_functions() -> None:
     asked = Asked()
     from_environment(asked)
-    assert asked.names == {*CONTRACT["environment"], *CONTRACT["clientEnvironment"]}
+    assert asked.names == {*CONTRACT["environment"], *CONTRACT["fleetEnvironment"]}
 
 
 def test_the_contract_has_the_adapters_policy() -> None:

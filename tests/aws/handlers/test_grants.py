@@ -21,7 +21,7 @@ from msgspec.structs import replace
 import cloudpar_master.adapters.aws
 from aws import engines, template
 from aws.stores import clients
-from aws.stubs import stubbed
+from aws.stubs import Stubber, stubbed
 from aws.template import Right
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.head import SCHEMA, OpenRange
@@ -103,6 +103,21 @@ def recorder(stack: Stores, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return recorder
 
 
+def group(desired: int) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "AutoScalingGroupName": "workers", "MinSize": 0, "MaxSize": 1, "DefaultCooldown": 0, "DesiredCapacity": desired,
+        "AvailabilityZones": [], "HealthCheckType": "EC2", "CreatedTime": 0, "Instances": [],
+    }  # fmt: skip
+    return {"AutoScalingGroups": [found]}
+
+
+def enlarged(stub: Stubber) -> None:
+    """Script the answers to the calls by which a function enlarges an empty fleet."""
+    for _ in range(2):
+        stub.add_response("describe_auto_scaling_groups", group(0))
+    stub.add_response("set_desired_capacity", {})
+
+
 def client(function: ModuleType, stack: Stores) -> None:
     """Send every request that users send, each as the first one of its kind."""
     ssm: Any = clients(engines.moto()).parameters
@@ -123,13 +138,8 @@ def client(function: ModuleType, stack: Stores) -> None:
     ask(function, routes.HELLO, Hello())
     ask(function, routes.PREPARE_UPLOADS, PrepareUploads(uploads=uploads))
     with stubbed(function.handle.__self__._dispatcher._backend.fleet._client()) as stub:
-        found: dict[str, Any] = {
-            "AutoScalingGroupName": "workers", "MinSize": 0, "MaxSize": 4, "DefaultCooldown": 0,
-            "AvailabilityZones": [], "HealthCheckType": "EC2", "CreatedTime": 0, "Instances": [],
-        }  # fmt: skip
-        stub.add_response("describe_auto_scaling_groups", {"AutoScalingGroups": [found | {"DesiredCapacity": 0}]})
-        stub.add_response("set_desired_capacity", {})
-        stub.add_response("describe_auto_scaling_groups", {"AutoScalingGroups": [found | {"DesiredCapacity": 1}]})
+        enlarged(stub)
+        stub.add_response("describe_auto_scaling_groups", group(1))
         stub.add_response("describe_scaling_activities", {"Activities": []})
         message = StartTasks(
             idempotency_key="k", n=100, python="3.11", code=TaskCode("0" * 64, b"c"), data=InlineData([b"d"] * 100)
@@ -206,7 +216,10 @@ def timer(function: ModuleType, stack: Stores) -> None:
     """Run the timer once."""
     due = states.create_all(stack)
     states.create_package(stack, "newer", schema=SCHEMA + 1)
-    assert function.handle({}, Context()) == {"folded": len(due) + 1}
+    with stubbed(function._backend.fleet._client()) as stub:
+        enlarged(stub)
+        stub.add_response("describe_auto_scaling_groups", group(1))
+        assert function.handle({}, Context()) == {"folded": len(due) + 1}
 
 
 def dead_letters(function: ModuleType, stack: Stores) -> None:

@@ -9,6 +9,7 @@ import pytest
 from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import AccountRecord, Message
 from cloudpar_master.services.chunk_text import ChunkText
+from cloudpar_master.services.fleet_keeper import SilentFleet
 from cloudpar_master.services.timer import Due
 from cloudpar_protocol.errors import Unavailable
 from master.packages import make_head, make_spec
@@ -131,3 +132,19 @@ def test_a_letter_that_is_no_chunk_is_deleted(start: Start, log: Log) -> None:
     """It could never be handled: Lambda would deliver it again for two weeks."""
     answer = start("dead_letters").handle({"Records": [record("nonsense", 1)]}, Context())
     assert answer == {"batchItemFailures": []}
+
+
+def test_packages_are_folded_although_the_fleet_cannot_be_kept(
+    start: Start, stack: Stores, monkeypatch: pytest.MonkeyPatch, log: Log
+) -> None:
+    create(stack, "p")
+    timer = start("timer")
+
+    def fail() -> None:
+        raise SilentFleet("2 hosts run")
+
+    monkeypatch.setattr(timer._keeper, "tick", fail)
+    with pytest.raises(SilentFleet):
+        timer.handle({}, Context())
+    line, _ = log()
+    assert (line["level"], line["error"], line["folded"]) == ("ERROR", "SilentFleet", 1)

@@ -124,6 +124,16 @@ def test_the_unsettled_packages_of_an_account_are_as_last_saved(stores: Stores, 
     assert others.packages.unsettled("unknown") == []
 
 
+def test_the_packages_at_work_are_the_running_ones_of_all_accounts(stores: Stores, others: Stores) -> None:
+    for package_id, account_id, age_s in (("p1", "a", 1.0), ("p2", "b", 9.0), ("p3", "a", 5.0), ("p4", "c", 7.0)):
+        create(stores, package_id, NOW - age_s, account_id)
+    saved(stores, make_spec("p3", started_at=NOW - 5.0), 1, NOW, state="cancelled", settled=True)
+    heads, more = others.packages.at_work(10)
+    assert ([head.package_id for head in heads], more) == (["p2", "p4", "p1"], 0)
+    heads, more = others.packages.at_work(2)
+    assert ([head.package_id for head in heads], more) == (["p2", "p4"], 1)
+
+
 def test_the_packages_of_an_account_come_newest_first(stores: Stores, others: Stores) -> None:
     heads = {}
     for package_id, account_id, age_s in (("p1", "a", 5.0), ("p2", "b", 3.0), ("p3", "a", 1.0), ("p4", "a", 9.0)):

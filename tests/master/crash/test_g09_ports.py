@@ -14,6 +14,8 @@ HARMLESS = {
     "clock.now": "it only reads the time, in the process itself: a crash here is like one at the next port call",
     "ids.fresh": "it only makes an id, in the process itself, which no other process knows yet",
     "packages.defer": "it only puts a package off that this master cannot fold; the timer finds it sooner or later",
+    "fleet.size": "it only reads, for the timer on AWS, which looks again a minute later",
+    "packages.at_work": "it only reads, for the timer on AWS, which looks again a minute later",
     "fleet.status": "it only reads, and what it reads appears in an answer only; it may not know at any time",
     "queue.waiting": "it only counts, before a start has stored anything, and the client repeats the start",
 }

@@ -8,7 +8,7 @@ import msgspec
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.core.head import stored as heads
-from cloudpar_master.ports import InboxItem, Opened, ResultPage, Running
+from cloudpar_master.ports import AtWork, InboxItem, Opened, ResultPage, Running
 from cloudpar_protocol.payloads import TaskResult
 
 INBOX_BYTES = 1_000_000
@@ -156,6 +156,14 @@ class MemoryPackageStore:
         with ALONE:
             theirs = [each for each in self._packages.values() if each.account_id == account_id and each.unsettled]
         return [heads.decode(stored.head) for stored in theirs]
+
+    def at_work(self, limit: int) -> AtWork:
+        with ALONE:
+            unsettled = sorted(
+                (each for each in self._packages.values() if each.unsettled), key=lambda each: each.started_at
+            )
+        running = [head for each in unsettled if not (head := heads.decode(each.head)).life.ended]
+        return AtWork(running[:limit], len(running[limit:]))
 
     def _newest(self, account_id: str | None, limit: int) -> list[Package]:
         with ALONE:

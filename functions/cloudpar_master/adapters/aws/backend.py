@@ -7,6 +7,7 @@ import msgspec
 
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.adapters.system import RandomIds, SystemClock
+from cloudpar_master.core.fleet_size import HostShape
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports.fleet import StandingFleet
 from cloudpar_master.services.backend import Backend, hash_token
@@ -21,6 +22,7 @@ from .parameter_key import ParameterKey
 from .result_pages import ROW_BYTES
 from .table import Table
 from .task_queue import SqsTaskQueue
+from .turn import Turn
 from .worker_registry import DynamoWorkerRegistry
 
 POLICY = Policy(
@@ -53,8 +55,8 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     Args:
         environment: CLOUDPAR_PACKAGE_TABLE, CLOUDPAR_ACCOUNT_TABLE, CLOUDPAR_QUEUE_URL,
             CLOUDPAR_DEAD_LETTER_QUEUE_URL, CLOUDPAR_BUCKET; optional CLOUDPAR_EXPRESS_QUEUE_URL,
-            CLOUDPAR_WORKER_TOKEN_SECRET, CLOUDPAR_KEY_PARAMETER, CLOUDPAR_FLEET_GROUP and CLOUDPAR_POLICY (JSON, any
-            of core.policy.Policy's figures).
+            CLOUDPAR_WORKER_TOKEN_SECRET, CLOUDPAR_KEY_PARAMETER, CLOUDPAR_FLEET_GROUP, CLOUDPAR_FLEET_HOST (JSON, the
+            fields of core.fleet_size.HostShape) and CLOUDPAR_POLICY (JSON, any of core.policy.Policy's figures).
         worker_token: Whether to read the workers' token: only functions that check tokens need it.
 
     Raises:
@@ -70,7 +72,8 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     secret = environment.get("CLOUDPAR_WORKER_TOKEN_SECRET", "") if worker_token else ""
     bucket, parameter = environment["CLOUDPAR_BUCKET"], environment.get("CLOUDPAR_KEY_PARAMETER", "")
     table, objects = Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), Objects(lambda: clients.s3, bucket)
-    group = environment.get("CLOUDPAR_FLEET_GROUP", "")
+    group, shape = environment.get("CLOUDPAR_FLEET_GROUP", ""), environment.get("CLOUDPAR_FLEET_HOST", "")
+    turn = Turn(table, clock, ids, DAY_S)
     return Backend(
         packages=DynamoPackageStore(table, objects, clock, ids, kept_s),
         accounts=DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock),
@@ -83,7 +86,9 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
         worker_token_hash=_read_token(clients, secret) if secret else "",
         safe=AesGcmSafe(ParameterKey(lambda: clients.parameters, parameter)) if parameter else None,
         admin_token_hash="",  # operators have an AWS identity instead
-        fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock) if group else StandingFleet(),
+        fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock, turn, read_shape(shape))
+        if group
+        else StandingFleet(),
     )
 
 
@@ -98,6 +103,21 @@ def read_policy(text: str) -> Policy:
     """
     figures = {**msgspec.to_builtins(POLICY), **msgspec.json.decode(text or "{}", type=dict[str, float | bool])}
     return msgspec.convert(figures, Policy, strict=False)
+
+
+def read_shape(text: str) -> HostShape:
+    """Return what a host of the fleet offers. An empty text stands for the smallest host.
+
+    CloudFormation updates the code of a function some seconds before its environment.
+
+    Raises:
+        msgspec.DecodeError: The text is not a JSON object with whole numbers.
+
+    >>> read_shape('{"executors": 4, "chunks_per_executor": 2}')
+    HostShape(executors=4, chunks_per_executor=2)
+    """
+    default = HostShape(executors=2, chunks_per_executor=2)
+    return default._replace(**msgspec.json.decode(text or "{}", type=dict[str, int]))
 
 
 def _read_token(clients: Clients, secret: str) -> str:

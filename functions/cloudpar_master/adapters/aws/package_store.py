@@ -7,7 +7,7 @@ from cloudpar_master.adapters.records import Records
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.core.recent import Recent
-from cloudpar_master.ports import Clock, Ids, Opened, PackageStore, ResultPage, Running, Unreadable
+from cloudpar_master.ports import AtWork, Clock, Ids, Opened, PackageStore, ResultPage, Running, Unreadable
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import TaskResult
 
@@ -285,6 +285,12 @@ class DynamoPackageStore(PackageStore):
 
     def unsettled(self, account_id: str) -> list[Head]:
         return [head for head in self._heads(self._unsettled(account_id)) if not head.life.settled]
+
+    def at_work(self, limit: int) -> AtWork:
+        """See the port. As in `running`, rows without figures are of packages that have ended."""
+        found = [row for row in self._table.scan("unsettled") if "tasks" in row]
+        oldest = heapq.nsmallest(limit, found, key=lambda row: row["started_at"])
+        return AtWork([head for head in self._heads(oldest) if not head.life.ended], len(found) - len(oldest))
 
     def _unsettled(self, account_id: str) -> Iterator[Row]:
         return self._table.query("unsettled = :id", {"id": account_id}, index="unsettled")

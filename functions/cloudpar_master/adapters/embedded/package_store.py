@@ -6,7 +6,16 @@ from cloudpar_master.adapters.records import HeadRow, Records
 from cloudpar_master.core.events import Event
 from cloudpar_master.core.head import Head, Spec, stored
 from cloudpar_master.core.recent import Recent
-from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Opened, PackageStore, ResultPage, Running, Unreadable
+from cloudpar_master.ports import (
+    RUNNING_FIGURES,
+    AtWork,
+    InboxItem,
+    Opened,
+    PackageStore,
+    ResultPage,
+    Running,
+    Unreadable,
+)
 from cloudpar_protocol.payloads import TaskResult
 
 from .database import Database
@@ -206,6 +215,15 @@ class SqlitePackageStore(PackageStore):
     def unsettled(self, account_id: str) -> list[Head]:
         select = f"SELECT {_HEAD} FROM packages WHERE account_id = ? AND unsettled"
         return [self._records.head(HeadRow(*row)) for row in self._db.execute(select, (account_id,))]
+
+    def at_work(self, limit: int) -> AtWork:
+        """See the port. Reads the index of unsettled packages."""
+        every = "FROM packages WHERE unsettled AND running = 1"
+        count: int = self._db.execute(f"SELECT count(*) {every}").fetchone()[0]
+        # With the plus sign SQLite sorts the few running packages, instead of reading all packages in this order.
+        oldest = self._db.execute(f"SELECT {_HEAD} {every} ORDER BY +started_at LIMIT ?", (limit,))
+        heads = [self._records.head(HeadRow(*row)) for row in oldest]
+        return AtWork(heads, count - len(heads))
 
     def delete_pages(self, package_id: str) -> None:
         try:

@@ -38,6 +38,7 @@ CALLS: dict[str, Call] = {
     "uncut": lambda packages, accounts, queue: packages.uncut(),
     "running": lambda packages, accounts, queue: packages.running("a"),
     "unsettled": lambda packages, accounts, queue: packages.unsettled("a"),
+    "at_work": lambda packages, accounts, queue: packages.at_work(10),
     "stored_bytes": lambda packages, accounts, queue: packages.stored_bytes("a"),
     "code_in_use": lambda packages, accounts, queue: list(code_in_use(packages._db)),
     "of_account": lambda packages, accounts, queue: packages.of_account("a", 10),

@@ -1,0 +1,96 @@
+"""How many hosts a fleet needs for the work that the packages have left.
+
+The work comes from the heads, and not from the number of messages in the queue: a package has only its window in the
+queue, and workers hold some of these chunks ahead. So a queue that looks empty may stand for a million tasks.
+"""
+
+from collections.abc import Iterable
+from math import ceil
+from typing import Final, NamedTuple
+
+from .head import Head
+
+BOOT_US: Final = 120_000_000
+"""About how long a host takes from its request to its first task, in microseconds. A fleet grows until each executor
+has no more work than this. A further host would boot for longer than it then works."""
+
+
+class HostShape(NamedTuple):
+    """What a host of the fleet offers.
+
+    Attributes:
+        executors: How many executors it has.
+        chunks_per_executor: For how many chunks of unknown duration one executor should be there.
+    """
+
+    executors: int
+    chunks_per_executor: int
+
+
+class Work(NamedTuple):
+    """What a package has left to do.
+
+    Attributes:
+        parts: How many executors could work at it at the same time, at most.
+        total_us: How long its tasks are likely to take, in all; None if no duration is known yet.
+        chunks: How many chunks it has in the queue and at workers at the same time.
+    """
+
+    parts: int
+    total_us: float | None
+    chunks: int
+
+
+UNREAD: Final = Work(parts=1, total_us=None, chunks=1)
+"""Stands for a package whose head was not read."""
+
+
+def work_of(head: Head) -> Work:
+    """Return what a package has left to do.
+
+    Tasks in no chunk count only if they may be cut now: those of an account without compute time need no host.
+    """
+    if head.life.ended:
+        return Work(parts=0, total_us=0.0, chunks=0)
+    tasks, pace = head.tasks, head.pace
+    opened = sum(each.end - each.start for each in tasks.open)
+    uncut = head.uncut if head.cuttable and not tasks.draining else 0
+    parts = opened + uncut if tasks.chunksize is None else len(tasks.open) + ceil(uncut / tasks.chunksize)
+    return Work(
+        parts=parts,
+        total_us=(opened + uncut) * pace.mean_us if pace.measured else None,
+        # A new package has no chunk yet. Its window says how many it is going to have at once.
+        chunks=max(len(tasks.open), min(pace.window, parts)),
+    )
+
+
+def executors_needed(work: Work, chunks_per_executor: int) -> float:
+    """Return how many executors should work at a package.
+
+    While no duration is known, it is one for so many chunks.
+
+    >>> executors_needed(Work(parts=10_000, total_us=600e6, chunks=20), 2)
+    5.0
+    >>> executors_needed(Work(parts=3, total_us=7_200e6, chunks=3), 2)
+    3.0
+    >>> executors_needed(Work(parts=500, total_us=None, chunks=32), 2)
+    16.0
+    """
+    wished = work.chunks / chunks_per_executor if work.total_us is None else work.total_us / BOOT_US
+    return min(wished, float(work.parts))
+
+
+def hosts_needed(works: Iterable[Work], shape: HostShape) -> int:
+    """Return how many hosts these packages need together; at least 1 if any of them has something to do.
+
+    >>> hosts_needed([Work(1, None, 1)], HostShape(executors=2, chunks_per_executor=2))
+    1
+    >>> hosts_needed([Work(10_000, 600e6, 20), Work(3, 7_200e6, 3)], HostShape(executors=4, chunks_per_executor=2))
+    2
+    >>> hosts_needed([Work(0, 0.0, 0)], HostShape(executors=4, chunks_per_executor=2))
+    0
+    """
+    left = [work for work in works if work.parts]
+    executors = sum(executors_needed(work, shape.chunks_per_executor) for work in left)
+    # A package may have no chunk yet: without a host, it might wait for one forever.
+    return max(ceil(executors / shape.executors), 1 if left else 0)
