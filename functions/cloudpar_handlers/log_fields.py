@@ -54,8 +54,8 @@ def note_reply(entry: Entry, call: Call, reply: object) -> None:
 def note_error(entry: Entry, error: Exception) -> Exception:
     """Note why a call failed, and return the error for its caller.
 
-    For a RequestError the line gets the error's code; an error of AWS after which the call may succeed later counts as
-    one. Any other error is unforeseen, and the line gets its traceback.
+    An error of AWS after which the call may succeed later is translated to a RequestError. For a RequestError the line
+    gets the error's code. Any other error is unforeseen, and the line gets its traceback.
     """
     reason = translate(error)
     if isinstance(reason, RequestError):

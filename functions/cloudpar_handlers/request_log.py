@@ -1,4 +1,4 @@
-"""What a Lambda function logs: one line for each invocation, and metrics that count what has happened."""
+"""The log of a Lambda function: one line for each invocation, and metrics."""
 
 import os
 import sys

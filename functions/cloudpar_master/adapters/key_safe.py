@@ -18,8 +18,8 @@ class AesGcmSafe(KeySafe):
     The account's id is the associated data, so that a key that was copied to another account cannot be decrypted.
 
     Args:
-        secret: Returns the 32 bytes of the key that encrypts. It is called at the first use; if it raises an error, it
-            is called again at the next use.
+        secret: Returns the 32 bytes of the key that encrypts. The safe calls this function at the first use; if the
+            function raises an error, the safe calls it again at the next use.
     """
 
     def __init__(self, secret: Callable[[], bytes]) -> None:

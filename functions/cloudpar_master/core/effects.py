@@ -41,14 +41,14 @@ class Delete(Struct, frozen=True):
 
 
 class Forget(Struct, frozen=True):
-    """Remove the tombstone and all that is still stored of its package. No event answers this effect."""
+    """Remove a package's tombstone, and all that is still stored of the package. No event answers this effect."""
 
 
 Effect = Reserve | Send | Settle | Delete | Forget
 
 RETRY_S = 2.0
-"""If a fold leaves effects, its package is due again after this many seconds: the master that should carry them out may
-die or fail."""
+"""If a fold leaves effects, its package is due again after this many seconds: the master that should carry out the
+effects may die or fail."""
 
 
 def pending(head: Head, policy: Policy) -> list[Effect]:

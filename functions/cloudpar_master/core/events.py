@@ -1,4 +1,4 @@
-"""What can happen to a package. An event may be folded more than once: no task is then committed or charged twice."""
+"""The events of packages. An event may be folded more than once: no task is then committed or charged twice."""
 
 from msgspec import Struct
 

@@ -12,8 +12,8 @@ CLIENT_BOUNDS_S = (0.05, 5.0)
 WORKER_BOUNDS_S = (0.2, 30.0)
 YOUNG_S = 0.2
 POLLS_PER_S = 8.0
-"""How many requests a second all idle workers together should send. WORKER_BOUNDS_S bound the delay of each one, so a
-single idle worker sends fewer requests, and more than 240 idle workers send more."""
+"""How many requests a second all idle workers together should send. WORKER_BOUNDS_S bound the delay of each worker, so
+a single idle worker sends fewer requests, and more than 240 idle workers send more."""
 
 
 def client_delay_s(head: Head, now: float) -> float:

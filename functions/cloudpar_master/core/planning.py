@@ -12,7 +12,7 @@ UNMEASURED_CHUNK = 16
 """How many tasks a chunk has at most while their duration is unknown: few, because each may last an hour."""
 
 SMALLEST_CHUNK = 20
-"""Even the last chunks should last at least the target time divided by this number. Shorter ones would cost too many
+"""Even the last chunks should last at least the target time divided by this number. Shorter chunks would cost too many
 requests for their work."""
 
 FULL_FLEET = 50
@@ -22,8 +22,8 @@ LARGE_FLEET = 250
 """With more executors than this, a package may have more chunks open than `largest_window`, in proportion."""
 
 SHORT_WAIT_US = 500_000
-"""How many microseconds a chunk should wait in the queue at most. That keeps workers supplied; a longer wait only
-delays other accounts."""
+"""How many microseconds a chunk should wait in the queue at most. A wait of this length keeps workers supplied; a
+longer wait only delays other accounts."""
 
 SMALL_PACKAGE = 32
 """A package of at most this many tasks may have all of them in chunks at once. Chunks that were cut later would wait
@@ -111,9 +111,9 @@ def next_window(window: int, wait_us: int, executors: int, policy: Policy, most_
     If the wait was short, the window doubles until it keeps the known executors busy, and then grows slowly, because
     chunks in the queue delay other accounts. If the wait was long, the window is halved, but stays large enough to keep
     the executors busy. With any other wait the window stays as it is. A wait is short if it is less than a quarter of
-    `chunk_target_us` and less than SHORT_WAIT_US. It is long if it is over twice `chunk_target_us` or over four times
-    SHORT_WAIT_US. The result is at most the `largest_window` of these executors, or of `most_executors` if the package
-    has had more.
+    `chunk_target_us` and less than SHORT_WAIT_US. A wait is long if it is over twice `chunk_target_us` or over four
+    times SHORT_WAIT_US. The result is at most the `largest_window` of these executors, or of `most_executors` if the
+    package has had more.
 
     >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
     (6, 10, 8)

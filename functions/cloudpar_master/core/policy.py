@@ -13,7 +13,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Figures of one deployment.
 
     Attributes:
-        chunk_target_us: How long a chunk should keep an executor busy. It is short where a request costs little.
+        chunk_target_us: How long a chunk should keep an executor busy. This time is short where a request costs little.
         longest_chunk_us: The same for very many executors. The more executors there are, the sooner one of them is free
             for another account, so the longer chunks may last.
         first_window: How many chunks a package may have open before anything is measured. A package of at most
@@ -38,8 +38,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             its next package starts closed, unless a task starts it. The second figure is for a next package of at most
             planning.SMALL_PACKAGE tasks.
         looks_at_end: Whether the master looks for the next closed package of an account, to open it, when a publication
-            or a cancellation ends an open one. On AWS looking costs requests, so this is False: closed packages open
-            when their clients await them, or when executors are idle.
+            or a cancellation ends an open package. On AWS looking costs requests, so this is False: closed packages
+            open when their clients await them, or when executors are idle.
         requests_per_s: How many requests a second a process of the master accepts from one account, after a burst.
         request_burst: How many requests of one account may come at once.
         running_packages: How many packages an account may have running. This limit and the next two are checked when a

@@ -1,8 +1,8 @@
 """Chooses whose chunk is handed out next: accounts take turns, and within an account its packages do.
 
 Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). The account that has received the least work is next. A
-new account counts as if it had received as much as the waiting account that has received the least. A new account
-therefore need not wait because others came earlier, and it gets nothing for the time before it came.
+new account counts as if it had received as much as the waiting account that has received the least. Therefore a new
+account need not wait because others came earlier, and gets nothing for the time before it came.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from .virtual_time import REMEMBERED, VirtualTime
 ALLOWANCE_US = 1_000_000
 """The largest lead (`lead_us`), in microseconds, with which a package's first chunk goes before all other chunks. Both
 the lead of its account among the accounts and the lead of first chunks within its account must be at most this large.
-Otherwise first chunks take turns like all others, so that a stream of small packages does not stop a long one."""
+Otherwise first chunks take turns like all others, so that a stream of small packages does not stop a long package."""
 
 _FIRST_CHUNKS = ""
 """The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
@@ -67,8 +67,8 @@ class Turns:
 
         The chunks into which its tasks are cut again are charged when they are handed out.
 
-        Without this, a short package that its first worker cannot run would wait behind the long package that it should
-        overtake.
+        If the charge stayed, a short package that its first worker cannot run would wait behind the long package that
+        it should overtake.
         """
         self._accounts.refund(line.account, line.cost_us)
         self._packages_of(line.account).refund(line.flow, line.cost_us)

@@ -1,4 +1,4 @@
-"""What the services need of the outside world, as Protocol classes that adapters implement.
+"""The ports: Protocol classes that state what the services need of the outside world. Adapters implement them.
 
 One test suite checks all adapters.
 

@@ -63,7 +63,7 @@ class AccountStore(Protocol):
         to 0.2.0 allowed several accounts of one name; such accounts stay.) A revoked account's name is free again.
 
         Raises:
-            IdempotencyConflict: Another account has the token, or an active one has the name.
+            IdempotencyConflict: Another account has the token, or an active account has the name.
         """
 
     def get(self, account_id: str) -> AccountRecord | None:

@@ -157,7 +157,7 @@ class PackageStore(Protocol):
     def defer(self, package_id: str, now: float, until: float) -> None:
         """Make a package that is due before `now` due at `until` instead. Its head stays as it is.
 
-        Without this call, the packages that this master cannot fold would be the most overdue ones forever, and hide
+        Without this call, the packages that this master cannot fold would always be the most overdue packages, and hide
         the others.
         """
 

@@ -1,4 +1,4 @@
-"""A connection of the server that reads one request at a time, and bounds what it keeps in memory."""
+"""A connection that reads one request at a time, and bounds the bytes that it keeps in memory."""
 
 import asyncio
 from enum import Enum, auto

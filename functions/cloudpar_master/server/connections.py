@@ -42,7 +42,7 @@ class Strangers:
 
 
 class GuardedConnection(BoundedConnection):
-    """A connection that counts as a stranger's until a valid token comes on it, and then to the account of that token.
+    """A connection that counts as a stranger's until a valid token comes on it, and then as one of the token's account.
 
     uvicorn calls these methods, except `admit`, `close` and `give_way`.
     """

@@ -85,7 +85,7 @@ class DataFolder:
         return kept if len(kept) == SECRET_BYTES else None
 
     def make_secret(self) -> bytes:
-        """Store a new random secret in place of an earlier one, and return it.
+        """Store a new random secret, which replaces an earlier secret, and return it.
 
         Raises:
             DataFolderError: The file cannot be written.

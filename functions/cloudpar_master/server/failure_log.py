@@ -29,7 +29,7 @@ _FIXES = {
     errno.EMFILE: "raise the limit of its open files (ulimit -n)",
     errno.ENFILE: "close files on its machine, or raise fs.file-max",
 }
-"""For each error of the system that means that the disk fails or is full: what an operator can do about it."""
+"""For each error number that means that the disk fails or is full: what an operator can do."""
 
 _SQLITE_ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -37,7 +37,8 @@ _SQLITE_ERRNO = {
     sqlite3.SQLITE_CANTOPEN: errno.EIO,
     sqlite3.SQLITE_READONLY: errno.EROFS,
 }
-"""For each kind of SQLite error, the error of the system that causes it most often: SQLite does not name the cause."""
+"""For each kind of SQLite error: the system's error number that most often causes it. SQLite does not name the
+cause."""
 
 log = logging.getLogger("cloudpar_master")
 

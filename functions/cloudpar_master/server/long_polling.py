@@ -40,7 +40,7 @@ class LongPolling:
         self._ending = False
 
     async def turn(self, caller: Caller) -> None:
-        """Wait until the next request of this caller may be performed: a new one, or a held one that was woken."""
+        """Wait until a request of this caller may be performed: a new request, or a held request that was woken."""
         await self._turns.wait(caller.role, _account(caller))
 
     def serving(self, caller: Caller) -> AbstractContextManager[None]:
@@ -61,7 +61,7 @@ class LongPolling:
         """Hold a retrieval until there is a chunk for it; hold a peek until a chunk of another package waits.
 
         Both end after `hold_s` at the latest, and when the server ends. A worker that has hung up gets no lease: the
-        chunk would lie idle until the lease ends. Another held retrieval that can take the chunk is woken in its place.
+        chunk would lie idle until the lease ends. Another held retrieval that can take the chunk is woken instead.
         """
         request: RetrieveTasks = call.request
         fit = self.dispatcher.fit(request)
@@ -111,9 +111,9 @@ class LongPolling:
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold an await until one of its packages has news, for at most `hold_s`.
 
-        The await also ends when its session has started a package that it does not name, when the server ends, and when
-        a report comes that the master, or a worker that shares its folder, cannot write. While there is such a report,
-        an await is held for at most `storage_state.HOLD_S`.
+        The await also ends when its session has started a package that the await does not name, when the server ends,
+        and when a report comes that the master, or a worker that shares its folder, cannot write. While there is such a
+        report, an await is held for at most `storage_state.HOLD_S`.
         """
         request: AwaitTasks = call.request
         unwritable = self._storage.unwritable is not None

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from cloudpar_protocol.payloads import Unwritable
 
 KEPT_S = 10.0
-"""A report is forgotten after this many seconds. While the problem lasts, a new report comes sooner: a worker sends one
-every 2 s (with the default lease time), and the master makes one whenever it refuses a request again, after at most
-6.25 s."""
+"""A report is forgotten after this many seconds. While the problem lasts, a new report comes sooner: a worker sends a
+report every 2 s (with the default lease time), and the master makes a report whenever it refuses a request again, after
+at most 6.25 s."""
 
 HOLD_S = 5.0
 """While something cannot be written, awaits are held for at most this many seconds, so that clients soon hear when

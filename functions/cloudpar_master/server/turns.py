@@ -10,8 +10,8 @@ from typing import Final
 from cloudpar_master.core.virtual_time import VirtualTime
 
 LEAST_US: Final = 100
-"""What a turn costs besides the time that is measured, in microseconds. Parts of transfers are not measured: without
-LEAST_US they would cost nothing, and their accounts would not take turns."""
+"""Each turn is charged this many microseconds in addition to the measured time. Parts of transfers are not measured:
+without LEAST_US they would cost nothing, and their accounts would not take turns."""
 
 
 class Turns:

@@ -39,7 +39,7 @@ class Wakeups:
             _wake(waiter)
 
     def chunks_sent(self, needs: Iterable[Needs]) -> None:
-        """Wake one held retrieval for each chunk: of those that can take the chunk, the one held longest.
+        """For each chunk, wake the held retrieval that can take the chunk and has been held for longest.
 
         Then wake each peek that waits for one of these chunks. A peek does not wait for chunks of the packages that it
         names in `besides`, and most chunks are of such packages.
@@ -79,8 +79,8 @@ class Wakeups:
 
         Returns what that chunk needs; None after `timeout_s`.
 
-        If this wait is cancelled after it was woken, it wakes another retrieval. Otherwise the chunk would wait for the
-        next tick.
+        If this call is cancelled after its retrieval was woken, it wakes another retrieval. Otherwise the chunk would
+        wait for the next tick.
         """
         retrieval = _Retrieval(asyncio.get_running_loop().create_future(), fit)
         self._retrievals.append(retrieval)

@@ -100,7 +100,7 @@ class AccountKeys:
             raise Unavailable("another process has just changed the account's keys: try again")
 
     def _read(self, safe: KeySafe, account_id: str) -> tuple[bytes, ...]:
-        """Return the stored keys of an account, the newest first. If there is none, make one. Raises like `key`."""
+        """Return the stored keys of an account, the newest first. Make a key if there is none. Raises like `key`."""
         accounts = self._backend.accounts
         stored, known = accounts.key(account_id), self._known.get(account_id)
         if known is not None and known.stored == stored:

@@ -10,7 +10,7 @@ OPERATOR = "ask the operator for a higher limit"
 
 
 def check_fits(account: AccountRecord, tasks: int, data_bytes: int, policy: Policy) -> None:
-    """Check that a package may run at all: if no other package of its account runs.
+    """Check that a package may run if no other package of its account runs.
 
     Raises:
         TooLarge: The package alone exceeds a limit, so waiting would not help.

@@ -1,4 +1,4 @@
-"""The audit record: which operator did what to which account. Each server writes it to its own log."""
+"""The audit record: which operator did what to which account. Each server writes this record to its own log."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """HTTP bodies, independent of the server: tokens, media types, limits, and errors as answers.
 
-These functions look headers up by names in lower case, so a server must pass mappings that find them by such names.
+These functions look headers up by names in lower case, so a server must pass mappings that find headers by such names.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def sent_media(headers: Mapping[str, str]) -> str:
 
 
 def accepted_media(headers: Mapping[str, str]) -> str:
-    """Return the media type for the answer: one that the request accepts, or else that of its body.
+    """Return the media type for the answer: a type that the request accepts, or else the type of its body.
 
     If `Accept` names both MessagePack and JSON, or neither `Accept` nor `Content-Type` names one of them, this is
     MessagePack.

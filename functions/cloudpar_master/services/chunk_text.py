@@ -75,7 +75,7 @@ class ChunkText(NamedTuple):
         return self.package_id, self.start, self.end, self.generation
 
     def is_untouched(self, message: Message) -> bool:
-        """Whether no worker has received this chunk before, so that none can still run it."""
+        """Whether no worker has received this chunk before, so that no worker can still run it."""
         return message.receives == 1 and not self.queue_losses
 
     def waited_us(self, message: Message, now: float) -> int:

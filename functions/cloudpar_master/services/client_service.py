@@ -101,12 +101,13 @@ class ClientService:
         self._stored.promise(account, key, upload.size)
         link, parts = links.make(key, upload)
         if parts is not None and upload.upload_id is None:
-            # Each upload in parts that was started takes room of its own, although many may have the same key.
+            # Each upload in parts that was started takes room of its own, although many such uploads may have the same
+            # key.
             self._stored.promise(account, f"{key}#{parts.upload_id}", upload.size)
         return PreparedUpload(key=key, link=link, parts=parts)
 
     def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
-        """Start a package. This makes one head and at most one window of chunks, however many tasks there are.
+        """Start a package. The call makes one head and at most one window of chunks, however many tasks there are.
 
         A repeated request succeeds even if meanwhile the quota is spent, too much is running, or its payload is gone.
 
@@ -190,7 +191,7 @@ class ClientService:
     def _first_window(self, running: Running, request: StartTasks) -> int:
         """Return how many chunks a new package may have open; 0: the package starts closed.
 
-        Small packages (planning.SMALL_PACKAGE) have a higher limit, so that they seldom wait for large ones.
+        Small packages (planning.SMALL_PACKAGE) have a higher limit, so that they seldom wait for large packages.
         """
         policy = self._backend.policy
         most = policy.open_small_packages if request.n <= planning.SMALL_PACKAGE else policy.open_packages

@@ -82,12 +82,12 @@ class EffectRunner:
         yet. That package goes on, so the answer is then False.
 
         The check reads the heads of all packages of the account, unless the answer is False because of this package
-        alone. That is slow for an account with many packages. Therefore its next packages get an answer of False
-        without another check, for as long as all of its packages take to request a slice once.
+        alone. For an account with many packages, this reading is slow. Therefore the account's next packages get an
+        answer of False without another check, for as long as all of its packages take to request a slice once.
 
         Returns:
             The answer, and about how many packages of the account may request slices. This number decides how soon each
-            of these packages requests a slice again, so it must not be too small.
+            of these packages requests a slice again, so the number must not be too small.
         """
         account_id, now = head.account_id, self._backend.clock.now()
         known = self._checks.get(account_id)

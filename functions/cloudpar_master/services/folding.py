@@ -36,7 +36,7 @@ STALE_S = 2.0
 """Readers fold heads older than this, in seconds, so that progress does not depend on one process."""
 
 Item = tuple[str, Event]
-"""An event and its key. An event that is sent twice has the same key, so the inbox stores it once."""
+"""An event and its key. An event that is sent twice has the same key, so the inbox stores the event once."""
 
 
 class Taken(NamedTuple):
@@ -130,7 +130,7 @@ class Folding:
                 return Taken(None, all=True)
             head, inbox, more = opened
             if head.foreign:
-                # This master could misread such a head: it only stores the events for a newer master.
+                # This master could misread such a head, so it only stores the events for a newer master.
                 packages.append(package_id, items)
                 # No caller waits for a fold of an unreadable head, because no fold would come.
                 return Taken(head, all=not items or head.damaged)
@@ -165,7 +165,7 @@ class Folding:
             if opened is None:
                 return Taken(None, all=True)
             head, inbox, more = opened
-            # If `more`, the inbox has events that were not read, and the waiting ones may be among them.
+            # If `more`, the inbox has events that were not read, and the events in `waiting` may be among them.
             if waiting and not more and waiting.isdisjoint(item.key for item in inbox):
                 # Head and inbox are not read at one instant: this head may be older than the fold that took the events.
                 return Taken(packages.load(package_id), all=True)
@@ -217,7 +217,7 @@ class Folding:
         if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
             return None
         # Delete the events only now: if a process dies before this line, the events are folded again, which does no
-        # harm. If they were deleted before the save, a crash in between would lose them.
+        # harm. If the events were deleted before the save, a crash in between would lose them.
         if inbox:
             self._backend.packages.delete_events(head.package_id, [item.key for item in inbox])
         return folded

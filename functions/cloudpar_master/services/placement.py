@@ -115,8 +115,8 @@ class Placement:
         """Put chunks back into the queue, behind all others. Returns whether any of them is `express`.
 
         Each chunk gets a new message, whose count of deliveries starts again: otherwise a chunk that several workers
-        cannot run would look like one that kills its workers. The text of the new message says how many workers were
-        lost with the chunk, and from when it waits.
+        cannot run would look like a chunk that kills its workers. The text of the new message says how many workers
+        were lost with the chunk, and from when it waits.
         """
         sendings: list[Sending] = []
         for message, head in unfit:
@@ -163,7 +163,7 @@ class Placement:
         now = self._backend.clock.now()
         workers = [worker for worker in workers if worker.fit.serves(head.account_id)]
         if head.life.ended or head.foreign or not workers:
-            return None  # without a worker that serves its account, a package waits for one
+            return None  # a package waits until a worker comes that serves its account
         if any(worker.fit.takes(needs(head)) for worker in workers):
             return None if head.life.stranded_at is None and not head.life.run_anyway else Placed()
         if not self._backend.registry.knows_all(now):

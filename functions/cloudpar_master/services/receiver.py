@@ -28,7 +28,7 @@ log = logging.getLogger("cloudpar_master")
 
 
 class Received(NamedTuple):
-    """What a retrieval brings.
+    """The outcome of a retrieval.
 
     Attributes:
         came: Whether the last round brought a message of a chunk that no earlier round had put back, or the queue could
@@ -189,7 +189,7 @@ class Receiver:
         return self._folding.confirm(head.package_id, key, event)
 
     def _messages(self, request: RetrieveTasks, fit: Fit, *, express: bool) -> list[Message] | None:
-        """Receive messages. None: the queue cannot repeat this attempt, so that the caller needs a new one."""
+        """Receive messages. None: the queue cannot repeat this attempt, so that the caller needs a new attempt."""
         most, lease_s = min(request.chunks, RETRIEVED_CHUNKS), self._backend.policy.lease_s
         attempt_id, besides = self._attempts.name(request.attempt_id), frozenset(request.besides)
         try:
@@ -221,7 +221,7 @@ def _withdrawal(
         return _key("l", chunk), lost
     if budget_us <= 0:
         # The package sends the chunk again once it has compute time. If the message stayed, it would be delivered
-        # several times, and the chunk would look like one that kills its workers.
+        # several times, and the chunk would look like a chunk that kills its workers.
         return _key("b", chunk), GaveBack(generation=chunk.generation, ranges=left, losses=losses)
     return None
 

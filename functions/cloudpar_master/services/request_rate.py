@@ -5,7 +5,8 @@ from cloudpar_master.ports import AccountRecord, Clock
 from cloudpar_protocol.errors import RateLimited
 
 KNOWN = 1_000
-"""How many accounts are remembered: those that sent requests last. The buckets of the others are probably full."""
+"""How many accounts are remembered: the accounts that sent requests last. The buckets of the others are probably
+full."""
 
 
 class RequestRate:

@@ -120,7 +120,7 @@ class Retrieval:
                 refused.add(head.account_id)
             elif newest is not None:
                 # The generation of each new chunk is the version of one of the last two folds: one fold cut the chunk,
-                # and the next one noted that it was sent.
+                # and the next fold noted that the chunk was sent.
                 new = sum(newest.version - each.generation <= 1 for each in newest.tasks.open)
                 cut += new
                 if new:

@@ -10,7 +10,8 @@ from .account_limits import OPERATOR
 from .backend import Backend
 
 READ_S = 60.0
-"""How old, in seconds, the count of an account may be while there is room. What this process lets in counts at once."""
+"""How old, in seconds, the count of an account may be while there is room. Bytes that this process admits count at
+once."""
 
 REREAD_S = 10.0
 """How old, in seconds, the count may be when it refuses a request: something may have been deleted meanwhile."""
@@ -22,7 +23,7 @@ UPLOAD_BYTES = 1024**2
 """An upload counts as at least this many bytes, so that the uploads of an account at its limit can soon be listed."""
 
 KNOWN = 1_000
-"""How many accounts are remembered: those that stored something last."""
+"""How many accounts are remembered: the accounts that stored something last."""
 
 
 class _Count:
@@ -51,8 +52,8 @@ class StoredBytes:
     """Counts what accounts store, and refuses what is too much.
 
     The count is read from the stores, so that neither a crash nor a lifecycle rule of a bucket makes it wrong. Between
-    two readings, this process adds what it lets in. Other processes of the same deployment do not see these additions,
-    so together they may exceed the limit by what they let in between two readings.
+    two readings, this process adds the bytes that it admits. Other processes of the same deployment do not see these
+    additions, so together the processes may exceed the limit by the bytes that they admit between two readings.
     """
 
     def __init__(self, backend: Backend) -> None:

@@ -8,7 +8,7 @@ from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import Clock, Fit, Needs, PackageStore
 
 TOGETHER = 25
-"""How many heads are read together. Mostly the first one is enough."""
+"""How many heads are read together. Mostly the first head is enough."""
 
 LEARNED = 1_000
 """One request reads the heads of at most this many packages that are new to this process, to learn what they need of a

@@ -6,7 +6,7 @@ from cloudpar_protocol.payloads import Link, Parts
 from cloudpar_protocol.worker_messages import PrepareResult
 
 PART_LINKS = 500
-"""How many links to parts one answer has at most. On AWS a link has up to 2 KB, and making it takes some
+"""How many links to parts one answer has at most. On AWS a link has up to 2 KB, and making a link takes some
 milliseconds."""
 
 

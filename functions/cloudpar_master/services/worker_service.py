@@ -1,4 +1,4 @@
-"""What workers may call: retrieve tasks, prepare and publish results, extend leases, give tasks back. All in bulk."""
+"""The calls of workers: retrieve tasks, prepare and publish results, extend leases, give tasks back. All in bulk."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -81,7 +81,7 @@ class WorkerService:
         return PrepareResultsReply(results=prepared)
 
     def publish_results(self, request: PublishResults) -> PublishResultsReply:
-        """Take results. They are durable when this method returns.
+        """Take results. The results are durable when this method returns.
 
         Raises:
             BadRequest: A result names a blob that does not belong to its lease.
@@ -200,8 +200,8 @@ class WorkerService:
             return False
         running = [head for head in heads.values() if head is not None and not head.life.ended]
         fit = self._idle.other(worker_id, self._backend.clock.now(), running)
-        # A chunk that the idle worker cannot take does not count: it may wait long, for example for another account's
-        # worker, and no worker would give tasks back meanwhile.
+        # A chunk that the idle worker cannot take does not count: such a chunk may wait long, for example for another
+        # account's worker, and no worker would give tasks back meanwhile.
         return fit is not None and not self._backend.queue.has_others((), fit)
 
     def _express_waits(self, views: Sequence[LeaseView]) -> bool:

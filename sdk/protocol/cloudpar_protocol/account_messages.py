@@ -10,7 +10,7 @@ from .payloads import Hash, Id, Micros, Natural, Seconds
 ACCOUNT_NAME_CHARS = 100
 
 TokenRole = Literal["user", "worker"]
-"""What the token of an account allows. An account of the role "worker" is a worker's own token: it has no packages."""
+"""The role of an account's token. An account of the role "worker" is a worker's own token: it has no packages."""
 
 
 class Account(Struct, frozen=True, kw_only=True):

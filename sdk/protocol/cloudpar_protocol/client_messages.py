@@ -240,8 +240,8 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
         settled: Whether the charge is final.
         codec: How `results` are serialized.
         set_aside: The first workers that could not run the package, so that other workers run its tasks.
-        placement: Which connected workers can run the package. It is present if the package is running, started some
-            seconds ago, and no worker has published results of it lately.
+        placement: Which connected workers can run the package. This field is present if the package is running and
+            started some seconds ago, and no worker has published its results lately.
     """
 
     package_id: str

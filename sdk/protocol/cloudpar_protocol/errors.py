@@ -155,7 +155,10 @@ class PythonMismatch(PackageFailed):
 
 
 class SealBroken(PackageFailed):
-    """Code, data or a result lacks its seal or does not match it, so it may have been changed. It was not unpickled."""
+    """Code, data or a result lacks its seal or does not match the seal, so it may have been changed.
+
+    It was not unpickled.
+    """
 
 
 class SerializationError(CloudparError, TypeError):

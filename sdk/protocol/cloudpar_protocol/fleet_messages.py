@@ -17,8 +17,8 @@ class SetAside(Struct, frozen=True, kw_only=True):
     """A package that a worker cannot run, so that its tasks go to other workers.
 
     Attributes:
-        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted it or does
-            not look it up, for example because the package was deleted or the list has many packages.
+        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted the reason
+            or does not look it up, for example because the package was deleted or the list has many packages.
     """
 
     package_id: str
@@ -29,12 +29,13 @@ class ConnectedWorker(Struct, frozen=True, kw_only=True):
     """One worker, as its last retrieval described it.
 
     Attributes:
-        host: The name of its machine; empty if the worker is of an earlier release, or has sent no retrieval since
-            the master started.
-        executors: How many executors it has, busy or not; 0 if it has sent no retrieval since the master started.
-        pythons: The minor versions of Python that it runs; empty in the same cases as `host`.
-        seen_at: When it last sent a request, in seconds since 1970; may be some seconds old.
-        set_aside: The packages that it cannot run.
+        host: The name of the worker's machine; empty if the worker is of an earlier release, or has sent no retrieval
+            since the master started.
+        executors: How many executors the worker has, busy or not; 0 if it has sent no retrieval since the master
+            started.
+        pythons: The minor versions of Python that the worker runs; empty in the same cases as `host`.
+        seen_at: When the worker last sent a request, in seconds since 1970; may be some seconds old.
+        set_aside: The packages that the worker cannot run.
     """
 
     worker_id: str

@@ -1,9 +1,9 @@
 """Adds to a pickled function the globals and submodules that only its nested classes and functions use.
 
-`cloudpickle` sends with a function the globals that its code loads by LOAD_GLOBAL. A class body loads globals by other
-instructions, since the name may also be the class's own. Without the globals of class bodies, a task would raise a
-NameError. Also, cloudpickle looks for submodules, such as `xml.dom` of `xml`, only in the function's outermost code.
-This module completes functions in task code, in task data and in results.
+With a function, `cloudpickle` sends the globals that the function's code loads by LOAD_GLOBAL. A class body loads
+globals by other instructions, since the name may also be the class's own. Without the globals of class bodies, a task
+would raise a NameError. Also, cloudpickle looks for submodules, such as `xml.dom` of `xml`, only in the function's
+outermost code. This module completes functions in task code, in task data and in results.
 """
 
 import dis

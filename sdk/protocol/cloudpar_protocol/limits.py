@@ -1,7 +1,8 @@
 """Limits that clients, workers and masters keep to. Sizes are in bytes, times in seconds."""
 
 PROTOCOL_VERSION = 1
-"""The protocol version. It rises only if an old peer could misread a message; new optional fields do not raise it."""
+"""The protocol version. The number rises only if an old peer could misread a message; it does not rise for new optional
+fields."""
 
 INLINE_CODE_BYTES = 32 * 1024
 """The largest task code that travels inside messages; larger code goes through the blob store."""
@@ -50,10 +51,10 @@ OUTPUT_BYTES = 64 * 1024
 """How much of one task's standard output is kept, and likewise of its standard error."""
 
 ERROR_TEXT_CHARS = 16 * 1024
-"""The longest remote traceback or message, in characters; longer ones are cut in the middle."""
+"""The longest remote traceback or message, in characters; a longer text is cut in the middle."""
 
 INPUT_CHARS = 200
-"""The longest text about a failed task's arguments, in characters; longer ones are cut."""
+"""The longest text about a failed task's arguments, in characters; a longer text is cut."""
 
 HOLD_S = 20.0
 """The longest time that a master may hold a request, in seconds."""

@@ -19,7 +19,7 @@ earlier release would refuse a field that it does not know."""
 
 
 def resolve(url: str, endpoint: str) -> str:
-    """Return the URL to request: a relative link is appended to the endpoint, an absolute one stays.
+    """Return the URL to request: a relative link is appended to the endpoint, an absolute link stays.
 
     >>> resolve("/blobs/k?signature=s", "https://lab.example/pool/")
     'https://lab.example/pool/blobs/k?signature=s'

@@ -96,7 +96,7 @@ def _mixed(content: bytes, token_hash: str, master_nonce: str) -> bytes:
 
 
 def _stream(token_hash: str, master_nonce: str) -> Iterator[int]:
-    # The first word differs from that of a proof: a master that answers challenges thus never reveals this stream.
+    # The first word differs from that of a proof: so a master that answers challenges never reveals this stream.
     for block in count():
         yield from _hmac(token_hash, f"client{master_nonce}{block}")
 

@@ -121,9 +121,9 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
         collect_us: While all executors have work, the worker may collect results for this long before it publishes
             them, since a request may cost money.
         seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
-        elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for it
-            gives the chunk back with the reason (`unfit`). If not, as with a master of an earlier release, the tasks
-            end with the errors that this causes.
+        elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
+            package gives the chunk back with the reason (`unfit`). If not, as with a master of an earlier release, the
+            tasks end with the errors that this causes.
     """
 
     package_id: str  # not bounded as in requests: a worker accepts every id that a master gives
@@ -236,8 +236,8 @@ class PublishResults(Message, frozen=True, kw_only=True):
 
     Attributes:
         executors: How many executors the worker has.
-        seals: Whether the worker has sealed the results of sealed packages. If not, because it is of an earlier
-            release, the master seals them.
+        seals: Whether the worker has sealed the results of sealed packages. If not, because the worker is of an earlier
+            release, the master seals the results.
     """
 
     worker_id: Id

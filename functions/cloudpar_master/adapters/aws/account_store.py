@@ -159,8 +159,8 @@ class DynamoAccountStore(AccountStore):
     def _reserving(self, account_id: str, package_id: str, number: int, asked_us: int) -> Sequence[Change]:
         slice_ = row(slice_key(package_id, number), granted_us=asked_us, expires_at=self._day(SLICE_DAYS))
         # One transaction with three conditions: it fails if the package is settled, if the slice exists (a repeated
-        # call), or if the account is revoked or has too little free. With separate writes, a crash between them would
-        # lose compute time or grant it twice.
+        # call), or if the account is revoked or has too little free. With separate writes, a crash between the writes
+        # would lose compute time or grant compute time twice.
         return [
             update(
                 settlement_key(package_id), "ADD held_us :asked SET expires_at = :day",

@@ -28,7 +28,7 @@ HEADERS = {
     "ChecksumCRC32": "x-amz-checksum-crc32",
     "MpuObjectSize": "x-amz-mp-object-size",
 }
-"""For each value that a link signs: its name in botocore, and the name of the HTTP header that contains it."""
+"""For each signed value of a link: the value's name in botocore, and the HTTP header that contains the value."""
 
 MISSING = {"404", "NoSuchKey", "NotFound", "403", "AccessDenied", "Forbidden"}
 DELETE_BATCH = 1000

@@ -76,15 +76,15 @@ class FifoQueue:
                     QueueUrl=self._url,
                     MaxNumberOfMessages=min(BATCH, limit - first),
                     VisibilityTimeout=_whole(visibility_s),
-                    # SQS answers a repeated id with the same messages. Each call needs an id of its own: otherwise it
+                    # SQS answers a repeated id with the same messages. Each call needs another id: otherwise every call
                     # would bring the messages of the first call. SQS refuses ids with spaces.
                     ReceiveRequestAttemptId=f"{attempt_id}#{part}".replace(" ", "_"),
                     MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
                 )
             except (ClientError, BotoCoreError) as error:
                 if messages:
-                    # SQS has hidden these messages already. If they were not leased now, they would wait until their
-                    # visibility timeout ends.
+                    # SQS has hidden these messages already. If these messages were not leased now, they would wait
+                    # until their visibility timeout ends.
                     return messages
                 if _is_stale_attempt(error):
                     raise StaleAttempt from error
@@ -97,7 +97,10 @@ class FifoQueue:
         return messages
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Delete messages. If AWS does not delete one, it becomes visible again when its visibility timeout ends."""
+        """Delete messages.
+
+        A message that AWS fails to delete becomes visible again when its visibility timeout ends.
+        """
         entries = [{"ReceiptHandle": receipt} for receipt in receipts]
         _in_batches(partial(self._client.delete_message_batch, QueueUrl=self._url), entries)
 
@@ -153,8 +156,8 @@ def _may_pass(failed: Mapping[str, Any]) -> bool:
 def _is_stale_attempt(error: Exception) -> bool:
     """Whether AWS refuses to repeat the attempt with this id.
 
-    AWS refuses after one of the attempt's messages was deleted or extended. It also refuses after it has throttled the
-    attempt, since botocore's next try has the same id.
+    AWS refuses after one of the attempt's messages was deleted or extended. AWS also refuses botocore's next try after
+    it has throttled a try, since both tries have the same id.
     """
     return (
         isinstance(error, ClientError)

@@ -122,7 +122,7 @@ class DynamoPackageStore(PackageStore):
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec | None]]:
         """See the port. Specs that are not in the cache are read with the heads.
 
-        A cached spec may be that of an earlier package with the same id. The head then has another start time, and the
+        A cached spec may belong to an earlier package with the same id. The head then has another start time, and the
         spec is read again.
         """
         known: dict[str, Spec | None] = {each: self._cache[each] for each in package_ids if each in self._cache}
@@ -214,7 +214,7 @@ class DynamoPackageStore(PackageStore):
             self._table.write(put(row, MISSING))
 
     def _arrival(self) -> int:
-        """Return this machine's time in microseconds; each call returns a later time than the one before.
+        """Return this machine's time in microseconds; each call returns a later time than the call before.
 
         These times order the events of an inbox, and show which events are left of an earlier package with the same id.
         """

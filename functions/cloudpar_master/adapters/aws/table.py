@@ -67,9 +67,9 @@ def check(key: tuple[str, str], condition: str, **values: Any) -> Change:
 class Table:
     """One table, whose rows have the keys pk and sk.
 
-    `get_many`, `write`, `transact` and `delete` repeat what AWS leaves undone for the moment. They raise Unavailable if
-    AWS still leaves something undone after the last attempt; the caller may try again. All calls raise ClientError or
-    BotoCoreError if AWS refuses them for another reason, or does not answer.
+    `get_many`, `write`, `transact` and `delete` repeat what AWS leaves undone for the moment. If AWS still leaves
+    something undone after the last attempt, these calls raise Unavailable, and the caller may try again. All calls
+    raise ClientError or BotoCoreError if AWS refuses them for another reason, or does not answer.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:

@@ -158,7 +158,11 @@ class SqsTaskQueue(TaskQueue):
         self.delete(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """See the port. If AWS does not delete a message, the master receives it again and finds that it is stale."""
+        """See the port.
+
+        If AWS fails to delete a message, the master receives the message again and finds that its chunk is not
+        wanted.
+        """
         for queue, handles in self._by_queue(receipts):
             queue.delete(handles)
 
@@ -207,7 +211,7 @@ class SqsTaskQueue(TaskQueue):
             QueueUrl=self._dead_letter_url,
             MaxNumberOfMessages=min(BATCH, limit),
             # If a reply is lost, botocore's next try with this id brings the same messages. Without the id, that try
-            # would bring other messages, and the first ones would stay hidden.
+            # would bring other messages, and the first messages would stay hidden.
             ReceiveRequestAttemptId=uuid4().hex,
         )
         return [

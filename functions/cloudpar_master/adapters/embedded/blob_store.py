@@ -45,7 +45,7 @@ WASTE = ".waste"
 """The folder for files that wait for their removal. No key is stored under this name, since dots in keys are quoted."""
 
 FAILURES = 10
-"""One sweep reports at most this many failures; it does not mention further ones."""
+"""One sweep reports at most this many failures, and omits further failures."""
 
 LARGEST_NAME_BYTES = 255 - len(BLOB)
 
@@ -192,7 +192,7 @@ class FileBlobStore(BlobStore):
     async def write(
         self, key: str, query: dict[str, str], body: AsyncIterator[bytes], turn: Turn = _let_others_run
     ) -> None:
-        """Store an upload. If the same blob is stored already, keep the stored one. Each part waits for `turn`.
+        """Store an upload. If the same blob is stored already, keep the stored blob. Each part waits for `turn`.
 
         Raises:
             TooLarge: The upload has more bytes than the link was made for.

@@ -1,9 +1,10 @@
 """Decides which task code a data folder keeps.
 
-Task code is addressed by its hash, so that the same function is uploaded once. A blob must stay as long as a package
-that may still hand out tasks refers to it. The master also promises a blob to each client that has uploaded it or was
-told that it need not. The blob stays until this client has started its package. A promise expires after PROMISED_S.
-Other code is kept as well, for the next call of the same function, while all code together has at most KEPT_BYTES.
+Task code is addressed by its hash, so that the same function is uploaded once. The blob of task code must stay as long
+as a package that may still hand out tasks refers to it. The master also promises a blob to each client that has
+uploaded the blob, or to which it has said that no upload is needed. A promised blob stays until the client has started
+its package. A promise expires after PROMISED_S. Other code is kept as well, for the next call of the same function,
+while all code together has at most KEPT_BYTES.
 """
 
 import os
@@ -26,7 +27,7 @@ cannot fill the disk within TRIM_S."""
 PROMISED_S: Final = 3600.0
 """How many seconds a promise holds if its client does not start a package with the blob."""
 PROMISES: Final = 1_000
-"""How many promises are remembered for one blob. Beyond that the oldest one is forgotten."""
+"""How many promises are remembered for one blob. Beyond that the oldest promise is forgotten."""
 
 
 class CodeBlobs:

@@ -12,8 +12,8 @@ def add_missing(connection: sqlite3.Connection, schema: str) -> None:
     """Add the columns that a database lacks, and drop the indexes that the schema defines differently.
 
     The caller runs the schema afterwards, which makes the dropped indexes again. If the process dies in between, the
-    next start does the rest. Each new column must have a default: without one, the existing rows would get the text
-    'None'.
+    next start does the rest. Each new column must have a default: without a default, the existing rows would get the
+    text 'None'.
 
     Args:
         connection: The connection to the database, in autocommit mode.

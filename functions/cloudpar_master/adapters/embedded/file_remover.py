@@ -9,8 +9,8 @@ from pathlib import Path
 class FileRemover:
     """Removes files and folders in a thread of its own.
 
-    The removal of a large one would block the thread that answers requests. Each is moved aside at once, so that no
-    reader finds it any more.
+    The removal of a large file or folder would block the thread that answers requests. A file or folder is moved aside
+    at once, so that no reader finds it any more.
 
     Args:
         folder: Where files are moved to. This folder must be on the same file system as the files. The constructor
@@ -45,7 +45,7 @@ class FileRemover:
             self.remove_next()
 
     def remove_next(self) -> None:
-        """Remove the file or folder that was moved aside first. If there is none, wait for one."""
+        """Remove the file or folder that was moved aside first. If nothing was moved aside, wait."""
         path = self._moved.get()
         # An error, of `is_dir` too, must not end the thread. The next start removes what is left.
         with suppress(OSError):

@@ -251,7 +251,7 @@ class SqlitePackageStore(PackageStore):
 def code_in_use(database: Database) -> Iterator[str | None]:
     """Yield the blob key of the task code of each running package; None for a package whose code is no blob.
 
-    An ended package hands out no tasks. Specs may be large, so each one is read when the caller requests the next key.
+    An ended package hands out no tasks. Specs may be large, so each spec is read when the caller requests the next key.
     Packages that start or end meanwhile may be missing.
     """
     records = Records()

@@ -10,7 +10,7 @@ class SecretMark:
     def fits(self, mark: bytes | None) -> bool:
         """Whether a secret is the one that encrypted the stored keys. Always True if no key is stored.
 
-        If the database has keys but no mark, every secret counts as the right one.
+        If the database has keys but no mark, the result is True for every secret.
 
         Args:
             mark: The mark of the secret; None if there is no secret. Without a secret the result is False if a key is

@@ -95,8 +95,8 @@ class SqliteTaskQueue(TaskQueue):
         now = self._clock.now()
         with self._db.transaction():
             self._surface(now)
-            # A worker repeats a retrieval whose answer was lost. If the repeated one got other chunks, the first chunks
-            # would stay hidden until their leases end.
+            # A worker repeats a retrieval whose answer was lost. If the repeated retrieval got other chunks, the first
+            # chunks would stay hidden until their leases end.
             before = self._repeat(attempt_id, now)
             if before:
                 self._hide([message.receipt for message in before], now + visibility_s)
@@ -123,7 +123,7 @@ class SqliteTaskQueue(TaskQueue):
         return list(dict.fromkeys(found))
 
     def _lines(self) -> list[tuple[Line, str]]:
-        """Return the oldest waiting message of each package, and the version of Python that it needs; "": any."""
+        """Return the oldest waiting message of each package, with the Python version that its chunk needs ("": any)."""
         return [(Line(*row), python) for *row, python in self._db.execute(_LINES)]
 
     def _take(self, row_id: int, now: float, visibility_s: float, attempt_id: str) -> Message:

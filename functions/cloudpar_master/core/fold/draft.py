@@ -8,7 +8,7 @@ from cloudpar_protocol.payloads import TaskResult
 
 
 class Draft(Struct):
-    """What a fold changes.
+    """What a fold changes: a copy of the head, and the results to commit.
 
     Attributes:
         head: A copy of the head that was loaded, with the next version.

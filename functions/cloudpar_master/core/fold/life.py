@@ -39,7 +39,7 @@ def end(draft: Draft, state: State, reason: str | None = None, message: str | No
 
 
 def lose_results(draft: Draft, message: str) -> None:
-    """Note that results of the package cannot be read. A completed package fails: it has not all of its results."""
+    """Note that results of the package cannot be read. A completed package then fails."""
     life = draft.head.life
     if life.state == "completed":
         life.state, life.reason, life.message = "failed", "broken", cut(message, MESSAGE_BYTES)
@@ -48,8 +48,8 @@ def lose_results(draft: Draft, message: str) -> None:
 def complete(draft: Draft) -> None:
     """End a package whose tasks are all done, if its reserve covers the time that they used.
 
-    A package that has used more than its reserve first waits for another slice. After its end it would get no slice,
-    and its account would pay the excess only as far as it has free compute time then.
+    A package that has used more than its reserve first waits for another slice. After its end the package would get no
+    slice, and its account would pay the excess only as far as the account has free compute time then.
     """
     head, tasks = draft.head, draft.head.tasks
     if tasks.cursor == tasks.count and not tasks.open and head.quota.used_us <= head.quota.reserved_us:

@@ -158,7 +158,7 @@ def halve(head: Head, lost: OpenRange) -> None:
     If the range has one task, or the head has no room for two ranges, queue it as it is.
     """
     tasks = head.tasks
-    # Only the first range may use the spare entries: if each one could, the head could outgrow its bound.
+    # Only the first range may use the spare entries: if every range could, the head could outgrow its bound.
     spare = HALVINGS if lost == tasks.open[0] else 0
     tasks.open.remove(lost)
     if lost.end - lost.start == 1 or head.tasks.free_entries + spare < 2:

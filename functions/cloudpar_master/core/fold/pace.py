@@ -1,4 +1,4 @@
-"""What publications show about the speed of tasks, and how many chunks may be open."""
+"""Learns the speed of tasks from publications, and decides how many chunks may be open."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> N
 def widen(draft: Draft, executors: int) -> None:
     """Widen the window, up to `largest_window`, so that each executor that got no chunk gets one.
 
-    The window becomes at least that of a new package. This opens a closed package.
+    The window becomes at least as large as the window of a new package. A closed package is thereby opened.
     """
     tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
     # Most open ranges keep an executor busy. If executors were counted only when their worker publishes, a large fleet

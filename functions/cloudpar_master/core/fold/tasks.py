@@ -75,8 +75,8 @@ def take_back(
 ) -> bool:
     """Cut tasks that are open in this generation into new chunks, because a worker will not run them.
 
-    A late give-back by a worker that was taken for lost must not take the tasks from the worker that has them now in
-    another generation.
+    A worker that was taken for lost may send a late give-back. The give-back must not take the tasks from the worker
+    that has them now in another generation.
 
     Args:
         draft: What the fold changes.
@@ -116,7 +116,7 @@ def lose(draft: Draft, event: Lost) -> None:
     """Halve the open ranges of a lost chunk, so that a task that kills its workers is soon alone in a chunk.
 
     A task that was alone in its chunk gets the result "lost". Without halving, all tasks of the chunk would have to
-    fail because of one. If none of them failed, the one task would kill workers for days.
+    fail because of one task. If none of them failed, this task would kill workers for days.
     """
     whole = [(event.start, event.end)]
     lost = open_ranges.extract(draft.head, whole, event.generation, only=True).touched

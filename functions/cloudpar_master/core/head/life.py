@@ -10,9 +10,9 @@ from cloudpar_protocol.payloads import Unfit
 State = Literal["running", "completed", "failed", "cancelled", "expired"]
 
 BLOB_BYTES = 64 * 1024
-"""Task data or a result in the blob store adds this many bytes to `stored_bytes`, in addition to its size. This makes
-`stored_bytes` larger than the `kept_bytes` of AWS, so the master deletes blobs as soon as they are not needed any
-more."""
+"""Task data or a result in the blob store adds this many bytes to `stored_bytes`, in addition to its size. With this
+addition `stored_bytes` is larger than the `kept_bytes` of AWS, so the master deletes blobs as soon as they are not
+needed any more."""
 
 MESSAGE_BYTES = 900
 """How many bytes a head keeps of the message about the package's end. The rest of a longer message is cut off."""

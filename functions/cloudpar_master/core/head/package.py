@@ -17,7 +17,7 @@ SCHEMA = 1
 """The version of the format of heads. A master that loads a head with a higher version than its own only appends events
 to the inbox.
 
-A release that only adds fields to the groups need not increment it if a fold of an older release may leave these fields
+A release that only adds fields to the groups need not raise SCHEMA if a fold of an older release may leave these fields
 as they are: stored.py keeps them. Any other change of what is stored needs another number. A test notices each change
 (tests/master/core/head/test_shapes.py)."""
 
@@ -30,7 +30,7 @@ forgotten."""
 
 HEAD_BYTES = 396_000
 """Every stored head is smaller than this many bytes, because every list in a head is bounded. An item of DynamoDB takes
-400 KB. A package on 800 executors has a head of about 16 KB, one on 10,000 executors of about 180 KB."""
+400 KB. The head of a package on 800 executors has about 16 KB, on 10,000 executors about 180 KB."""
 
 
 class Spec(Struct, frozen=True, kw_only=True):
@@ -39,8 +39,8 @@ class Spec(Struct, frozen=True, kw_only=True):
     Only the effect Delete changes it, as `freed` says.
 
     Attributes:
-        request_hash: SHA-256 of the StartTasks body without its session. It tells a retry from another request with the
-            same idempotency key.
+        request_hash: SHA-256 of the StartTasks body without its session. With this hash the master distinguishes a
+            retry from another request with the same idempotency key.
     """
 
     package_id: str
@@ -60,8 +60,9 @@ class Identity(Struct, kw_only=True):
     """The fields of a head that are in none of its groups.
 
     Attributes:
-        version: Each fold adds one. A head is saved only if the stored head still has the version that it was folded
-            from. If two masters fold the same head, the slower one therefore loses the race and reads the head again.
+        version: Each fold adds one. A fold's head is saved only if the stored head still has the version that the fold
+            has read. If two masters fold the same head, the slower master therefore loses the race and reads the head
+            again.
         python: The version of Python that the tasks need; "": any.
         page: Version of the last head that committed results; 0: none did.
         data_bytes: How many bytes of task data the package has.

@@ -11,7 +11,7 @@ class Quota(Struct, kw_only=True):
             gave back with a time to charge.
         reserved_us: The sum of the slices. After settling: what was charged.
         next_slice: Number of the slice that the package requests now or next.
-        wanted_us: Compute time that the package requests for this slice; 0: it requests none.
+        wanted_us: Compute time that the package requests for the slice `next_slice`; 0: it requests none.
         ask_again_at: The package requests no slice before this time.
         exhausted: At the last request the account granted nothing, and waiting for more was useless.
     """

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from cloudpar_protocol.payloads import Range
 
 ENTRIES = 20_000
-"""How many open, cancelled and stopping ranges a head has in all, at most. This keeps the head below HEAD_BYTES. If
-results or a give-back would need more, the fold queues whole ranges again. It declines a cancellation that would need
-more. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more. Most heads have far fewer: each executor
-may run a task that outlasts all others of its chunk, so a package has about twice as many open ranges as executors."""
+"""How many open, cancelled and stopping ranges a head has in all, at most. This bound keeps the head below HEAD_BYTES.
+If results or a give-back would need more ranges, the fold queues whole ranges again. The fold declines a cancellation
+that would need more. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more. Most heads have far
+fewer: each executor may run a task that outlasts all others of its chunk, so a package has about twice as many open
+ranges as executors."""
 
 FAILED_RANGES = 100
 """How many ranges of failed tasks a head names at most. Tasks that fail beyond these are only counted."""

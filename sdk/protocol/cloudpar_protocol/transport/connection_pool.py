@@ -21,7 +21,7 @@ from .answer import Answer, read
 from .interruption import Interruption, shut
 
 KEPT: Final = 8
-"""The most idle connections that are kept; further ones are closed after use."""
+"""The most idle connections that are kept; further connections are closed after use."""
 
 PIECE_BYTES: Final = 1 << 16
 """The size of the pieces in which a body is sent, in bytes. The time limit of a socket then applies to each piece."""
@@ -190,7 +190,7 @@ class ConnectionPool:
     def hang_up(self) -> None:
         """Close the connections for writing, which tells the server that nothing else comes.
 
-        Answers to earlier requests can still be read. Requests that are not sent yet, and all later ones, raise an
+        Answers to earlier requests can still be read. Requests that are not sent yet, and all later requests, raise an
         OSError.
         """
         self._end(socket.SHUT_WR)

@@ -44,7 +44,7 @@ class Identity:
         self._must_prove = tokens.has_checksum(token)
         self._is_plain = url.scheme == "https"
         """Whether to show the token as it is, because TLS has proved who the server is, or because the server does not
-        know the challenge and the token is one of an earlier release."""
+        know the challenge and an earlier release made the token."""
 
     @property
     def is_proved(self) -> bool:

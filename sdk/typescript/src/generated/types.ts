@@ -174,12 +174,13 @@ export interface components {
          * @description One worker, as its last retrieval described it.
          *
          *     Attributes:
-         *         host: The name of its machine; empty if the worker is of an earlier release, or has sent no retrieval since
-         *             the master started.
-         *         executors: How many executors it has, busy or not; 0 if it has sent no retrieval since the master started.
-         *         pythons: The minor versions of Python that it runs; empty in the same cases as `host`.
-         *         seen_at: When it last sent a request, in seconds since 1970; may be some seconds old.
-         *         set_aside: The packages that it cannot run.
+         *         host: The name of the worker's machine; empty if the worker is of an earlier release, or has sent no retrieval
+         *             since the master started.
+         *         executors: How many executors the worker has, busy or not; 0 if it has sent no retrieval since the master
+         *             started.
+         *         pythons: The minor versions of Python that the worker runs; empty in the same cases as `host`.
+         *         seen_at: When the worker last sent a request, in seconds since 1970; may be some seconds old.
+         *         set_aside: The packages that the worker cannot run.
          */
         ConnectedWorker: {
             worker_id: string;
@@ -398,9 +399,9 @@ export interface components {
          *         collect_us: While all executors have work, the worker may collect results for this long before it publishes
          *             them, since a request may cost money.
          *         seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
-         *         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for it
-         *             gives the chunk back with the reason (`unfit`). If not, as with a master of an earlier release, the tasks
-         *             end with the errors that this causes.
+         *         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
+         *             package gives the chunk back with the reason (`unfit`). If not, as with a master of an earlier release, the
+         *             tasks end with the errors that this causes.
          */
         Lease: {
             package_id: string;
@@ -603,8 +604,8 @@ export interface components {
          *         settled: Whether the charge is final.
          *         codec: How `results` are serialized.
          *         set_aside: The first workers that could not run the package, so that other workers run its tasks.
-         *         placement: Which connected workers can run the package. It is present if the package is running, started some
-         *             seconds ago, and no worker has published results of it lately.
+         *         placement: Which connected workers can run the package. This field is present if the package is running and
+         *             started some seconds ago, and no worker has published its results lately.
          */
         PackageStatus: {
             package_id: string;
@@ -849,8 +850,8 @@ export interface components {
          *
          *     Attributes:
          *         executors: How many executors the worker has.
-         *         seals: Whether the worker has sealed the results of sealed packages. If not, because it is of an earlier
-         *             release, the master seals them.
+         *         seals: Whether the worker has sealed the results of sealed packages. If not, because the worker is of an earlier
+         *             release, the master seals the results.
          */
         PublishResults: {
             /** @default 1 */
@@ -1012,8 +1013,8 @@ export interface components {
          * @description A package that a worker cannot run, so that its tasks go to other workers.
          *
          *     Attributes:
-         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted it or does
-         *             not look it up, for example because the package was deleted or the list has many packages.
+         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted the reason
+         *             or does not look it up, for example because the package was deleted or the list has many packages.
          */
         SetAside: {
             package_id: string;
