@@ -1,1 +1,1 @@
-"""Checks of what users pass to the public calls."""
+"""Checks the arguments that users pass to the public calls."""

@@ -1,6 +1,6 @@
 """Checks of the arguments of public calls: an error names the argument, the given value, and what is allowed.
 
-Numbers of other libraries, such as NumPy, become Python's own. True and False are refused as numbers, since
+Numbers of other libraries, such as NumPy, become Python's numbers. True and False are refused as numbers, since
 `workers=True` is a mistake.
 """
 
@@ -15,7 +15,7 @@ from cloudpar_protocol.brief import brief
 from cloudpar_protocol.limits import EXECUTORS
 
 MOST_SECONDS = 1_000_000_000
-"""The longest time that an argument may give, in seconds (32 years): the protocol's messages accept no longer one."""
+"""The longest time that an argument may give, in seconds (32 years). Messages of the protocol accept no longer time."""
 
 
 def whole(name: str, value: object, *, takes: str = "give a whole number") -> int:
@@ -99,7 +99,7 @@ def patience(name: str, value: object) -> float:
 
 
 def flag(name: str, value: object) -> bool:
-    """Return True or False; NumPy's booleans are accepted, too.
+    """Return True or False; also accept NumPy's booleans.
 
     Raises:
         TypeError: The value is not a boolean.
@@ -126,8 +126,8 @@ def address(name: str, value: object) -> str | None:
 
     Raises:
         TypeError: The value is not text. The error does not show a value that may be a token.
-        ConfigurationError: The text is empty. Without this error, a program that did not find its setting would use
-            another master, or a pool on this machine.
+        ConfigurationError: The text is empty. Without this error, a program that did not find its endpoint or token
+            would use another master, or a pool on this machine.
     """
     if value is None:
         return None
@@ -142,7 +142,10 @@ def address(name: str, value: object) -> str | None:
 
 
 def _text_instead(name: str, value: object) -> str:
-    """Say what to give instead. A whole number most likely means executors, as in `multiprocessing.Pool(4)`."""
+    """Say what to give instead.
+
+    A whole number probably means a number of executors, as in `multiprocessing.Pool(4)`.
+    """
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= EXECUTORS:
         return "give text, or None"
     if name == "token":  # errors never show tokens
@@ -151,10 +154,10 @@ def _text_instead(name: str, value: object) -> str:
 
 
 def check_iterables(call: str, values: Iterable[object]) -> None:
-    """Refuse arguments of a map that are not iterable. This consumes no iterable, and makes no iterator.
+    """Refuse arguments of a map that are not iterable, without reading an iterable or making an iterator.
 
     Raises:
-        TypeError: An argument is not iterable; the text says which.
+        TypeError: An argument is not iterable; the text names it.
     """
     for number, each in enumerate(values, 1):
         kind = type(each)

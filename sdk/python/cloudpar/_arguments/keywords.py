@@ -1,4 +1,7 @@
-"""Misspelt keyword arguments of the pool's calls: the error names the call as users write it, and the right keyword."""
+"""Errors about misspelt keyword arguments of the pool's calls.
+
+They name the call as users write it, and the right keyword.
+"""
 
 import difflib
 import functools
@@ -11,15 +14,15 @@ T = TypeVar("T")
 
 _OF_POOL = "Pool.__init__"
 _optional: dict[str, list[str]] = {}
-"""The optional arguments of each call, by the call's name; sorted."""
+"""The sorted optional arguments of each call, by the call's name."""
 
 
 def named(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator for a call of the pool.
 
-    Errors about the call's arguments show this name, such as "Pool.map". An unknown keyword raises a TypeError, whose
-    text names a similar keyword of the call; or says that the pool itself takes this keyword; or lists the call's
-    optional arguments.
+    Errors about the call's arguments show `name`, such as "Pool.map". An unknown keyword raises a TypeError. Its text
+    names a similar keyword of the call, says that the pool itself takes this keyword, or lists the call's optional
+    arguments.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:

@@ -46,14 +46,14 @@ class MapOptions:
             raise ValueError("buffersize must be None or > 0")
 
     def completed(self, pool: "PoolOptions") -> "MapOptions":
-        """Return these options. The pool's time limit and retries replace those that the call does not give."""
+        """Return these options; a time limit or retries that the call does not give come from the pool."""
         return replace(self, task_timeout_s=self.task_timeout_s or pool.task_timeout_s, retry=self.retry or pool.retry)
 
 
 def arguments(call: str, iterables: tuple[Iterable[Any], ...]) -> "tuple[Iterable[Any], CallStyle]":
     """Return the values of a map's tasks, and how the function is called with each value.
 
-    Several iterables are read side by side; the shortest one ends the map.
+    Several iterables are read in parallel, as `zip` does. The map ends with the shortest one.
 
     Args:
         call: The call's name for errors, such as "Pool.map".

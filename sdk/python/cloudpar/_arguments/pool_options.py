@@ -48,11 +48,11 @@ class PoolOptions:
 
     @property
     def are_local(self) -> bool:
-        """Whether the caller gives an option that applies only to a pool's own worker."""
+        """Whether these options contain one that applies only to a pool's own worker."""
         return self.workers is not None or self.memory_mb is not None
 
     def refuse_local_ones(self) -> None:
-        """Refuse the options that apply only to a pool's own worker: the master at the endpoint has other workers.
+        """Refuse the options that apply only to a pool's own worker. The master at the endpoint has other workers.
 
         Raises:
             ValueError: `workers` or `memory_mb` is given.
@@ -67,7 +67,7 @@ class PoolOptions:
 
 
 def executor_count(workers: int | None, max_workers: int | None) -> int | None:
-    """Return how many executors the caller wants, under either name; None if the caller leaves it to the pool.
+    """Return the number of executors from either argument; None if neither is given.
 
     Raises:
         TypeError: A value is not a whole number.
@@ -89,7 +89,7 @@ def _checked_output(output: Output) -> Output:
     """Check the argument `output=`.
 
     Raises:
-        TypeError: It is neither "print", None nor a function.
+        TypeError: The argument is neither "print", None nor a function.
     """
     given: object = output
     if given is not None and not callable(given) and not (isinstance(given, str) and given == "print"):

@@ -15,7 +15,7 @@ MOST, MOST_KINDS = 100, 20
 
 @dataclass(frozen=True)
 class Retry:
-    """Retry up to `retries` times after exceptions of the named classes; if `names` is empty, after any Exception."""
+    """Retry up to `retries` times after exceptions of the classes in `names`; if it is empty, after any Exception."""
 
     retries: int = 0
     names: tuple[str, ...] = ()
@@ -50,8 +50,8 @@ def _is_exception(kind: object) -> bool:
 def _name(kind: type[Exception]) -> str:
     """Return the name by which workers know a class.
 
-    It leaves out the function or class in which the class is defined, because a class that travels by value loses that
-    part of its name.
+    The name does not contain the function or class in which the class is defined, because a class that is pickled by
+    value loses that part of its name.
     """
     # `cloudpar.errors` changes `__module__` of the protocol's classes, but workers know them by the original module.
     own = getattr(protocol_errors, kind.__name__, None) is kind

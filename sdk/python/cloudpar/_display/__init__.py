@@ -1,1 +1,1 @@
-"""What a pool shows while tasks run: progress, and the text that tasks print."""
+"""Shows progress while tasks run, and the text that tasks print."""

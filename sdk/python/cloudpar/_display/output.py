@@ -12,7 +12,7 @@ log = logging.getLogger("cloudpar")
 
 
 def shower(output: Output) -> Callable[[TaskResult], None] | None:
-    """Return the function that shows what a task printed, given its result; None if output is dropped."""
+    """Return the function that gets a task's result and shows what the task printed; None if output is dropped."""
     if output is None:
         return None
     if not callable(output):

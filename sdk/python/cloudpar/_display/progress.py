@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from cloudpar_protocol.client_messages import FleetStatus, Progress
 
 AFTER_S = 2.0
-"""How long after its start a package's bar appears, in seconds: a bar for short work would only flicker. With
-`progress=True` the bar appears at once."""
+"""How long after a package's start its bar appears, in seconds, because a bar for short work would only flicker. With
+`progress=True` the bar appears at once.
+"""
 
 TELL_S = notices.AFTER_S
-"""If a package without a bar has waited this many seconds for an executor, the log says how many workers of the fleet
-run or start. It repeats that whenever the wait is TELL_GROWTH times as long as at the last message. Workers of an empty
-fleet take one to three minutes to start."""
+"""If a package without a bar has waited this many seconds for an executor, the pool logs how many workers of the fleet
+run or are starting. It logs this again each time that the wait is TELL_GROWTH times as long as at the last message.
+Workers of an empty fleet take one to three minutes to start.
+"""
 
 TELL_GROWTH = 3.0
 
@@ -34,7 +36,7 @@ REMEMBERED = 1_000
 """How many of the last printed lines are remembered, so that none of them is printed twice."""
 
 LABEL_CHARS = 40
-"""The longest label of a bar, in characters; the rest is cut off."""
+"""The longest label of a bar, in characters; the rest is left out."""
 
 log = logging.getLogger("cloudpar")
 
@@ -43,7 +45,7 @@ class Bars:
     """Shows the progress of packages and how their workers start, each package with a bar of its own.
 
     Args:
-        progress: Whether to show bars. None: only in terminals and notebooks.
+        progress: Whether to show bars. None means only in terminals and notebooks.
         endpoint: The master's URL, for notices.
     """
 
@@ -61,10 +63,10 @@ class Bars:
         self._tell_s = TELL_S
 
     def update(self, handle: PackageHandle) -> None:
-        """Show the news of a package. If that fails, log a warning and show no bars any more."""
+        """Show the news of a package. If this fails, log a warning, and show no more bars."""
         try:
             self._update(handle)
-        except Exception as error:  # noqa: BLE001 - an error here must not end the calling thread, which receives results
+        except Exception as error:  # noqa: BLE001 - an error must not end the calling thread, which receives results
             self._wanted, self._display = False, None
             log.warning("cloudpar: progress can no longer be shown: %r", error)
 
@@ -103,7 +105,7 @@ class Bars:
             self._print(f"no worker can start yet: {message}")
 
     def _note(self, handle: PackageHandle) -> None:
-        """Show notices about the workers of a package, each once, above the bars or in the log."""
+        """Show notices about the workers of a package above the bars or in the log, each notice only once."""
         lines = list(notices.of_set_aside(handle.id, handle.set_aside))
         waits = not (handle.ended.is_set() or handle.package.progress.executors)
         long_enough = time.monotonic() - handle.started_at >= notices.AFTER_S
@@ -125,7 +127,7 @@ class Bars:
             self._display.say(f"cloudpar: {text}")
 
     def _tell(self, handle: PackageHandle) -> None:
-        """Log how workers start, for a package that has no bar."""
+        """For a package without a bar, log how many workers run or are starting."""
         waited_s = time.monotonic() - handle.started_at
         with self._lock:
             if handle.package.progress.executors:
@@ -148,7 +150,7 @@ class Bars:
 def label(handle: PackageHandle) -> str:
     """The label of a package: its function's name without enclosing functions, or its id if the function has no name.
 
-    A label has at most LABEL_CHARS characters; the rest is cut off.
+    A label has at most LABEL_CHARS characters; the rest is left out.
     """
     name = handle.name.rpartition("<locals>.")[2] or handle.id
     return name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 3]}..."
@@ -157,8 +159,8 @@ def label(handle: PackageHandle) -> str:
 def remaining(progress: "Progress", elapsed_s: float) -> str:
     """The remaining time of a package in words; empty while no task has ended, and when all tasks have ended.
 
-    It is estimated from the mean duration of the tasks and the number of executors. If the master reports none of
-    either, it is estimated from the time so far.
+    The time is estimated from the mean duration of the tasks and the number of executors. If the master does not report
+    both, the time is estimated from the time so far.
 
     >>> from cloudpar_protocol.client_messages import Progress
     >>> remaining(Progress(tasks=1000, done=400, executors=4, mean_us=2_000_000), elapsed_s=200.0)

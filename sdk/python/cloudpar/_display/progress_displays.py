@@ -1,4 +1,4 @@
-"""The places where progress is shown: a terminal, a notebook, or lines in a log file."""
+"""Shows progress in a terminal, in a notebook, or as lines in a log file."""
 
 import html
 import sys
@@ -11,11 +11,14 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 REDRAWN_S = 0.3
-"""The least time between two updates of a notebook's bar, in seconds; only the last update comes at once. Each update
-is a message to the browser and is kept in the notebook's file."""
+"""The least time between two updates of a notebook's bar, in seconds; only the last update is shown at once. Each
+update is a message to the browser and stays in the notebook's file.
+"""
 
 LINES_S = 10.0
-"""The least time between two progress lines of a package in a file or pipe, in seconds; only the last comes at once."""
+"""The least time between two progress lines of a package in a file or pipe, in seconds; only the last line is written
+at once.
+"""
 
 
 class Bar(NamedTuple):
@@ -25,7 +28,8 @@ class Bar(NamedTuple):
         label: The function's name, or the package's id.
         done: How many tasks have ended (at the end: how many results have arrived).
         tasks: How many tasks there are.
-        state: Errors and executors, how workers start, or (at the end) errors and the time taken.
+        state: How many errors and executors there are, or how many workers run and start, or (at the end) the number of
+            errors and the time taken.
         left: The remaining time in words; empty if it is not known, and at the end.
 
     Example:
@@ -45,7 +49,7 @@ class Bar(NamedTuple):
 
 
 class Display(Protocol):
-    """A place where progress is shown. Its methods are called by one thread at a time."""
+    """An output for progress. Only one thread at a time calls its methods."""
 
     def show(self, key: Hashable, bar: Bar) -> None:
         """Draw a bar, or draw it again."""

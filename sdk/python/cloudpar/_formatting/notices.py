@@ -1,4 +1,4 @@
-"""Notices about workers: that none is connected, that none can run a package, or that some could not run it."""
+"""Notices about workers: no worker is connected, no worker can run a package, or some workers could not run it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +7,7 @@ from cloudpar_protocol.one_line import one_line
 from cloudpar_protocol.payloads import LACKS_CHARS, Unfit
 
 AFTER_S = 5.0
-"""How long a package waits for a worker, in seconds, before a notice says so."""
+"""After this many seconds without a worker, a package gets a notice that it waits."""
 
 
 def of_set_aside(package_id: str, unfit: Sequence[Unfit]) -> Iterator[str]:
@@ -17,13 +17,13 @@ def of_set_aside(package_id: str, unfit: Sequence[Unfit]) -> Iterator[str]:
     "the worker on host-a cannot run package 01234567 (no module named 'numpy') and leaves it to workers that can"
     """
     for each in unfit:
-        # The client does not know whether there are other workers; of_placement tells the user if there are none.
+        # The client does not know here whether there are other workers. of_placement tells the user if there are none.
         what = f"package {package_id[:8]} ({_shown(each.lacks)})"
         yield f"the worker on {_shown(each.host) or 'a machine'} cannot run {what} and leaves it to workers that can"
 
 
 def of_placement(placement: Placement, endpoint: str) -> str | None:
-    """Say why no connected worker can run a waiting package; None if one of them can, even if it is busy.
+    """Say why no connected worker can run a waiting package; None if a worker can, even if it is busy.
 
     >>> of_placement(Placement(workers=1, others=[Unfit("a", "only Python 3.11")]), "http://here:1")
     'the only connected worker cannot run these tasks (a: only Python 3.11): waiting for one that can'

@@ -1,4 +1,4 @@
-"""Tracebacks that show the user's program: without this package's frames, with the source lines of notebook cells."""
+"""Makes tracebacks that show the user's program, without frames of this package and with source lines of notebooks."""
 
 import linecache
 import os
@@ -27,9 +27,9 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 class ShortTracebacks:
-    """A context for calls of the pool. A CloudparError that leaves it loses the frames that its traceback has so far.
+    """A context for calls of the pool. A CloudparError that leaves the context loses its frames inside the context.
 
-    It keeps them if some of them are the user's own code, such as a generator that `map` reads.
+    The error keeps these frames if some of them are the user's own code, such as a generator that `map` reads.
     """
 
     def __enter__(self) -> None:
@@ -43,10 +43,10 @@ class ShortTracebacks:
 
 
 def shorten(error: CloudparError) -> None:
-    """Remove the traceback of an error if it shows no code of the user, but only this package and its libraries.
+    """Remove the traceback of an error if it shows only this package and its libraries, and no code of the user.
 
-    The traceback of the error's cause is cut such that it starts at the user's first frame. If it has no such frame, it
-    is removed; and if the error is a SerializationError, the cause itself is removed as well.
+    The traceback of the error's cause then starts at the user's first frame. If the cause has no frame of the user, its
+    traceback is removed. If in addition the error is a SerializationError, the cause itself is removed.
     """
     if _users(error.__traceback__) is None:
         error.__traceback__ = None
@@ -55,12 +55,12 @@ def shorten(error: CloudparError) -> None:
         return
     cause.__traceback__ = _users(cause.__traceback__)
     if cause.__traceback__ is None and isinstance(error, SerializationError):
-        error.__cause__ = None  # the error's text contains it, and __context__ keeps it
+        error.__cause__ = None  # the error's text quotes the cause, and __context__ keeps it
         error.__suppress_context__ = True
 
 
 def _users(trace: TracebackType | None) -> TracebackType | None:
-    """Return the traceback from the user's first frame on; None if there is none."""
+    """Return the part of a traceback that starts at the user's first frame; None if there is no such frame."""
     while trace is not None and _is_internal(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     return trace
@@ -76,8 +76,8 @@ def _is_internal(file: str) -> bool:
 def with_source(text: str) -> str:
     """Add to a remote traceback source lines that only this process has, for example those of notebook cells.
 
-    The executor prints source lines for the files that it finds. A frame without such a line gets it here, by its file
-    name and line number.
+    The executor prints source lines for the files that it finds. This function adds the missing source lines, found by
+    the file name and line number of each frame.
     """
     lines = text.splitlines()
     return "\n".join(_completed(lines))

@@ -1,4 +1,4 @@
-"""A master or an agent as a child process, which is restarted if it ends unasked and its policy allows that."""
+"""A master or an agent as a child process. If it ends without being asked to, it is restarted as its policy allows."""
 
 import json
 import subprocess
@@ -12,10 +12,10 @@ from typing import IO, Any, Literal, NamedTuple
 from .restart_policy import RestartPolicy
 
 STOP_S = 5.0
-"""How long `join` waits for a process that was asked to end, in seconds; then it kills the process."""
+"""How long `join` waits for a process that was asked to end, in seconds. After this time `join` kills the process."""
 
 READY = b'"event":"ready"'
-"""A line of standard output that contains this says that the process can work."""
+"""A line of standard output that contains this text says that the process is ready to work."""
 
 LAST_LINES_S = 1.0
 """How long to wait for the last lines of standard output after the process has ended, in seconds."""
@@ -25,9 +25,9 @@ class Event(NamedTuple):
     """What happened to a child.
 
     Attributes:
-        what: "ready": the process can work. "restarting": the process has ended, and the next one starts when the
-            function that receives this event returns. "ended": the process has ended, and no other follows; also if the
-            next one could not be started.
+        what: "ready" says that the process is ready to work. "restarting" says that the process has ended, and that the
+            next process starts when the function that receives this event returns. "ended" says that the process has
+            ended and no other process follows, perhaps because none could be started.
         name: The child's name.
         code: The exit status of the process that has ended, negative for a signal; 0 with "ready".
     """
@@ -38,16 +38,15 @@ class Event(NamedTuple):
 
 
 Report = Callable[[Event], None]
-"""Receives the events of a child, in a thread of the `Child`. It must not call this child's `drain` or `stop`: they may
-wait for a lock that this thread holds.
+"""A function that receives the events of a child, in a thread of the `Child`. It must not call `drain` or `stop` of
+this child, because these methods may wait for a lock that this thread holds.
 """
 
 
 class Child:
-    """Runs `python -m module` and gives it one line of JSON on its standard input, which then stays open.
+    """Runs `python -m module` and writes one line of JSON to its standard input, which then stays open.
 
-    The child's process ends when its standard input closes. So it also ends when the process that has started it dies,
-    even by a SIGKILL.
+    The child's process ends when its standard input closes. So it also ends when its parent dies, even by a SIGKILL.
 
     Args:
         name: "master" or "worker".
@@ -56,8 +55,9 @@ class Child:
         report: Receives the events.
         policy: Decides about restarts.
         pass_fds: File descriptors that the process inherits.
-        environment: The environment variables of the process; None stands for those of this process.
-        log_path: The file that receives its standard error; None stands for the standard error of this process.
+        environment: The environment variables of the process; None means those of this process.
+        log_path: The file that receives the standard error of the process; None means the standard error of this
+            process.
     """
 
     def __init__(
@@ -84,23 +84,24 @@ class Child:
     def pid(self) -> int | None:
         """The id of the current process; None before the start.
 
-        After the end of a process it stays the id of that process, until the next one has started.
+        After a process has ended, this is still its id until the next process has started.
         """
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the process, and watch it from now on.
+        """Start the process, and watch for its end.
 
         Raises:
-            OSError: The system cannot start it, or cannot write its log.
+            OSError: The system cannot start the process, or cannot write its log.
         """
         self._spawn()
         self._watcher.start()
 
     def _spawn(self) -> None:
         self._is_ready = False
-        # -P: files in the user's working folder must not replace modules that the child imports.
-        # A session of its own: Ctrl-C at the terminal must not reach the child. This process stops its children itself.
+        # -P is needed because files in the user's working folder must not replace modules that the child imports. The
+        # child gets a session of its own because Ctrl-C at the terminal must not reach it: this process stops its
+        # children itself.
         with self._log_path.open("ab") if self._log_path else nullcontext() as log_file:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", *self._command],
@@ -114,25 +115,25 @@ class Child:
         )
         self._listener.start()
         self._process = process
-        with suppress(BrokenPipeError):  # it died at once; the watcher reports that
+        with suppress(BrokenPipeError):  # the process died at once; the watcher reports this
             process.stdin.write(self._greeting)
 
     def _listen(self, output: IO[bytes]) -> None:
         with output:
-            for line in output:  # read to the end: a full pipe would block the child
+            for line in output:  # all output is read, because a full pipe would block the child
                 if READY in line:
                     self._is_ready = True
                     self._report(Event("ready", self.name))
 
     def _watch(self) -> None:
         while self._process is not None:
-            # Wait for the process, not for the end of its output: after it is killed, processes that it started may
-            # hang and keep the output open.
+            # Wait for the process, not for the end of its output. After the process was killed, processes that it
+            # started may hang and keep the output open.
             code = self._process.wait()
             with self._lock:
                 self._close_stdin()
                 if not self._stopping:
-                    self._listener.join(LAST_LINES_S)  # its last line may still report that it was ready
+                    self._listener.join(LAST_LINES_S)  # the last line may still say that the process was ready
                     if self._policy.allow(code, was_ready=self._is_ready):
                         self._report(Event("restarting", self.name, code))
                         with suppress(OSError, RuntimeError):  # the system starts no process, or Python shuts down
@@ -143,16 +144,16 @@ class Child:
             return
 
     def drain(self) -> None:
-        """Ask an agent to finish its running tasks, publish their results, and then end. It is not restarted."""
+        """Ask an agent to finish its running tasks, publish their results, and end. The agent is not restarted."""
         with self._lock:
             self._stopping = True
             if self._process is not None:
                 self._process.terminate()
 
     def stop(self) -> None:
-        """Ask the process to end at once. It is not restarted.
+        """Ask the process to end at once. The process is not restarted.
 
-        Its standard input closes, too, which also ends an agent that already drains.
+        The standard input of the process is also closed, which ends even an agent that already drains.
         """
         with self._lock:
             self._stopping = True
@@ -161,9 +162,9 @@ class Child:
                 self._process.terminate()
 
     def join(self) -> None:
-        """Wait for a process that was asked to end, and kill it after STOP_S.
+        """Wait for a process that was asked to end; kill it after STOP_S.
 
-        Returns at once before the start, and in the thread that reports the end of the process.
+        This method returns at once before the start, and in the thread that reports the end of the process.
         """
         if self._process is None or self._watcher is threading.current_thread():
             return
@@ -173,7 +174,7 @@ class Child:
             self._watcher.join()
 
     def abandon(self) -> None:
-        """In a forked child: close its copy of the process's standard input, so that only the parent holds it open."""
+        """In a fork of this process: close its copy of the child's standard input, so that only the parent keeps it."""
         with suppress(OSError):
             self._close_stdin()
 

@@ -1,4 +1,4 @@
-"""A pool's own master and agent: started with the pool, with temporary data, and stopped with it."""
+"""A pool's own master and agent. They start and stop with the pool, and have temporary data."""
 
 import logging
 import os
@@ -20,20 +20,20 @@ log = logging.getLogger("cloudpar")
 
 
 def _python_path() -> str:
-    """Return the PYTHONPATH with which another process finds the user's modules that this process finds."""
+    """Return a PYTHONPATH for other processes, so that they find the same modules of the user as this process."""
     return os.pathsep.join([*project_path(), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 class LocalCluster:
     """A master process and an agent process with its executors, on this machine only.
 
-    Both end with `close`, or when this process ends, even by a SIGKILL.
+    Both processes end with `close`, or when this process ends, even by a SIGKILL.
 
     Args:
         workers: How many executors the agent has.
-        failed: Called in another thread when the master or the agent has ended and is not started again.
-        memory_mb: The memory limit of an executor, in MB. None: 90 % of the memory of this machine, or of the container
-            in which the agent runs, divided by `workers`.
+        failed: Is called in another thread when the master or the agent has ended and is not started again.
+        memory_mb: The memory limit of an executor, in MB. None means 90 % of the memory of this machine, or of the
+            container in which the agent runs, divided by `workers`.
 
     Raises:
         OSError: The system cannot start the processes, or cannot provide a folder or a socket.
@@ -91,7 +91,7 @@ class LocalCluster:
         self._failed(LocalClusterFailed(f"{text}. Its last lines:\n{its_log.tail()}"))
 
     def _remove_drafts(self) -> None:
-        """Remove the files that an agent had not finished when it ended, because no other process knows of them."""
+        """Remove the unfinished files of an agent that has ended, because no other process knows of these files."""
         from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
         if self._agent.pid is not None:
@@ -99,7 +99,7 @@ class LocalCluster:
                 PayloadFolder(self.data).remove_drafts(self._agent.pid)
 
     def close(self) -> None:
-        """Stop both processes and remove their data, and also folders that killed processes of this user left."""
+        """Stop both processes, remove their data, and also remove folders that killed processes of this user left."""
         self._closing = True
         self._agent.stop()
         self._master.stop()
@@ -110,7 +110,10 @@ class LocalCluster:
         sweep()
 
     def abandon(self) -> None:
-        """In a forked child: close its copies of the pipes, the lock and the socket. Those of the parent stay open."""
+        """In a fork of this process: close the fork's copies of the pipes, the lock and the socket.
+
+        The parent's stay open.
+        """
         self._agent.abandon()
         self._master.abandon()
         self._temporary.abandon()

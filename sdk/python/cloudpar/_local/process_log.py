@@ -1,4 +1,4 @@
-"""The log of a pool's own master or agent, and what an error quotes of it."""
+"""The log of a pool's own master or agent. Errors quote the end of the log."""
 
 import os
 import shutil
@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 
 TAIL_BYTES = 2000
-"""How many bytes at the end of a log an error text quotes."""
+"""How many bytes of the end of a log an error text quotes."""
 
 LEAST_FREE_BYTES = 1 << 20
-"""If less disk space than this is free, in bytes, a process may have died because it could not write its files."""
+"""If less disk space than this is free, in bytes, a process may have ended because it could not write its files."""
 
 
 class ProcessLog:
@@ -25,16 +25,16 @@ class ProcessLog:
         self.path = folder / f"{name}.log"
 
     def tail(self) -> str:
-        """The last TAIL_BYTES of the log for an error text, or a note that there is no log or that it is empty."""
+        """The last TAIL_BYTES of the log, for an error text; or a note that there is no log, or that it is empty."""
         with suppress(OSError), self.path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
             return file.read().decode(errors="replace").strip() or "(it wrote nothing)"
         return "(it left no log)"
 
     def full_disk(self) -> str:
-        """Return the end of a sentence that says that the disk is full; empty if there is room or the folder is gone.
+        """Return the end of a sentence, which says that the disk is full; empty if it is not, or if the folder is gone.
 
-        The log cannot say that the disk is full, because it is on the same disk.
+        The log itself cannot say this, because it is on the same disk.
         """
         with suppress(OSError):  # the folder is gone
             if shutil.disk_usage(self._folder).free < LEAST_FREE_BYTES:

@@ -1,4 +1,4 @@
-"""How pools and commands start the two programs of a cluster on this machine: a master and an agent."""
+"""Starts the two programs of a cluster on this machine, a master and an agent, for pools and commands."""
 
 import os
 import socket
@@ -25,10 +25,10 @@ def listen(port: int = 0) -> socket.socket:
     The socket belongs to this process, so it stays open while a master that has ended is started again.
 
     Args:
-        port: The port to listen on; 0 takes a free one.
+        port: The port to listen on; 0 means any free port.
 
     Raises:
-        OSError: Another process listens on the port, or this one may not use it.
+        OSError: Another process listens on the port, or this process may not use it.
     """
     return socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
 
@@ -37,21 +37,22 @@ def master(
     data: Path, listening: socket.socket, config: Mapping[str, Any], report: Report, policy: RestartPolicy, *,
     new_secret: bool = False, environment: Mapping[str, str] | None = None, log_path: Path | None = None,
 ) -> Child:  # fmt: skip
-    """Return a master, which is not started yet.
+    """Return a master that is not started yet.
 
     Args:
-        data: Its data folder.
+        data: The master's data folder.
         listening: The socket from `listen`.
-        config: Its configuration, which goes to its standard input.
+        config: The master's configuration, which is written to its standard input.
         report: Receives its events.
         policy: Decides about restarts.
-        new_secret: Whether the master starts even if its database depends on a secret that the folder no longer has.
+        new_secret: Whether the master starts even if its database depends on a secret that is no longer in the folder.
         environment: Its environment variables; None: those of this process.
         log_path: The file that receives its standard error; None: it goes to the standard error of this process.
     """
     descriptor = listening.fileno()
     command = ["cloudpar_master", "--data", str(data), "--listen-fd", str(descriptor), "--stdin"]
-    # This does no harm when a master that has ended is started again: by then the database has the new secret.
+    # The option does no harm when a master that has ended is started again, because by then the database depends on the
+    # new secret.
     command += ["--new-secret"] if new_secret else []
     return Child(
         "master", command, config, report, policy=policy, pass_fds=(descriptor,), environment=environment,
@@ -63,10 +64,10 @@ def agent(
     settings: Mapping[str, Any], report: Report, policy: RestartPolicy, *,
     environment: Mapping[str, str] | None = None, log_path: Path | None = None,
 ) -> Child:  # fmt: skip
-    """Return an agent, which is not started yet. Its executors end when it ends.
+    """Return an agent that is not started yet. Its executors end when the agent ends.
 
     Args:
-        settings: Its settings, which go to its standard input.
+        settings: The agent's settings, which are written to its standard input.
         report: Receives its events.
         policy: Decides about restarts.
         environment: Its environment variables; None: those of this process.

@@ -1,4 +1,4 @@
-"""Decides whether to restart a process that has ended: a master or an agent on this machine."""
+"""Decides whether to restart a master or an agent on this machine that has ended."""
 
 import signal
 import time
@@ -8,8 +8,8 @@ MOST, WITHIN_S = 5, 20.0
 """A process that fails this many times within this many seconds is not restarted."""
 
 OWN_ERRORS = range(1, 128)
-"""Exit statuses with which a process reports its own failure. With any other status, such as that of a signal, another
-process is assumed to have ended it.
+"""Exit statuses with which a process reports its own failure. If a process ends with another status, such as that of a
+signal, the cause is assumed to be another process.
 """
 
 
@@ -18,8 +18,8 @@ class RestartPolicy:
 
     Args:
         runs_tasks: Whether the child is an agent.
-        must_start: Do not restart a child that ends before it has been ready once, because the next process would end
-            the same way.
+        must_start: Whether a child that ends before it was ready once is not restarted, because the next process would
+            end the same way.
         final: Exit statuses after which the child is not restarted.
     """
 
@@ -33,12 +33,12 @@ class RestartPolicy:
         """Decide whether to restart the process after it has ended.
 
         An agent that was ready and then ended without a failure of its own (OWN_ERRORS) was most likely killed by a
-        task. It is restarted, unless its status is in `final`, and its earlier failures no longer count. This does not
-        go on without end, because the master gives the task up as `TaskLost` after a few such ends.
+        task. Such an agent is restarted, unless its status is in `final`, and its earlier failures no longer count.
+        This does not repeat without end, because after a few such ends the task fails with `TaskLost`.
 
         Args:
             code: The exit status; negative for a signal.
-            was_ready: Whether the process had reported that it can work.
+            was_ready: Whether the process had reported that it was ready.
 
         >>> agent = RestartPolicy(runs_tasks=True)
         >>> [agent.allow(-9, was_ready=True) for _ in range(6)]
@@ -60,7 +60,7 @@ class RestartPolicy:
 
 
 def fate(code: int) -> str:
-    """How a process ended, in words.
+    """Say in words how a process ended.
 
     >>> fate(3), fate(-9)
     ('exit status 3', 'killed by SIGKILL')

@@ -1,4 +1,4 @@
-"""A temporary folder of one process. `close` removes it; if the process was killed, `sweep` in a later process does."""
+"""A temporary folder of one process. `close` removes it. If the process was killed, `sweep` in a later process does."""
 
 import contextlib
 import fcntl
@@ -29,7 +29,7 @@ class TemporaryFolder:
         self.abandon()
 
     def abandon(self) -> None:
-        """In a forked child: leave the folder and its lock to the parent."""
+        """In a fork of this process: leave the folder and its lock to the parent."""
         with contextlib.suppress(OSError):
             os.close(self._lock)
 
@@ -37,7 +37,7 @@ class TemporaryFolder:
 def sweep() -> None:
     """Remove the temporary folders of this user's processes that have ended without removing them."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
-        with contextlib.suppress(OSError):  # it belongs to another user, or is in use, or was just removed
+        with contextlib.suppress(OSError):  # the folder belongs to another user, is in use, or was just removed
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What a pool does once it knows its master: everything except starting and stopping its own processes."""
+"""A pool's client of its master. It does all work of the pool except starting and stopping the pool's own processes."""
 
 import contextlib
 import logging
@@ -40,7 +40,7 @@ log = logging.getLogger("cloudpar")
 
 
 class Client:
-    """One client of one master. Safe for use by any thread."""
+    """One client of one master. Any thread may use it."""
 
     def __init__(self, connection: Connection, options: PoolOptions) -> None:
         bars = Bars(options.progress, connection.endpoint)
@@ -56,7 +56,8 @@ class Client:
     def submit(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskFuture[Any]:
         """Queue a task and return its future.
 
-        A thread sends the task to the master within milliseconds, together with others that are submitted meanwhile.
+        A thread sends the task to the master within milliseconds, together with other tasks that are submitted
+        meanwhile.
 
         Raises:
             SerializationError: The function or an argument cannot be serialized.
@@ -91,7 +92,7 @@ class Client:
     def feed(
         self, function: Any, values: Iterable[Any], call: CallStyle, options: MapOptions, *, keep: object = None
     ) -> PackageFeed:
-        """Return the object that starts the packages of a map; it keeps `keep` alive.
+        """Return the object that starts the packages of a map. The object keeps `keep` alive.
 
         With `buffersize` a map may have several packages, which start one after the other.
         """
@@ -101,13 +102,13 @@ class Client:
         )  # fmt: skip
 
     def results(self, feed: PackageFeed, *, ordered: bool) -> MapResults[Any]:
-        """Return the results of a map. Its feed must have been refilled once."""
+        """Return the results of a map. `feed` must have been refilled once."""
         results: MapResults[Any] = (MapResults if ordered else UnorderedResults)(feed)
         self._maps.add(results)
         return results
 
     def parallel_for(self, start: int, stop: int, body: Callable[[int], object], task_timeout_s: float | None) -> None:
-        """Run a loop's body as tasks, and copy back what it writes. Raises like `MapMethods.parallel_for`."""
+        """Run a loop's body as tasks, and copy back its writes. Raises like `MapMethods.parallel_for`."""
         check_function(body)
         body = body.function if isinstance(body, Snapshot) else body
         if start >= stop:
@@ -126,10 +127,10 @@ class Client:
         merge.commit()
 
     def attach(self, package_id: str, *, keep: object = None) -> Attachment[Any]:
-        """Return an attachment to a package, found by its id or the id's first characters; it keeps `keep` alive.
+        """Return an attachment to a package, found by its id or the id's first characters. It keeps `keep` alive.
 
         Raises:
-            NotFound: The text is shorter than a whole id, and no package's id starts with it, or more than one does.
+            NotFound: The text is shorter than an id, and the ids of no package or of several packages start with it.
             ValueError: The text is empty.
             CloudparError: The pool has failed, the master refuses a request or does not answer, or the package is
                 sealed and the master sends no seal key.
@@ -170,19 +171,19 @@ class Client:
     def drop_failed_maps(self) -> None:
         """Cancel the unfinished tasks of each map whose last call of `next` raised the error of a task or a package.
 
-        A map's timeout does not count: its tasks continue.
+        If `next` raised because of the map's timeout, the map's tasks continue.
         """
         for results in list(self._maps):
             if results.raised:
                 results.close()
 
     def wait(self) -> None:
-        """Wait until all tasks of this pool have ended, and all attached packages that the program is reading."""
+        """Wait until all tasks of this pool, and all attached packages that the program is reading, have ended."""
         self._batcher.wait()
         self.session.wait()
 
     def detach(self) -> list[str]:
-        """Stop following the packages that have not been read to the end, without cancelling them; return their ids."""
+        """Drop the packages whose results were not all read, without cancelling them; return their ids."""
         self._batcher.wait()
         packages = self.session.open_packages()
         for handle in packages:
@@ -215,7 +216,7 @@ class Client:
 
 def _captured(body: Callable[[int], object]) -> Capture:
     try:
-        with LOCAL_MODULES.by_value(everything=True):  # so that writes into globals of the user's modules are seen, too
+        with LOCAL_MODULES.by_value(everything=True):  # so that writes into globals of the user's modules are also seen
             return capture(body)
     except Exception as error:  # noqa: BLE001 - users' reducers may raise anything
         refused = refusal(error, body, function_name(body))
@@ -237,6 +238,6 @@ def _loop_code(captured: Capture, name: str) -> Code:
 
 
 def _leave(handle: PackageHandle) -> None:
-    """If the package is attached, fail its readers. They would wait for results that this pool no longer gets."""
+    """If the package is attached, fail its readers, because this pool gets no more results for them."""
     if handle.attached:
         handle.left(CloudparError(f"the pool ended before package {handle.id} did: attach to it by another pool"))

@@ -3,10 +3,10 @@ import signal
 
 
 def exit_as_interrupted() -> None:
-    """Let this process, which is about to end, end by SIGINT, as Ctrl-C ends other programs. A shell sees status 130.
+    """Make this process, which is about to exit, end by SIGINT, as Ctrl-C ends other programs. A shell sees status 130.
 
-    Python fixes the exit status before it calls functions registered for exit. This function therefore lets the C
-    library raise the signal, after everything that Python still does at its exit, such as flushing files.
+    Python sets the exit status before it calls the functions registered for exit. Therefore the C library raises the
+    signal, after everything that Python still does at its exit, such as flushing files.
     """
     with contextlib.suppress(Exception):  # a platform without this keeps its usual exit status
         import ctypes

@@ -1,4 +1,4 @@
-"""Methods of `multiprocessing.Pool` that a pool does not have: the error says what to write instead."""
+"""Errors for methods of `multiprocessing.Pool` that a pool does not have. They say what to write instead."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,14 @@ _INSTEAD = {
 class FamiliarNames:
     """Gives programs that were written for `multiprocessing.Pool` an error that names the method to use instead."""
 
-    if not TYPE_CHECKING:  # type checkers would take any name for one that exists
+    if not TYPE_CHECKING:  # with this method, type checkers would accept any name
 
         def __getattr__(self, name: str) -> Any:
             kind = type(self).__name__
             if name not in _INSTEAD:
                 raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
-            # Without `name=` and `obj=`: with them Python would add a guess of a similar name.
+            # The error is made without `name=` and `obj=`, because with them Python would add a guess of a similar
+            # name.
             raise AttributeError(
                 f"{kind!r} object has no attribute {name!r}, as multiprocessing.Pool has: write {_INSTEAD[name]}"
             )

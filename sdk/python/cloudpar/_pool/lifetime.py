@@ -1,4 +1,4 @@
-"""How a pool ends: by a shutdown, at the interpreter's exit, by garbage collection, or not at all in a forked child."""
+"""Ends a pool: by a shutdown, at the interpreter's exit, or by garbage collection. A forked child ends nothing."""
 
 import atexit
 import os
@@ -22,19 +22,20 @@ CONTACT_S = 9.5
 timeouts are not enough, because they do not limit the time for resolving a host name."""
 
 LOCAL_CONTACT_S = 60.0
-"""How long requests to a master that the pool started are repeated before its first answer, in seconds. This matters
-only if the master hangs: the pool learns of a crash at once."""
+"""How long requests to the pool's own master are repeated before the first answer, in seconds. This matters only if the
+master hangs, because the pool learns of a crash at once.
+"""
 
 _living: "set[Lifetime]" = set()
 
 
 class Lifetime:
-    """Holds a pool's client, and its own master and worker, and ends them.
+    """Has a pool's client and the pool's own master and worker, and ends them.
 
-    It outlives the pool object while tasks are running.
+    This object outlives the pool object while tasks are running.
 
     Raises:
-        ConfigurationError: The endpoint is no URL, or the token has characters that a token cannot have.
+        ConfigurationError: The endpoint is not a URL, or the token has characters that a token cannot have.
         OSError: The system cannot start the pool's own master and worker, or cannot provide a folder or a socket.
     """
 
@@ -44,7 +45,8 @@ class Lifetime:
         self._ready = threading.Event()
         self.cluster: LocalCluster | None = None
         if configuration is None:
-            # Start the processes first: they start up while this process imports what it needs to talk to them.
+            # The processes start first, so that they start up while this process imports the modules that it needs to
+            # talk to them.
             self.cluster = LocalCluster(options.workers or default_workers(), self._failed, memory_mb=options.memory_mb)
             configuration = Configuration(self.cluster.endpoint, self.cluster.token, "the pool itself")
         try:
@@ -74,7 +76,7 @@ class Lifetime:
         self.client.fail(error)
 
     def finish(self, *, wait: bool) -> None:
-        """Stop everything after all tasks have finished. If `wait` is False, that happens in the background."""
+        """Stop everything after all tasks have finished. If `wait` is False, do so in the background."""
         if wait:
             self.client.wait()
             self._close()
@@ -116,20 +118,20 @@ class Lifetime:
             _living.discard(self)
 
     def abandon(self) -> None:
-        """Drop everything in a forked child, where the parent's threads and connections do not work."""
+        """In a fork of this process, drop everything: the parent's threads and connections do not work there."""
         self._finished = True
         if self.cluster is not None:
             self.cluster.abandon()
 
 
 def first_contact(lifetime: Lifetime) -> None:
-    """Ask the master whether the token is that of an account. If not, or without an answer, shut the pool down.
+    """Ask the master whether the token belongs to an account. If not, or without an answer, shut the pool down.
 
     If the master asks the client to wait, this function waits without a limit.
 
     Raises:
-        MasterUnreachable: No master answers within 10 s; or it asked the client to wait, and then did not answer for
-            longer than the patience.
+        MasterUnreachable: No master answers within 10 s. Or the master asked the client to wait, and then did not
+            answer for longer than `patience_s` of the pool.
         InvalidToken: The master does not know the token.
         Forbidden: The token is not the token of an account.
         CloudparError: The master refuses the request for another reason.
@@ -172,7 +174,10 @@ def _finish_all() -> None:
 
 
 def _main_was_interrupted() -> bool:
-    """Whether Ctrl-C has ended the main thread. False at an interactive prompt, which Ctrl-C does not end."""
+    """Whether Ctrl-C has ended the main thread.
+
+    The answer is False at an interactive prompt, which Ctrl-C does not end.
+    """
     if hasattr(sys, "ps1") or sys.flags.interactive:
         return False
     return issubclass(getattr(sys, "last_type", None) or Exception, KeyboardInterrupt)

@@ -70,32 +70,34 @@ class MapMethods(Executor):
         retry_on: RetryOn = Exception,
         return_exceptions: bool = False,
     ) -> "MapResults[Any]":
-        """Run `fn` on each value (or on the values of several iterables side by side), as one package.
+        """Run `fn` on each value of an iterable as one package.
+
+        From several iterables `fn` gets one value each, as with `zip`.
 
         Returns an iterator over the results in task order, which can be read while tasks are running. It has one result
-        for each task. If a task failed, `next` raises the task's exception, and the next call continues with the
-        following task. (StopIteration, which would end the iterator, is raised as a RuntimeError.) If the package
-        fails, `next` raises that failure for each task without a result. The iterables are read completely before the
-        first task starts. With `buffersize`, they are read piece by piece instead, and each piece becomes a package.
+        for each task. If a task failed, `next` raises the task's exception, and the following call continues with the
+        next task. (StopIteration, which would end the iterator, is raised as a RuntimeError.) If the package fails,
+        `next` raises this failure for each task without a result. The iterables are read completely before the first
+        task starts. With `buffersize`, they are read piece by piece instead, and each piece becomes a package.
 
         Args:
             fn: Any callable.
             iterables: Without `buffersize`, they may give at most 10,000,000 tasks, and a single `range` is sent as two
                 numbers.
-            timeout: In seconds from this call. If a result has not arrived by then, `next` raises TimeoutError, and the
-                tasks continue. None: no limit.
-            chunksize: How many tasks each chunk has; a worker takes whole chunks. None: the master decides from
-                measured durations.
+            timeout: The time limit for reading, in seconds from this call. If a result has not arrived by then, `next`
+                raises TimeoutError, and the tasks continue. None means no limit.
+            chunksize: How many tasks each chunk has; a worker takes whole chunks. None means that the master decides
+                from measured durations.
             buffersize: The maximum number of tasks that were sent and whose results are not read yet. The iterables are
-                consumed while the results are read, so they may be endless. None: all tasks are sent at once.
+                consumed while the results are read, so they may be endless. None means that all tasks are sent at once.
             task_timeout_s: The longest time that one task may run, in seconds, including its retries. The operator's
                 limit applies instead if it is shorter. None: the pool's setting.
             retries: How often to retry a task that raises, immediately and in the same executor. The time of each try
-                is charged. None: the pool's setting.
-            retry_on: With `retries`: retry only after these exceptions and their subclasses.
-            return_exceptions: Return a task's exception as its result instead of raising it, as `asyncio.gather` does.
-                The failure of a package is returned, too, for each task without a result. Other errors are still
-                raised, such as this map's timeout, Ctrl-C, or a value that cannot be pickled.
+                is charged. None means the pool's setting.
+            retry_on: If `retries` is given, retry only after these exceptions and their subclasses.
+            return_exceptions: Whether to return a task's exception as its result instead of raising it, as in
+                `asyncio.gather`. If the package fails, the failure is also returned, for each task without a result.
+                Other errors are still raised, such as this map's timeout, Ctrl-C, or a value that cannot be pickled.
 
         Raises:
             SerializationError: The function or a value cannot be pickled; the text names the part that cannot.
@@ -158,7 +160,7 @@ class MapMethods(Executor):
         retry_on: RetryOn = Exception,
         return_exceptions: bool = False,
     ) -> "MapResults[Any]":
-        """Like `map`, but the results come in the order in which they arrive.
+        """Do the same as `map`, but give the results in the order in which they arrive.
 
         If you need to know which task a result belongs to, let `fn` return a key with its value.
 
@@ -209,7 +211,7 @@ class MapMethods(Executor):
         retry_on: RetryOn = Exception,
         return_exceptions: bool = False,
     ) -> "MapResults[Any]":
-        """Like `map`, but each value holds the arguments of one call: `fn(*value)`.
+        """Do the same as `map`, but take the arguments of each call from one value: `fn(*value)`.
 
         Example:
             >>> from cloudpar import Pool
@@ -230,15 +232,16 @@ class MapMethods(Executor):
     ) -> None:
         """Run `body(i)` for each i in [start, stop) as a task, and return when all are done.
 
-        Afterwards everything that the body writes into captured lists, dicts, object attributes and NumPy arrays is in
-        this process's memory, as after a normal loop. Nothing is written here before all tasks have succeeded: after an
-        error, memory is unchanged. Writing the old value (`x[i] = x[i]`) does not count as a write: if another task
-        writes a different value there, that value is copied back, without a conflict.
+        All writes of the body into captured lists, dicts, object attributes and NumPy arrays are then in this process's
+        memory, as after a normal loop. They are copied back only after all tasks have succeeded, so after an error
+        memory is unchanged. Writing the old value (`x[i] = x[i]`) does not count as a write: if another task writes a
+        different value to `x[i]`, that value is copied back, without a conflict.
 
         Args:
             start: The first index.
             stop: The index after the last one.
-            body: Called with each index. No two calls may write the same element. The return value is ignored.
+            body: The function that is called with each index. No two calls may write the same element. The return value
+                is ignored.
             task_timeout_s: The longest time that one of these tasks may run, in seconds. The operator's limit applies
                 instead if it is shorter. None: the pool's setting.
 
@@ -273,7 +276,7 @@ class MapMethods(Executor):
     ) -> "MapResults[Any]":
         __tracebackhide__ = True  # IPython and pytest leave frames with this name out of tracebacks
         self._check()
-        keep = None if options.buffersize is None else self  # reading starts further packages, so the pool must live
+        keep = None if options.buffersize is None else self  # reading starts further packages, which need the pool
         with ShortTracebacks():
             feed = self._client.feed(fn, values, call, options, keep=keep)
             feed.refill()
@@ -281,7 +284,7 @@ class MapMethods(Executor):
 
 
 def _retry(retries: int | None, retry_on: RetryOn) -> Retry | None:
-    """Return the retry setting of one call; None if the call has none, so that the pool's setting applies.
+    """Return the retry setting of one call; None if the call has none, and the pool's setting applies.
 
     Raises like `read_retry`, and a ValueError if `retry_on` is given without `retries`.
     """

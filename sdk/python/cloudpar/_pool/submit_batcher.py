@@ -1,4 +1,4 @@
-"""Submitted tasks on their way to the master. Tasks that arrive while one package starts share the next package."""
+"""Sends submitted tasks to the master. Tasks that are submitted while a package starts share the next package."""
 
 import contextlib
 import pickle
@@ -24,7 +24,7 @@ from cloudpar.future import FutureReceiver, TaskFuture, resolve
 BATCH_BYTES = 64 << 20
 BATCH_TASKS = 100_000
 ACKNOWLEDGE_S = 1.0
-"""How long an acknowledgement waits for others, in seconds, so that they share one request."""
+"""How long an acknowledgement waits for further acknowledgements, in seconds, so that they share one request."""
 
 ACKNOWLEDGE_COUNT = 50
 
@@ -73,7 +73,8 @@ class SubmitBatcher:
     def nudge(self) -> None:
         """Tell the thread that there is a package to acknowledge."""
         if self._thread is None or self._session.to_acknowledge in {1, ACKNOWLEDGE_COUNT}:
-            # If no thread can start, the pool acknowledges the package when it ends: reading a result must not fail.
+            # If no thread can start, reading a result must not fail: the pool acknowledges the package when the pool
+            # ends.
             with self._condition, contextlib.suppress(RuntimeError):
                 self._wake()
 
@@ -85,7 +86,7 @@ class SubmitBatcher:
         self._condition.notify_all()
 
     def cancel_waiting(self) -> None:
-        """Cancel the tasks that wait for the next package; a package that is just starting keeps its tasks."""
+        """Cancel the tasks that wait for the next package. A package that is just starting keeps its tasks."""
         with self._condition:
             waiting = list(self._waiting)
         for submission in waiting:
@@ -94,7 +95,7 @@ class SubmitBatcher:
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until each submitted task is in a package, has failed, or was cancelled; or until the batcher is closed.
 
-        `timeout_s` limits the wait, in seconds; None: there is no limit.
+        `timeout_s` limits the wait, in seconds; None means no limit.
         """
         with self._condition:
             self._condition.wait_for(
@@ -158,15 +159,15 @@ class SubmitBatcher:
                 receiver.fail(error)
                 return
             receiver.started(None)
-            middle = len(batch) // 2  # the user submitted them singly: one bad task must not fail the others
+            middle = len(batch) // 2  # one bad task must not fail the others
             for half in batch[:middle], batch[middle:]:
                 self._start_package([each for each in half if not each.future.done()])
-        except Exception as error:  # noqa: BLE001 - an exception would end the thread, and with it all other tasks
+        except Exception as error:  # noqa: BLE001 - an exception would end the thread, and so fail all other tasks
             receiver.fail(error)
 
 
 def groups(batch: list[Submission]) -> list[list[Submission]]:
-    """Group tasks by what can share a package: all pickled tasks together, and the tasks of each reference."""
+    """Group tasks that can share a package: all pickled tasks together, and the tasks of each reference."""
     found: dict[str | None, list[Submission]] = {}
     for submission in batch:
         found.setdefault(submission.code.reference, []).append(submission)
@@ -177,7 +178,7 @@ def order_for(batch: list[Submission], shipper: Shipper, options: PoolOptions, p
     """Make one package of submitted tasks, whether their functions are the same or not.
 
     Raises:
-        TooLarge: The tasks together exceed what a package may have, or their code exceeds its limit.
+        TooLarge: The tasks together exceed a limit of packages, or their code exceeds the limit of task code.
     """
     code = batch[0].code
     same = all(submission.code.hash == code.hash for submission in batch)
@@ -209,6 +210,6 @@ def _call_code() -> Code:
     def call(function: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         return function(*arguments[0], **arguments[1])
 
-    call.__module__ = "__main__"  # makes cloudpickle send it by value: a worker may not have the SDK
+    call.__module__ = "__main__"  # so that cloudpickle sends it by value: a worker may not have the SDK
     call.__qualname__ = "several functions"
     return serialize(call)

@@ -1,4 +1,4 @@
-"""What the arguments of submitted tasks need: classes and functions that are serialized once for many tasks."""
+"""Serializes the classes and functions that arguments of submitted tasks refer to, once for many tasks."""
 
 import threading
 from collections import OrderedDict
@@ -26,11 +26,11 @@ class PartCache:
         self._known: OrderedDict[int, _Known] = OrderedDict()
 
     def get(self, thing: object) -> Part | None:
-        """Return the current part of a class or function; None if it travels with the arguments.
+        """Return the current part of a class or function; None if it is pickled with the arguments.
 
-        It travels with the arguments when this cache meets it for the first time, or for the first time after it has
-        changed, since many are used only once. It also does if it may change in a way that its footprint does not show,
-        or if its pickle is too large.
+        It is pickled with the arguments when a call refers to it for the first time, or for the first time after a
+        change, since many classes and functions are used only once. It is also pickled with the arguments if it may
+        change in a way that its footprint does not show, or if its pickle is too large.
         """
         with self._lock:
             known = self._known.get(id(thing))
@@ -52,7 +52,7 @@ class PartCache:
 
 
 class CallNeeds(Needs):
-    """What the arguments of one submitted task need besides their own bytes."""
+    """The modules, classes and functions that the arguments of one submitted task need."""
 
     def __init__(self, cache: PartCache) -> None:
         super().__init__()

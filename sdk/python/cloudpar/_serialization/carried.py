@@ -1,4 +1,4 @@
-"""Lets functions of `cloudpar` run at workers: they travel by value, compressed, since a worker may lack `cloudpar`."""
+"""Pickles functions of `cloudpar` by value and compresses them, since a worker may lack the package `cloudpar`."""
 
 import pickle
 import threading
@@ -15,8 +15,8 @@ def reduced(function: Callable[..., Any], module: ModuleType) -> tuple[Any, ...]
     """Return how pickle rebuilds a function of `cloudpar` at a worker, in the form of `__reduce__`.
 
     Args:
-        function: A function of `module`, or of a module inside it.
-        module: A module or Python package of `cloudpar`, whose functions and classes all travel by value.
+        function: A function of `module`, or of a module inside `module`.
+        module: A module or Python package of `cloudpar`. All its functions and classes are pickled by value.
     """
     return pickle.loads, (PickledCall(zlib.decompress, _deflated(function, module)),)
 
@@ -25,7 +25,7 @@ _registering = threading.Lock()
 
 
 class PickledCall:
-    """Pickles as a call of a function: unpickling this object gives what the function returns."""
+    """An object whose pickle is a call of a function: unpickling it gives the function's return value."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self._call = function, arguments
@@ -37,7 +37,7 @@ class PickledCall:
 @cache
 def _deflated(function: Callable[..., Any], module: ModuleType) -> bytes:
     """Pickle and compress a function, once per process: a pickle may take 17 ms and 43 KB (20 KB compressed)."""
-    with _registering:  # threads share cloudpickle's registry: one would remove a module that another still needs
+    with _registering:  # threads share cloudpickle's registry: one thread could remove a module that another needs
         cloudpickle.register_pickle_by_value(module)
         try:
             return zlib.compress(cloudpickle.dumps(function, protocol=5), 9)

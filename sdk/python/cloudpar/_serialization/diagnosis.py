@@ -45,7 +45,7 @@ class Call(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a part of a value is: at `path`, such as "['lock']" or ".connection", in the value that `whole` names."""
+    """The position of a part of a value: `path`, such as "['lock']" or ".connection", in the value named `whole`."""
 
     whole: str
     path: str = ""
@@ -54,12 +54,12 @@ class Place(NamedTuple):
         return f"{self.path} in {self.whole}" if self.path else self.whole
 
     def at(self, step: str) -> "Place":
-        """Return the place of a part of the value at this place; `step` is the last piece of its path."""
+        """Return the position of a part of the value at this position; `step` is the last piece of the part's path."""
         return Place(self.whole, self.path + step)
 
 
 def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tuple[str, object]:
-    """Find the innermost part of `value` that `dumps` refuses; return its place as text, and the part itself.
+    """Find the innermost part of `value` that `dumps` refuses; return its position as text, and the part.
 
     The search does not go inside a part for which there is advice, deeper than DEPTH levels, or beyond the first WIDTH
     parts of a value.
@@ -67,7 +67,7 @@ def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tupl
     place, seen = Place(name), set[int]()
     for _ in range(DEPTH):
         if _known_advice(value):
-            break  # advice for this type helps more than advice for a part of it, such as a lock
+            break  # advice for this type helps more than advice for one of its parts, such as a lock
         seen.add(id(value))
         for part_place, part in _parts(value, place):
             if id(part) not in seen and not _passes(part, dumps):
@@ -155,7 +155,7 @@ def _function_parts(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for key, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield f"the captured variable `{key}` {of}", cell.cell_contents
-        except ValueError:  # not bound yet
+        except ValueError:  # the variable is not bound yet
             continue
     for key in _global_names(function.__code__):
         if key in function.__globals__:

@@ -1,4 +1,4 @@
-"""Footprints. A footprint is everything that the pickle of a function or class is made from.
+"""Footprints. The footprint of a function or class is the set of all objects from which its pickle is made.
 
 While the footprint is unchanged, pickling again would give the same bytes.
 """
@@ -53,29 +53,29 @@ _TYPE_PARTS = (
 
 
 class _Unknown(Exception):
-    """A pickle depends on something that may change unnoticed, or on too many objects."""
+    """A pickle depends on an object that may change unnoticed, or on too many objects."""
 
 
 class Footprint:
     """The objects that the pickle of a function or class is made from.
 
     Raises:
-        _Unknown: The pickle depends on something that may change unnoticed, or on more than PARTS objects.
+        _Unknown: The pickle depends on an object that may change unnoticed, or on more than PARTS objects.
     """
 
     def __init__(self, thing: object) -> None:
         self._strays = LOCAL_MODULES.strays()
         self._by_value = _registered_by_value(self._strays)
         self._held: list[object] = []
-        """Keeps all objects of the footprint alive, so that no new object gets the id of one of them."""
+        """All objects of the footprint, kept alive so that no new object gets one of their ids."""
         self._checks: list[tuple[Callable[[Any], list[object]], Any, list[int]]] = []
-        """For each object: how to list its parts, the object, and the ids of its parts when it was added."""
+        """For each object: a function that lists its parts, the object, and the ids of its parts when it was added."""
         self._seen = set[int]()
         self._functions: list[tuple[FunctionType, list[ModuleType]]] = []
-        """The functions that travel by value, each with the submodules that travel with it."""
+        """The functions that are pickled by value, each with the submodules that are pickled with it."""
         self._imported = _imported()
         self._named = set[str]()
-        """The modules in which executors find some of these objects by name."""
+        """The modules in which executors find objects of the footprint by name."""
         self._add(thing)
 
     def holds(self) -> bool:
@@ -107,7 +107,7 @@ class Footprint:
             raise _Unknown
         if kind in _NEVER_CHANGE:
             return
-        # Classes first: a protocol's metaclass belongs to `typing`, but the class itself may still change.
+        # Classes are handled first: a protocol's metaclass belongs to `typing`, but the class itself may change.
         if kind is FunctionType or isinstance(thing, type):
             self._add_code(thing)
         elif kind is ModuleType:
@@ -123,11 +123,11 @@ class Footprint:
 
     def _add_code(self, thing: Any) -> None:
         if thing is NoneType:
-            return  # `builtins`, which counts as its module, has no such name
+            return  # its module is `builtins`, which has no such name
         self._watch(_is_found, thing)
         if _is_found(thing) == [True] and not self._travels_by_value(thing.__module__):
             self._named.add(thing.__module__)
-            return  # its pickle has only its name
+            return  # the pickle contains only the name
         if type(thing) is FunctionType:
             self._watch(_of_function, thing)
             self._functions.append((thing, submodules(thing)))
@@ -141,8 +141,8 @@ class Footprint:
         return any(f"{module}.".startswith(f"{name}.") for name in (*self._strays, *self._by_value))
 
     def _add_globals(self, code: CodeType, namespace: dict[str, Any]) -> None:
-        # `co_names` also has names of attributes. A global with such a name may change, and then the function is
-        # serialized again without need, which is harmless.
+        # `co_names` also contains names of attributes. If a global with such a name changes, the function is serialized
+        # again without need, which does no harm.
         self._watch(functools.partial(_of_namespace, code.co_names), namespace)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):

@@ -1,4 +1,4 @@
-"""Which modules are installed, and which belong to the user's own project."""
+"""Decides which modules are installed, and which belong to the user's own project."""
 
 import os
 import site
@@ -30,10 +30,10 @@ def _is_installed(real: str) -> bool:
 
 
 def is_listed(name: str, file: str) -> bool:
-    """Whether a distribution in the module's folder lists the module as its own, as after `pip install --target`.
+    """Whether a distribution in the module's folder lists the module among its files.
 
-    The folder is the one that must be in sys.path for an import of the module. Of the module's name, only the first
-    word is compared.
+    This is so after `pip install --target`. The module's folder is the folder that must be in sys.path for an import of
+    the module. Only the part of the module's name before the first dot is compared.
 
     Args:
         name: The module's name, such as "numpy.linalg".

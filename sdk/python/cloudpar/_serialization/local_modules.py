@@ -1,10 +1,10 @@
-"""Which modules belong to the user's own project.
+"""Finds the local modules: those that belong to the user's own project.
 
 Workers are expected to have the standard library and installed packages. All other modules that were imported from a
 file are local, except `__main__` and the packages of this project (OWN). If an import finds a local module by its name,
-executors import it, too: from its folder on this machine, or from files that travel with the task code (`project`). If
-no import finds it, for example because it was loaded from a path, it travels by value. (This is cloudpickle's
-`register_pickle_by_value` without the need to name the modules.)
+executors also import the module: from its folder on this machine, or from files that are sent with the task code
+(`project`). If no import finds it, for example because it was loaded from a path, the module is pickled by value. (This
+has the effect of cloudpickle's `register_pickle_by_value`, but users need not name the modules.)
 """
 
 import contextlib
@@ -22,12 +22,15 @@ from .project.listings import LISTINGS
 from .project.units import Unit, unit_of
 
 OWN = frozenset({"cloudpar", "cloudpar_protocol", "cloudpar_worker", "cloudpar_master"})
-"""The packages of this project. They do not travel as local modules: a worker has its own copies of those that it
-needs."""
+"""The Python packages of Cloud Parallelizer itself. They are not sent as local modules, because a worker has its own
+copies of those that it needs.
+"""
 
 
 _SPAWNED_MAIN = "__mp_main__"
-"""The name that `multiprocessing` gives the script's module in a spawned process, where it is also `__main__`."""
+"""The name that `multiprocessing` gives to the script's module in a spawned process. The module is also `__main__`
+there.
+"""
 
 log = logging.getLogger("cloudpar")
 
@@ -38,7 +41,7 @@ def is_local(module: object) -> bool:
     if not isinstance(module, ModuleType) or not isinstance(name, str):
         return False
     if name == _SPAWNED_MAIN:
-        return True  # a worker cannot import the script's module, as it cannot import `__main__`
+        return True  # like `__main__`, a worker cannot import the script's module
     if name == "__main__" or name.partition(".")[0] in OWN:
         return False
     file = getattr(module, "__file__", None)
@@ -62,10 +65,10 @@ class LocalModules:
 
     def find(self) -> dict[str, ModuleType]:
         """Return the local modules by name."""
-        with self._lock:  # without the lock, a thread that comes during a search gets the old list
+        with self._lock:  # without the lock, a thread that calls this during a search would get the old list
             now = len(sys.modules), next(reversed(sys.modules))
-            # If a module was removed from sys.modules and imported again, perhaps from another folder, `now` may be
-            # unchanged.
+            # `now` may be unchanged although a module was removed from sys.modules and imported again, perhaps from
+            # another folder.
             if now != self._seen or any(sys.modules.get(name) is not module for name, module in self._local.items()):
                 self._seen = now
                 modules = dict(sys.modules)
@@ -81,7 +84,7 @@ class LocalModules:
             return self._local
 
     def _sort(self, local: dict[str, ModuleType]) -> None:
-        """Separate the modules that another process finds by name from those that it does not find."""
+        """Separate the modules that another process finds by name from the others."""
         for name, module in local.items():
             if self._local.get(name) is not module:
                 unit = None if name == _SPAWNED_MAIN else unit_of(module)
@@ -109,9 +112,10 @@ class LocalModules:
             return dict(self._units)
 
     def is_deleted(self, name: str) -> bool:
-        """Whether the file of a project's module is gone. Such a module travels by value, since no import finds it.
+        """Whether the file of a project's module is gone. Such a module is pickled by value, since no import finds it.
 
-        Logs one warning for each module. Inside `by_value`, cloudpickle pickles the module by value from now on.
+        One warning is logged for each such module. Inside `by_value`, cloudpickle pickles the module by value from now
+        on.
 
         Args:
             name: The module's name. A module that was imported since the last `find` counts as not deleted.
@@ -135,7 +139,7 @@ class LocalModules:
         return True
 
     def _look_for_deleted(self) -> None:
-        """Let modules whose files are back travel by name again."""
+        """Pickle modules whose files are back by name again."""
         there = [name for name, module in self._deleted.items() if _has_file(module)]
         if there:
             for name in there:
@@ -146,7 +150,7 @@ class LocalModules:
     def by_value(self, *, everything: bool = False) -> Iterator[None]:
         """Inside this context, cloudpickle pickles by value the local modules that no import finds.
 
-        The user's own registrations at cloudpickle stay.
+        Modules that the user has registered with cloudpickle stay registered.
 
         Args:
             everything: Also pickle the other local modules by value, except those with compiled parts.
@@ -185,7 +189,7 @@ def _has_file(module: ModuleType) -> bool:
 def _is_compiled(unit: Unit) -> bool:
     try:
         return LISTINGS.of(unit).is_compiled
-    except OSError:  # it was deleted after the import
+    except OSError:  # the file was deleted after the import
         return False
 
 

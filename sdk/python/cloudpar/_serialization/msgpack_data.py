@@ -1,4 +1,4 @@
-"""Serializes task data and results if the task code is a reference: as MessagePack, which any language reads."""
+"""Serializes task data and results of references as MessagePack, which any language can read."""
 
 from typing import IO, Any
 
@@ -36,7 +36,7 @@ class Writer:
 
 
 def refusal(error: Exception, value: object, what: str) -> SerializationError:
-    """The error for a value that MessagePack cannot hold; it names the part and what to send instead."""
+    """Return the error for a value that MessagePack cannot hold. The error names the part and what to send instead."""
     name, _ = culprit(value, what, _encoder.encode)
     reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error) or type(error).__name__
     return SerializationError(

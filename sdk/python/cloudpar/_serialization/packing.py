@@ -1,4 +1,4 @@
-"""The task data of a package: collected, serialized, and laid out so that a worker can read any part of it."""
+"""Collects and serializes the task data of a package, in a layout from which a worker can read any part."""
 
 import io
 import itertools
@@ -39,7 +39,7 @@ log = logging.getLogger("cloudpar")
 
 
 class Blob:
-    """A payload that is ready for upload. If it lies in a file, `close` frees the disk space after the upload."""
+    """A payload that is ready for upload. If it is in a file, `close` frees the disk space after the upload."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self.file = file
@@ -47,7 +47,7 @@ class Blob:
         self._lock = threading.Lock()
 
     def body(self) -> list[memoryview] | IO[bytes]:
-        """What to upload: the bytes in memory, without a copy, or the file."""
+        """The content to upload: the bytes in memory, without a copy, or the file."""
         return [memoryview(self.file.getvalue())] if isinstance(self.file, io.BytesIO) else self.file
 
     def checksums(self) -> tuple[int, list[int]]:
@@ -55,7 +55,7 @@ class Blob:
         return checksums(self.size, self.read)
 
     def read(self, start: int, end: int) -> memoryview:
-        """Return bytes [start, end). Safe for use by any thread."""
+        """Return bytes [start, end). Any thread may call this method."""
         if isinstance(self.file, io.BytesIO):
             return memoryview(self.file.getvalue())[start:end]
         with self._lock:
@@ -69,11 +69,11 @@ class Blob:
 
 @dataclass(frozen=True)
 class Packed:
-    """The task data of n tasks: a part of the request that starts them, or a blob that is uploaded before.
+    """The task data of n tasks: a part of the request that starts them, or a blob that is uploaded before the request.
 
-    `needs` are the modules, and the pickled classes and functions, that the task code must bring with it. `failure`
-    says why fewer values than requested are packed: the next value cannot be serialized (`refused`), or the iterable
-    raised it; None if neither happened. `n` may be 0 then.
+    `needs` are the modules, and the pickled classes and functions, that must be sent with the task code. `failure` is
+    the exception because of which fewer values than requested are packed; otherwise None. Either the next value cannot
+    be serialized (`refused` is True), or the iterable raised the exception. With a failure, `n` may be 0.
     """
 
     n: int
@@ -83,13 +83,13 @@ class Packed:
     refused: bool = False
 
     def close(self) -> None:
-        """Close the blob, if the data is one. Its bytes can then no longer be uploaded."""
+        """If the data is a blob, close it. The bytes of the blob can then no longer be uploaded."""
         if isinstance(self.data, Blob):
             self.data.close()
 
 
 def range_data(values: range) -> RangeData | None:
-    """Return the task data of a range, as two numbers; None if it is empty or its integers do not fit in 64 bits."""
+    """Return the task data of a range, as two numbers; None if it is empty, or a number needs more than 64 bits."""
     if len(values) > 0 and values[0] in INT64 and values[-1] in INT64 and values.step in INT64:
         return RangeData(start=values.start, step=values.step)
     return None
@@ -124,7 +124,7 @@ class Packer:
         self._position = 0
 
     def append(self, value: object) -> None:
-        """Serialize the next task's data. If this raises a SerializationError, the data that came before stay whole.
+        """Serialize the next task's data. If this raises a SerializationError, the earlier data stays intact.
 
         Raises:
             SerializationError: The data cannot be serialized; the text names the part that cannot.
@@ -139,7 +139,7 @@ class Packer:
             self._writer.append(value)
         except Exception as error:
             if _is_full(error):
-                raise  # the disk is full: the value is not at fault
+                raise  # the disk is full, so the value is not the cause
             self._file.seek(self._starts.pop())
             self._file.truncate()
             task = f"task {self._first + len(self._starts)}"
@@ -231,7 +231,7 @@ class Packer:
 
     def close(self) -> None:
         """Drop everything that was added."""
-        with suppress(OSError):  # flushing may fail on a full disk, and the bytes are not needed
+        with suppress(OSError):  # flushing may fail on a full disk, but the bytes are not needed
             self._file.close()
 
 
@@ -248,14 +248,14 @@ def pack(
     """Collect and serialize the data of a package; return None if there are no values.
 
     Args:
-        values: One for each task.
-        limit: Take at most this many values; None takes all. If `values` is an iterator, a later call takes the next
-            ones. With a limit, a value that cannot be serialized, or an error of the iterable, ends the data, and is
-            their `failure`.
+        values: The values, one for each task.
+        limit: Take at most this many values; None takes all values. If `values` is an iterator, a later call takes the
+            next values. With a limit, the data ends before a value that cannot be serialized, or when the iterable
+            raises an exception. The exception is then `failure` of the result.
         codec: The serialization that the task code expects.
-        seals: The package's seals; None: it is not sealed.
-        folder: The payload folder of the pool's own master, to which large data is written. None: the pool has no own
-            master, and large data is uploaded.
+        seals: The package's seals; None if the package is not sealed.
+        folder: The payload folder of the pool's own master, to which large data is written. None if the pool has no
+            master of its own, so that large data is uploaded.
         first: The index of the first value in its map, for error texts.
         call: How the function is called with a value, for error texts.
 
@@ -289,9 +289,9 @@ def pack(
 
 
 def _fill(packer: Packer, values: Iterable[Any], limit: int | None) -> tuple[Exception | None, bool]:
-    """Pack the values. If there is a limit, return the error that ended them early; otherwise it is raised.
+    """Pack the values. With a limit, return the error that ended the values early; without a limit, raise it.
 
-    The second value says whether the error is of a value, which is not packed, and not of the iterable.
+    The second return value says whether a value that was not packed caused the error, and not the iterable.
     """
     taken = 0
     try:
@@ -323,7 +323,7 @@ def _no_room(error: OSError, folder: PayloadFolder | None) -> OSError:
 
 
 def too_many() -> TooLarge:
-    """Return the error for an iterable with more values than a package may have; the iterable may be endless."""
+    """Return the error for an iterable, perhaps endless, with more values than a package may have."""
     return TooLarge(
         f"the iterable passed {PACKAGE_TASKS:,} items, the most that one package carries: give buffersize= "
         "(for example buffersize=10_000) so that it is consumed as results are read"
@@ -332,7 +332,7 @@ def too_many() -> TooLarge:
 
 @contextmanager
 def _notice() -> Iterator[None]:
-    """Warn after some seconds that an iterable is still being read, since it may be endless."""
+    """Warn after some seconds that an iterable is still being read, since the iterable may be endless."""
     text = (
         "cloudpar: still collecting the iterable after %.0f s; no task starts before its end "
         "(buffersize= starts them as it goes on)"

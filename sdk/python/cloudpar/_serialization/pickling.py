@@ -1,4 +1,4 @@
-"""Pickling by cloudpickle, so that lambdas, closures and everything that `__main__` defines can travel."""
+"""Pickles objects by cloudpickle, so that lambdas, closures and everything that `__main__` defines can be sent."""
 
 import hashlib
 import io
@@ -18,20 +18,21 @@ from .local_modules import LOCAL_MODULES
 from .project import imports, remote
 
 PROTOCOL = 5
-"""The pickle protocol: all supported Python versions know it."""
+"""The pickle protocol, which all supported Python versions know."""
 
 SCALARS = frozenset({int, float, str, bytes, bool, type(None), complex})
 """Types whose values need no search for classes and functions inside them."""
 
 SHARED_PARTS = 256
-"""How many classes and functions one `Needs` shares, so that they travel only once per package. More than these travel
-with each task that refers to them."""
+"""How many classes and functions one `Needs` shares, so that they are sent only once per package. Further ones are sent
+with each task that refers to them.
+"""
 
 _USUAL_KINDS = 1_000
 
 
 class Needs:
-    """What task data needs besides its own bytes.
+    """The modules, classes and functions that task data needs besides its own bytes.
 
     Attributes:
         modules: The modules that the pickles name, or that functions in them import while they run.
@@ -43,12 +44,12 @@ class Needs:
         self.parts: dict[str, bytes] = {}
         part_of = remote.holder().part_of
         self.known: dict[int, Any] = {id(part_of): NotImplemented}
-        """How a pickle refers to each object that travels only once per package, by the object's id."""
+        """By an object's id, how a pickle refers to the object if it is sent only once per package."""
         self._alive: list[object] = [part_of]
         """Keeps the objects of `known` alive, so that no other object gets one of their ids."""
 
     def share(self, thing: object) -> Any:
-        """Return how pickles refer to a class or function that travels once; None if each pickle must contain it."""
+        """Return how pickles refer to a class or function that is sent once; None if each pickle must contain it."""
         if len(self._alive) > SHARED_PARTS:
             return None
         part = self.part(thing)
@@ -61,7 +62,7 @@ class Needs:
         return reduced
 
     def part(self, thing: object) -> "Part | None":
-        """Return the class or function as a part that travels once; None if each pickle must contain it."""
+        """Return a class or function as a part that is sent once; None if each pickle must contain it."""
         return Part.of(thing)
 
 
@@ -81,13 +82,13 @@ class Part(NamedTuple):
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Writes several objects to one file, each as a pickle of its own. This costs less than a pickler for each object.
+    """Writes several objects to one file, each as a separate pickle. This costs less than a pickler for each object.
 
     Args:
         file: Receives the pickles.
         modules: Receives the names of the modules that the pickles need.
-        needs: Receives the classes and functions that many objects refer to. None: each pickle contains a copy of those
-            that it refers to.
+        needs: Receives the classes and functions that many objects refer to. With None, each pickle contains a copy of
+            the classes and functions that it refers to.
     """
 
     def __init__(self, file: IO[bytes], modules: set[str] | None = None, needs: Needs | None = None) -> None:
@@ -100,7 +101,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self._there: set[str] = set()
 
     def append(self, value: object) -> None:
-        """Write one object; its pickle does not depend on earlier ones."""
+        """Write one object. Its pickle does not depend on earlier pickles."""
         if type(value) in SCALARS:
             self._target.write(pickle.dumps(value, PROTOCOL))
             return
@@ -108,7 +109,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self.clear_memo()
 
     def reducer_override(self, thing: Any) -> Any:
-        """Return how an object travels; see `pickle.Pickler`."""
+        """Return how to pickle an object; see `pickle.Pickler`."""
         kind = type(thing)
         if kind in self._usual:
             return NotImplemented
@@ -147,10 +148,10 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return self._is_there(str(thing.__module__))
 
     def _is_there(self, module: str) -> bool:
-        """Whether executors may find a module by name; if so, note that the pickle needs it."""
+        """Whether executors may find a module by name; if so, record that the pickle needs the module."""
         if module not in self._there:
             if LOCAL_MODULES.is_deleted(module):
-                return False  # from now on cloudpickle pickles its contents by value
+                return False  # from now on cloudpickle pickles the module's contents by value
             self._there.add(module)
             self._modules.add(module)
         return True
@@ -164,7 +165,7 @@ def _is_found(thing: Any) -> bool:
 
 
 def _is_lasting(thing: Any) -> bool:
-    """Whether many tasks are likely to refer to an object: to a class, or a function that is a global of `__main__`."""
+    """Whether many tasks probably refer to an object, which is a class or a function that is a global of `__main__`."""
     return isinstance(thing, type) or vars(sys.modules["__main__"]).get(thing.__qualname__) is thing
 
 
@@ -181,10 +182,12 @@ def pickled(value: object, what: str, needs: Needs | None = None) -> Pickled:
     Args:
         value: The object. If it is a `Call`, its args and kwargs are serialized.
         what: What the object is, for the error message, such as "the function".
-        needs: Receives the classes and functions that travel beside the pickle; None if the pickle must contain all.
+        needs: Receives the classes and functions that are sent beside the pickle. None if the pickle must contain all
+            of them.
 
     Raises:
-        SerializationError: It cannot be pickled; the text names the part that cannot, and the fix.
+        SerializationError: The object cannot be pickled. The text names the part that cannot be pickled, and says what
+            to do.
     """
     if type(value) in SCALARS:
         return Pickled(pickle.dumps(value, PROTOCOL), frozenset())
@@ -209,7 +212,9 @@ def _dumps(value: object, modules: set[str] | None = None, needs: Needs | None =
 
 
 def refusal(error: Exception, value: object, what: str) -> SerializationError:
-    """Return the error for an object that cannot be pickled; it names the part that cannot, and what to do about it.
+    """Return the error for an object that cannot be pickled.
+
+    The error names the part that is the cause, and what to do.
 
     If `error` is a SerializationError, return it unchanged.
     """

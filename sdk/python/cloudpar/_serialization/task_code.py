@@ -1,4 +1,4 @@
-"""Serializes functions, and remembers the pickles as long as pickling again would give the same bytes."""
+"""Serializes functions. Remembers each pickle as long as pickling the function again would give the same bytes."""
 
 import hashlib
 import inspect
@@ -22,7 +22,7 @@ a remembered function captures stay in memory."""
 class Code(NamedTuple):
     """A serialized function, and the modules that it needs.
 
-    If `reference` is the name of a function that the workers import, `data` is empty.
+    If the workers import the function by its name, `reference` is this name and `data` is empty.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Code(NamedTuple):
     modules: frozenset[str] = frozenset()
 
     def holding(self, data: bytes) -> "Code":
-        """Return the same function with another pickle, for example one that also brings the project's modules.
+        """Return the same function with another pickle, for example a pickle that also contains the project's modules.
 
         Raises:
             TooLarge: The pickle exceeds the limit of task code.
@@ -47,12 +47,12 @@ class Code(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        """The serialization of its task data and results."""
+        """How the task data and results of this function are serialized."""
         return "pickle" if self.reference is None else "msgpack"
 
 
 class CodeCache:
-    """Serializes a function once for many packages, and again when something that it captures has changed."""
+    """Serializes a function once for many packages, and again when an object that it captures has changed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

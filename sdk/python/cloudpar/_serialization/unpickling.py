@@ -1,8 +1,8 @@
 """Unpickles results without changing the classes of this process.
 
-A result whose class is defined in `__main__` brings a copy of that class. cloudpickle alone would find this process's
-class of the same name and overwrite its attributes with the copy's. The methods would then use the task's globals, and
-changes of class attributes and caches in this process would be lost.
+The pickle of a result whose class is defined in `__main__` contains a copy of this class. cloudpickle alone would find
+this process's original class, and overwrite its attributes with those of the copy. The methods would then use the
+task's globals, and changes of class attributes and caches in this process would be lost.
 """
 
 import io
@@ -14,13 +14,13 @@ from weakref import WeakSet
 from cloudpickle import cloudpickle
 
 _MARK = b"_class_setstate"
-"""Part of each pickle that brings a class. Other pickles need no check of the names in them."""
+"""A text in each pickle that contains a class. Other pickles need no check of the names in them."""
 
 _SEARCHED_BYTES = 1 << 16
-"""Up to this size, in bytes, a pickle is searched for the mark. For a larger one, checking its names costs less."""
+"""Up to this size, in bytes, a pickle is searched for _MARK. In a larger pickle, checking all names costs less."""
 
 _filling: WeakSet[type] = WeakSet()
-"""Classes that were new to this process when a pickle brought them, and whose attributes are not set yet."""
+"""Classes that came with a pickle and were new to this process, and whose attributes are not set yet."""
 
 
 def loads(data: bytes) -> Any:

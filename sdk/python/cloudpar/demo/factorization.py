@@ -50,11 +50,12 @@ def calibrate(tasks: int, clock: Callable[[], float] = time.process_time) -> int
 
     The size is rounded to two significant digits, so that repeated calibrations mostly agree.
     """
-    # Measure processor time, and take the shortest of many times, so that the load of other processes does not count.
+    # Measure processor time and take the shortest of many measurements, so that the load of other processes does not
+    # count.
     division_s = min(_division_s(clock) for _ in range(25))
     divisions = SEQUENTIAL_S / tasks / division_s
-    # Every other number up to the smaller prime is tried; that prime is on average 2/3 of largest if both are in
-    # [largest / 2, largest].
+    # Every other number up to the smaller prime is tried. If both primes are in [largest / 2, largest], the smaller
+    # prime is on average 2/3 of largest.
     largest = min(max(divisions * 2 * 3 / 2, 1_000.0), 1e9)
     return int(float(f"{largest:.1e}"))
 
@@ -66,7 +67,7 @@ def _division_s(clock: Callable[[], float]) -> float:
 
 
 def correct(numbers: Sequence[int], results: Sequence[tuple[int, int]]) -> bool:
-    """Whether each number has a result, and it is a pair of factors above 1, the smaller one first."""
+    """Whether each number has a result, and each result is a pair of factors above 1, with the smaller factor first."""
     return len(numbers) == len(results) and all(
         1 < small <= large and small * large == number for number, (small, large) in zip(numbers, results, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Runs the benchmark in each way, several times, and keeps the best time of each."""
+"""Runs the benchmark several times in each way (sequentially, on processes, on pools), and keeps the best times."""
 
 import os
 import time
@@ -20,7 +20,7 @@ EXECUTORS = (1, 2, 4)
 PROCESSES = 2
 
 Advance = Callable[[str], None]
-"""Called after each task, with the name of the current run."""
+"""A function that is called after each task, with the name of the current run."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The demo's results. Times are the best of the repeats."""
+    """The demo's results. Each time is the best of the repeats."""
 
     tasks: int
     largest: int

@@ -2,19 +2,20 @@
 
 `capture(body)` finds every object that the body captures, and makes the task code, which runs at the workers and
 returns each task's writes. A `Merge` gathers the writes in any order and applies them together. A write that cannot be
-copied back raises a `SideEffectError` that names the variable, and then nothing has changed in this process. If the
-tasks write different elements, and none reads what another writes, the result is that of a plain loop; even new dict
-keys are in the loop's order.
+copied back raises a `SideEffectError` that names the variable. In this case nothing has changed in this process. If the
+tasks write different elements, and no task reads an element that another task writes, the result is the same as that of
+a plain loop. Even new dict keys are in the loop's order.
 
-A task sees the captured objects as they were when the body was captured, and its own writes; never another task's.
+A task sees the captured objects as they were when the body was captured, and its own writes, but no writes of other
+tasks.
 
-Writes that are not seen, and are lost as in any other process:
-    - writes to the state of functions, classes and modules that travel by name (installed packages);
-    - writing an element's old object to it (`x[i] = x[i]`): this is no write, and no conflict either;
-    - writes to what an object leaves out of its pickle, if its class is installed or the object is reached only
+These writes are not noticed, and are lost as in any other process:
+    - writes to the state of functions, classes and modules that are pickled by name (installed packages);
+    - writing an element's old object to the element (`x[i] = x[i]`): this counts as no write, and causes no conflict;
+    - writes to state that an object leaves out of its pickle, if its class is installed or the object is reached only
       through the pickle of another object;
     - writes to the code or annotations of functions, and to names that Python itself keeps in classes and modules;
-    - writes of a thread that runs on after the body has returned.
+    - writes of a thread that still runs after the body has returned.
 
 Two harmless changes are refused all the same. One is a cache that two tasks fill, such as a `functools.cached_property`
 of a captured object: fill it before the call. The other is a change in the pickle of an opaque object that a task only

@@ -1,4 +1,4 @@
-"""The writes to arrays. Conflicts are found by memory address, so also between an array and its views."""
+"""Gathers the writes to arrays. Conflicts are found by memory address, so also between an array and its views."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def array_targets(facets: tuple[Facet, ...], regions: tuple[Region, ...]) -> dic
 
 
 def _claims(region: Region) -> dict[int, Claim]:
-    """Return, for each array of a region by its number, how it claims the memory of its elements for a task."""
+    """Return, for each array of a region by its number, a function that claims the memory of elements for a task."""
     count, slots_of = region.slots()
     owners = Claims(count)
 
@@ -40,7 +40,7 @@ def _claims(region: Region) -> dict[int, Claim]:
 
 
 class _ArrayTarget(Target):
-    """The writes to one array. `claim` claims the memory that a region shares; None: the array is in no region."""
+    """The writes to one array. `claim` claims memory that a region shares; None if the array is in no region."""
 
     def __init__(self, thing: Any, trail: Trail, claim: Claim | None) -> None:
         super().__init__(thing, trail)
@@ -88,7 +88,7 @@ def _read(values: Any, like: Any) -> Any:
 
     if isinstance(values, bytes):
         return np.frombuffer(values, like.dtype).reshape(like.shape)
-    # Assigning one by one keeps an element that is itself a sequence; NumPy would unpack it.
+    # Elements are assigned one by one, because NumPy would unpack an element that is itself a sequence.
     objects = np.empty(len(values), object)
     for position, value in enumerate(values):
         objects[position] = value

@@ -1,4 +1,4 @@
-"""What a body captures: the task code for the workers, and the caller's objects that stay here."""
+"""Captures a body: makes the task code for the workers, and keeps the caller's objects."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class TaskCode:
-    """The code of all tasks of one `parallel_for`: called with an index, it runs that task and returns its writes.
+    """The code of all tasks of one `parallel_for`. Calling it with an index runs that task and returns its writes.
 
-    Unpickling it needs the standard library, cloudpickle and the body's own imports, but not `cloudpar`. An executor
-    should keep it for many tasks: unpickling takes 1.2 ms, plus the time for the data. A call in this process runs the
-    body on a copy of what it captures, as in any executor.
+    Unpickling this code needs the standard library, cloudpickle and the body's own imports, but not `cloudpar`. An
+    executor should keep the code for many tasks, because unpickling takes 1.2 ms, plus the time for the data. A call in
+    this process runs the body on a copy of the captured objects, as in any executor.
 
     Attributes:
         modules: The modules that the body needs.
@@ -52,8 +52,8 @@ class Capture:
 
     Attributes:
         code: The task code for the workers.
-        facets: What tasks can change, by number.
-        regions: Captured arrays that travel as blocks of memory, mostly because they share it.
+        facets: The objects that tasks can change, by number.
+        regions: Captured arrays that are sent as blocks of memory, mostly because they share memory.
     """
 
     code: TaskCode
@@ -69,8 +69,8 @@ def capture(body: Callable[[int], object]) -> Capture:
     """Find everything that a body captures, and pickle it as it is now.
 
     Args:
-        body: Called with an index; its return value is ignored. These functions and classes travel by value: those of
-            `__main__`, nested ones, and those of modules that were registered before with
+        body: The function that is called with an index. Its return value is ignored. Functions and classes are pickled
+            by value if they belong to `__main__`, are nested, or belong to modules that were registered before with
             `cloudpickle.register_pickle_by_value`.
 
     Returns:
@@ -98,8 +98,8 @@ def capture(body: Callable[[int], object]) -> Capture:
     rebuilders: dict[int, tuple[Any, ...]] = {}
     for region in shared(arrays):
         if any(array.dtype.hasobject for array in region.members.values()):
-            # References to objects cannot be rebuilt over raw bytes, and separate copies could not see each other's
-            # writes. So such arrays may only be read: as opaque objects, a change of them is refused.
+            # References to objects cannot be rebuilt over raw bytes, and separate copies would not share writes. So
+            # tasks may only read such arrays: as opaque objects, any change of them is refused.
             for number in region.members:
                 facets[number] = replace(facets[number], kind="opaque")
         else:
@@ -109,13 +109,14 @@ def capture(body: Callable[[int], object]) -> Capture:
     modules = set[str]()
     kinds, things = [facet.kind for facet in facets], [facet.thing for facet in facets]
     fixed = [number for number, array in arrays.items() if not array.flags.writeable and kinds[number] == "array"]
-    # One pickle contains all of this, so that at the worker the watched objects are the ones that the body refers to.
+    # A single pickle contains all of this, so that at the worker the watched objects are the same objects to which the
+    # body refers.
     _Packer(file, modules, rebuilders).dump(PickledCall(start, body, kinds, things, fixed))
     return Capture(TaskCode(file.getvalue(), frozenset(modules)), tuple(facets), tuple(regions))
 
 
 class _Packer(Pickler):
-    """Pickles arrays that share memory such that they still share it at the worker."""
+    """Pickles arrays that share memory in such a way that they also share memory at the worker."""
 
     def __init__(self, file: io.BytesIO, modules: set[str], rebuilders: dict[int, tuple[Any, ...]]) -> None:
         super().__init__(file, modules)

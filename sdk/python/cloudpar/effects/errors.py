@@ -7,7 +7,7 @@ from cloudpar.errors import SideEffectError
 _VALUE = "return the value and use map, or write it into an element of a list that the caller made"
 _ELEMENTS = "make it long enough before the call and write its elements, or return the values and use map"
 
-# The keys name what workers, or the client, find wrong with a write; each value says what happened and what to do.
+# A key names a problem that a worker or the client has found with a write. Its value says what happened and what to do.
 TROUBLES = {
     "resized": ("changed its length (append, insert, del, clear)", _ELEMENTS),
     "deleted": ("had elements deleted or moved", "write a marker such as None instead, and delete after the call"),
@@ -32,9 +32,9 @@ def trouble(name: str, variable: str, *indexes: int, reason: str = "") -> SideEf
 
     Args:
         name: The key.
-        variable: What was written, as the body's source names it.
-        indexes: The indexes of the tasks that wrote it.
-        reason: The text of an exception that says more; "" if there is none.
+        variable: The variable that was written, as the body's source names it.
+        indexes: The indexes of the tasks that wrote the variable.
+        reason: The text of an exception that explains more; "" if there is no exception.
 
     Example:
         >>> print(trouble("conflict", "result[3]", 1, 7))

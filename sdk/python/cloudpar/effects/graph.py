@@ -1,4 +1,4 @@
-"""Finds every object that a body can write to, with a number and the name that the source gives it."""
+"""Finds every object that a body can write to. Each gets a number, and the name that the source gives it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Facet:
     """One way in which a task can change one captured object.
 
     Attributes:
-        kind: How the worker watches it: `list`, `dict`, `set`, `attributes`, `array`, `function`, `class`, `module`,
-            `opaque` if changes show only in its pickle, or `hidden` for an object of the user's classes whose pickle
-            may leave attributes out.
+        kind: How the worker watches the object: as `list`, `dict`, `set`, `attributes`, `array`, `function`, `class` or
+            `module`; as `opaque` if changes show only in its pickle; or as `hidden` if it is of a class of the user
+            whose pickle may leave attributes out.
         thing: The caller's object.
         trail: The object's name. An error about a function has the name of the changed variable instead.
     """
@@ -45,10 +45,10 @@ class Facet:
 
 
 class Graph:
-    """The objects that a body captures, found breadth first, so that each has its shortest name.
+    """The objects that a body captures. The search is breadth first, so that each object has its shortest name.
 
     Attributes:
-        facets: What the worker watches, by number.
+        facets: The objects that the worker watches, by number.
 
     Example:
         >>> grid = [[0, 0], [0, 0]]
@@ -59,7 +59,7 @@ class Graph:
 
     def __init__(self, body: Callable[[int], object]) -> None:
         self.facets: list[Facet] = []
-        # Keep every visited object alive: otherwise a new object could get its id and would count as visited.
+        # Every visited object is kept alive: otherwise a new object could get its id and would count as visited.
         self._seen: dict[int, Any] = {}
         self._atomic: dict[type, bool] = {}
         self._plain: dict[type, bool] = {}
@@ -80,7 +80,7 @@ class Graph:
         return found
 
     def _all_atoms(self, things: Iterable[Any]) -> bool:
-        # For a list of a million numbers, this is one pass in C; a search step for each number would take seconds.
+        # For a list of a million numbers this is one pass in C. A search step for each number would take seconds.
         return all(self._atomic.get(kind) or shipping.is_atomic(kind) for kind in set(map(type, things)))
 
     def _add(self, kind: str, thing: Any, trail: Trail) -> None:
@@ -126,7 +126,7 @@ class Graph:
         return found
 
     def _parts(self, thing: Any, trail: Trail) -> Iterator[Step]:
-        """Continue with the items and attributes of an object whose class pickles just these."""
+        """Continue with the items and attributes of an object if its pickle contains exactly these."""
         if isinstance(thing, list):
             self._add("list", thing, trail)
             yield from self._items(list.__iter__(thing), list.__iter__(thing), trail)
@@ -215,7 +215,7 @@ class Graph:
                 yield value, trail.attribute(key)
 
     def _hide_namespaces(self) -> None:
-        """Make a dict opaque if it is also the `__dict__` of a captured object: at the worker these are two dicts."""
+        """Make a dict opaque if it is also the `__dict__` of a captured object: at the worker it becomes two dicts."""
         owners = [facet.thing for facet in self.facets if facet.kind == "attributes"]
         namespaces = {id(vars(thing)) for thing in owners if hasattr(thing, "__dict__")}
         self.facets = [
@@ -227,6 +227,6 @@ class Graph:
 
 
 def _is_array(thing: Any) -> bool:
-    # Compares the class's name, because a body without arrays must not import NumPy.
+    # The class is compared by its name, because a body without arrays must not import NumPy.
     kind = type(thing)
     return kind.__module__ == "numpy" and kind.__name__ == "ndarray"

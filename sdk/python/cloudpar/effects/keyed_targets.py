@@ -1,4 +1,4 @@
-"""The writes to lists, dicts and attributes. Each write has a key, and only one task may write to a key."""
+"""Gathers the writes to lists, dicts and attributes. Each write has a key, and only one task may write to a key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def keyed_targets(facets: tuple[Facet, ...]) -> dict[int, Target]:
 
 
 class _KeyedTarget(Target):
-    """The writes to one object, by key. Keys are hashable: each is a dict's key, a list's position, or a name."""
+    """The writes to one object, by key. A key is a dict's key, a position in a list, or a name, so it is hashable."""
 
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)
@@ -50,7 +50,7 @@ class _KeyedTarget(Target):
         return None
 
     def apply(self) -> None:
-        # In the order of the tasks, so that new keys have the order of a plain loop.
+        # Writes are applied in the order of the tasks, so that new keys have the order of a plain loop.
         for key, (_, value) in sorted(self._writes.items(), key=lambda write: write[1][0]):
             self._before.append((key, self.read(key)))
             self.write(key, value)
@@ -79,7 +79,7 @@ class _KeyedTarget(Target):
 
 
 class _ListTarget(_KeyedTarget):
-    """A list, or an instance of a subclass, whose methods are not called, since they have run at the worker."""
+    """A list or an instance of a subclass. Methods of a subclass are not called, since they have run at the worker."""
 
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)

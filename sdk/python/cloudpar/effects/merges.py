@@ -1,4 +1,4 @@
-"""The writes of all tasks, gathered in any order and applied together."""
+"""Gathers the writes of all tasks in any order, and applies them together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Merge:
     """Gathers the writes of one body's tasks, and copies back all of them or none.
 
-    Adding a task's writes a second time changes nothing, so it is harmless if they arrive twice.
+    Adding a task's writes a second time changes nothing, so it does no harm if they arrive twice.
     """
 
     def __init__(self, facets: Iterable[Facet], regions: Iterable[Region]) -> None:
@@ -33,7 +33,7 @@ class Merge:
         self._closed = False
 
     def add(self, index: int, writes: bytes | None) -> None:
-        """Add what the task code returned for one task.
+        """Add the writes of one task, as the task code returned them.
 
         Raises:
             SideEffectError: The task made a write that cannot be copied back, or wrote an element that another task has
@@ -41,7 +41,7 @@ class Merge:
             ValueError: The merge is closed: `commit` was called, or an earlier `add` raised an error.
             Exception: A class of the user raised it while a written value was unpickled.
 
-        All of these but ValueError close the merge. The caller's objects are unchanged.
+        All these exceptions except ValueError close the merge. The caller's objects stay unchanged.
         """
         if self._closed:
             raise ValueError("this merge was committed, or has failed")
@@ -59,10 +59,10 @@ class Merge:
         self._closed = False
 
     def commit(self) -> None:
-        """Apply all writes to the caller's objects, and close the merge. If one cannot be applied, none of them stays.
+        """Apply all writes to the caller's objects, and close the merge. If one write fails, all of them are undone.
 
         Raises:
-            SideEffectError: The caller has changed an object meanwhile, and the writes no longer fit it.
+            SideEffectError: The caller has changed an object meanwhile, so that the writes no longer fit the object.
             ValueError: The merge is closed: `commit` was called before, or `add` raised an error.
         """
         if self._closed:
@@ -103,9 +103,9 @@ class Merge:
 
 
 class _Reader(pickle.Unpickler):
-    """Reads a task's writes; references in them become the caller's own objects.
+    """Reads a task's writes. References in them become the caller's own objects.
 
-    `number` is that of the object to which the value that is being read was written; None if it is not known.
+    `number` is the number of the object to which the current value was written; None if it is not known.
     """
 
     def __init__(self, writes: bytes, facets: tuple[Facet, ...], index: int) -> None:

@@ -1,4 +1,4 @@
-"""Captured arrays that travel as one block of memory: views and their bases, columns and rows of one matrix."""
+"""Finds captured arrays that must be sent as one block of memory, such as views with their bases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Region:
     high: int
 
     def rebuilders(self) -> dict[int, tuple[Any, ...]]:
-        """Return, for each member by its `id()`, how pickle rebuilds it over one copy of the shared memory."""
+        """Return, for each member by its `id()`, how pickle rebuilds the member over one copy of the shared memory."""
         import numpy as np
 
         pad = self.low % _ALIGNMENT_BYTES
@@ -49,7 +49,7 @@ class Region:
     def slots(self) -> tuple[int, dict[int, Callable[[Any], Any]]]:
         """Return how many slots there are and, for each array by its number, a function from positions to slots.
 
-        A slot is the largest piece of memory that every element of every member contains wholly or not at all.
+        A slot is the largest piece of memory that no element of a member contains only in part.
         """
         grain = 0
         for array in self.members.values():
@@ -99,9 +99,12 @@ def _arrives_otherwise(array: Any) -> bool:
 
 
 def _split(cluster: list[tuple[int, Any]]) -> list[dict[int, Any]]:
-    """Split arrays whose address ranges overlap into groups that share bytes. Two columns of a matrix share none."""
+    """Split arrays whose address ranges overlap into groups that share bytes.
+
+    (Two columns of a matrix share no bytes.)
+    """
     if len(cluster) > _PAIRWISE:
-        # Comparing every pair takes quadratic time. One group for all is also correct, and only sends more memory.
+        # Comparing every pair takes quadratic time. A single group is also correct, but may send more memory.
         return [dict(cluster)]
     groups: list[dict[int, Any]] = []
     for number, array in cluster:
@@ -141,7 +144,7 @@ class Claims:
         """Claim rows of slots for a task. If another task has claimed one of these slots, claim none.
 
         Returns:
-            The number of the first row with such a slot, and that task; None if there is none.
+            The number of the first row with a slot of another task, and that task; None if there is no such row.
         """
         import numpy as np
 

@@ -1,8 +1,8 @@
-"""What cloudpickle sends by value, and which objects arrive with the items and attributes that they have here.
+"""Decides what cloudpickle pickles by value, and which objects keep their items and attributes when they are sent.
 
 The search of a body must see exactly what the body's pickle contains. Only cloudpickle knows this, so this module
-imports a private function of cloudpickle. With a release of cloudpickle that has renamed it, this import fails, instead
-of writes being lost.
+imports a private function of cloudpickle. If a release of cloudpickle renames this function, the import fails, and no
+writes are lost silently.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _COPIED_ARGUMENTS = tuple(vars(kind)["__getnewargs__"] for kind in (int, float, 
 
 
 def is_by_value(thing: types.FunctionType | types.ModuleType | type) -> bool:
-    """Return whether the pickle contains a function, module or class itself, rather than a name to import."""
+    """Whether the pickle contains a function, module or class itself, and not only a name to import."""
     return not _should_pickle_by_reference(thing)
 
 
 def global_names(function: types.FunctionType) -> list[str]:
-    """Return the globals that travel with a function by value: those that its code, or nested code, names."""
+    """Return the globals that are pickled with a function by value: those that its code, or nested code, names."""
     return [name for name in function_globals.global_names(function.__code__) if name in function.__globals__]
 
 
@@ -64,7 +64,8 @@ def is_atomic(kind: type) -> bool:
 def has_python_code(kind: type) -> bool:
     """Return whether a class has functions written in Python.
 
-    A class of an extension that no module exports looks as if it travelled by value, but has no such functions.
+    A class of an extension that no module exports looks like a class that is pickled by value, but has no such
+    functions.
     """
     return any(isinstance(value, types.FunctionType) for base in kind.__mro__ for value in vars(base).values())
 
@@ -72,7 +73,7 @@ def has_python_code(kind: type) -> bool:
 def is_plain(kind: type) -> bool:
     """Return whether pickling an instance sends its items and attributes unchanged.
 
-    A class with its own pickling may send copies or leave attributes out. Writes to the object that arrives then say
+    A class with its own pickling may send copies or leave attributes out. Writes to the object at the worker then say
     nothing about the caller's object.
     """
     if kind in copyreg.dispatch_table:

@@ -1,4 +1,4 @@
-"""How the search of a body continues from callables, and the names of what it finds there."""
+"""Continues the search of a body from callables, and names the objects that it finds there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_defaults(function: types.FunctionType, name: Trail) -> Iterator[Step]:
-    """Continue with a function's default values, and with the dict of those of its keyword-only parameters."""
+    """Continue with a function's default values, and with the dict of the defaults of its keyword-only parameters."""
     code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__
     first = code.co_argcount - len(defaults)
     for parameter, value in zip(code.co_varnames[first:], defaults, strict=False):
@@ -64,8 +64,9 @@ PARTS: dict[type, tuple[str, ...]] = {
     functools.cached_property: ("func",),
     slice: ("start", "stop", "step"),
 }
-"""The attributes with which the search continues, for types that have no other state. What it finds there keeps the
-name of the object."""
+"""For types that have no other state, the attributes with which the search continues. Objects in these attributes keep
+the name of the object itself.
+"""
 
 
 def of_parts(thing: Any, trail: Trail) -> Iterator[Step]:

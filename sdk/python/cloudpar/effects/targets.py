@@ -1,4 +1,4 @@
-"""The caller's objects, and the writes that are gathered for each."""
+"""The base class of targets: a target is an object of the caller with the writes that are gathered for it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class Target(ABC):
-    """Gathers the tasks' writes to one object, checks and applies them, and undoes them if it or a later target fails.
+    """Gathers the tasks' writes to one object, checks and applies them. Undoes them if this or a later target fails.
 
     Attributes:
         thing: The caller's object.
         trail: The object's name.
-        task: The index of the task whose writes were gathered last; None before the first.
+        task: The index of the task whose writes were gathered last; None before the first write.
     """
 
     def __init__(self, thing: Any, trail: Trail) -> None:
@@ -29,7 +29,7 @@ class Target(ABC):
     def gather(self, index: int, keys: Any, values: Any) -> tuple[Trail, int] | None:
         """Keep a task's writes; return None.
 
-        If another task has written one of the elements, return the element's name and that task instead.
+        If another task has already written one of the elements, return the element's name and that task instead.
         """
 
     @abstractmethod

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The last step of a name, and by `parent` the steps before it.
+    """The last step of a name. `parent` has the steps before it.
 
-    A name becomes text only when an error needs it, since a body may capture a million objects.
+    A name is turned into text only when an error needs it, since a body may capture a million objects.
 
     Example:
         >>> str(Trail(None, "name", "grid").item(2).attribute("cells").item("left"))

@@ -1,1 +1,1 @@
-"""The modules of the user's project: which of them tasks need, and how executors get them."""
+"""Finds the modules of the user's project that tasks need, and sends them to executors."""

@@ -1,4 +1,4 @@
-"""The units of a project as a zip archive, for workers on other machines."""
+"""Makes a zip archive of units of a project (see `units`), for workers on other machines."""
 
 import io
 import logging
@@ -12,9 +12,10 @@ from cloudpar.errors import TooLarge
 from .units import File, Unit
 
 CODE_BYTES = 64 << 20
-"""The limit for all source files and extension modules of an archive together, in bytes; above it, packing fails."""
+"""The limit for all source files and extension modules of an archive together, in bytes. Above it, packing fails."""
 DATA_BYTES = 16 << 20
-"""The limit for all other files of an archive together, in bytes. The largest are left out until the others fit."""
+"""The limit for all other files of an archive together, in bytes. The largest files are left out until the others fit.
+"""
 _NAMED = 3
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """A fixed file time in the archive, so that the same files give the same archive."""
@@ -27,7 +28,7 @@ def archive(files: Iterable[File]) -> bytes:
     """Make an archive of these files. If the data files together exceed their limit, leave out the largest, and warn.
 
     Raises:
-        TooLarge: The code alone exceeds its limit.
+        TooLarge: The code files alone exceed their limit.
     """
     files = list(files)
     code = [file for file in files if file.is_code]
@@ -48,7 +49,7 @@ def archive(files: Iterable[File]) -> bytes:
 
 
 def warn_of_secrets(units: Iterable[Unit]) -> None:
-    """Warn, once for the same files, about files that are left out because they may hold secrets."""
+    """Warn about files that are left out because they may contain secrets, only once for the same files."""
     paths = [path for unit in units for path in unit.secrets()]
     if paths and _is_new(names := _first(paths)):
         log.warning(
@@ -89,7 +90,7 @@ def _zipped(files: list[File]) -> bytes:
         for file in files:
             try:
                 content = Path(file.path).read_bytes()
-            except OSError:  # it was just removed, or this user may not read it
+            except OSError:  # the file was just removed, or this user may not read it
                 continue
             zipped.writestr(zipfile.ZipInfo(file.place, _LONG_AGO), content, zipfile.ZIP_DEFLATED)
     return memory.getvalue()

@@ -1,6 +1,6 @@
-"""Folders that hold much more than one project.
+"""Broad folders: folders that contain much more than one project.
 
-They never count as one Python package, even with an `__init__.py`.
+A broad folder never counts as one Python package, even if it contains an `__init__.py`.
 """
 
 import os

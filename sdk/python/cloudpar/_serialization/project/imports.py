@@ -1,4 +1,4 @@
-"""Which modules a piece of code imports, found in its text or bytecode without running it."""
+"""Finds the modules that code imports, in its text or bytecode, without running it."""
 
 import dis
 import re
@@ -22,12 +22,12 @@ _COMMENT = re.compile(r"#[^\n]*")
 
 
 def of_code(code: CodeType, module: str | None) -> set[str]:
-    """The modules that a function may import while it runs, including its nested functions.
+    """The modules that a function and its nested functions may import while they run.
 
     Args:
         code: The function's code.
-        module: The function's module. It is included if the code imports something, since imports may be relative, or
-            uses a name such as `__file__`, since it may read files beside the module.
+        module: The function's module. The result includes this module in two cases: the code imports something (the
+            import may be relative), or it uses a name such as `__file__` (it may read files beside the module).
     """
     found = set[str]()
     if _IMPORT_NAME in code.co_code[::2]:
@@ -42,13 +42,13 @@ def of_code(code: CodeType, module: str | None) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def of_file(file: File, package: str) -> frozenset[str]:
-    """The modules that a source file may import; none if it cannot be read.
+    """The modules that a source file may import; empty if the file cannot be read.
 
     The cache's key contains the file's times, so a changed file is read again.
 
     Args:
         file: The source file.
-        package: The Python package of the file, to which relative imports refer; "" if it has none.
+        package: The Python package of the file, to which relative imports refer; "" if the file is in no package.
     """
     try:
         text = Path(file.path).read_text(encoding="utf-8", errors="replace")

@@ -1,7 +1,7 @@
-"""The files of units, listed once, and listed again only after a change.
+"""Lists the files of units, and lists them again only after a change.
 
-A call of the pool needs the files of each unit that its tasks use. Listing a Python package with 20,000 files takes
-0.5 s; checking that nothing has changed takes a few ms. These changes are seen:
+A call of the pool needs the files of each unit that its tasks use. Listing a Python package with 20,000 files takes 0.5
+s; checking that nothing has changed takes a few ms. These changes are noticed:
 
 - a file of code that was added, removed or changed before the call: always, since the times of each folder and each
   file of code are compared;
@@ -24,8 +24,9 @@ FEW_DATA_FILES = 1_000
 DATA_CHECK_S = 1.0
 """The shortest time between two comparisons of the data files of a unit with more than FEW_DATA_FILES, in seconds."""
 SETTLED_NS = 2_000_000_000
-"""How long a folder must have been unchanged when it was listed, in nanoseconds, for the list to be reused. After a
-shorter time it may have changed again within the same tick of the file system's clock."""
+"""A list of a folder is reused only if the folder had been unchanged for this time when it was listed, in nanoseconds.
+After a shorter time, the folder could change again within the same tick of the file system's clock.
+"""
 
 _KEPT = 4_096
 
@@ -51,7 +52,7 @@ class Listing:
         return any(file.place.endswith(tuple(EXTENSION_SUFFIXES)) for file in self._code)
 
     def holds(self) -> bool:
-        """Whether the files are unchanged, as far as the module's docstring promises."""
+        """Whether the files are unchanged, with the limits that the docstring of this module describes."""
         settled_ns = self._looked_at_ns - SETTLED_NS
         if any(changed[0] > settled_ns or folder_times(folder) != changed for folder, changed in self._folders.items()):
             return False
@@ -65,7 +66,7 @@ class Listing:
 
 
 class Listings:
-    """The latest listing of each unit. Safe for use by any thread."""
+    """The latest listing of each unit. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,8 +1,8 @@
-"""The part of a shipment that runs in an executor: it makes the project's modules importable there.
+"""Makes the project's modules importable in an executor. This module runs there.
 
-It travels by value with the task code, so it also works at workers of older releases. An executor may get two versions
-of a project, or two projects with equal module names. Each version has its own namespace, and `sys.modules` holds the
-modules of only one namespace at a time.
+This module is pickled by value with the task code, so it also works at workers of older releases. An executor may get
+two versions of a project, or two projects with equal module names. Each version has a namespace of its own, and
+`sys.modules` contains the modules of only one namespace at a time.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from types import ModuleType
 from typing import Any
 
 HOLDER = "_cloudpar_project"
-"""The name of the module in which an executor keeps namespaces between task codes. This module cannot keep them, since
-each task code brings its own copy of it."""
+"""The name of the module in which an executor keeps namespaces. The module in this file cannot keep them, since each
+task code brings its own copy of it.
+"""
 
 SENDER = "cloudpar._serialization.project.shipment"
-"""The module that makes the arguments of `load`. Only a process that has imported it can be the client."""
+"""The module that makes the arguments of `load`. Only a process that has imported this module can be the client."""
 
 WORKER = "cloudpar_worker.executor.project_folders"
 """The worker's module whose `folder` is deleted when the executor ends."""
 
 
 class Namespace:
-    """The modules of one version of a project. It lives as long as task code uses it, or while it is the active one."""
+    """The modules of one version of a project. A namespace lives while task code uses it, or while it is active."""
 
     def __init__(self) -> None:
         self.digests: dict[str, str] = {}
@@ -39,7 +40,7 @@ class Namespace:
         self.root = ""
 
     def fits(self, digests: dict[str, str]) -> bool:
-        """Whether these units can be added. They can if the namespace holds no other version of any of them."""
+        """Whether these units can be added: the namespace must not contain another version of any of them."""
         return all(self.digests.get(name, digest) == digest for name, digest in digests.items())
 
     def owns(self, name: str) -> bool:
@@ -51,7 +52,7 @@ class Namespace:
         return False
 
     def enter(self) -> None:
-        """Let imports find this namespace's modules, and no other namespace's."""
+        """Activate this namespace: imports then find its modules, and no modules of other namespaces."""
         here = holder()
         active = here.active
         if active is self:
@@ -79,7 +80,8 @@ class Namespace:
                 folders = [self.root, *folders]
             with zipfile.ZipFile(io.BytesIO(archive)) as file:
                 for place in file.namelist():
-                    # Existing files stay: overwriting an extension module that is in use would crash the executor.
+                    # Existing files are kept, because overwriting an extension module that is in use would crash the
+                    # executor.
                     if not os.path.lexists(os.path.join(self.root, place)):
                         file.extract(place, self.root)
         missing = [folder for folder in folders if folder not in self.folders]
@@ -88,12 +90,12 @@ class Namespace:
             sys.path[:] = [*self.folders, *(folder for folder in sys.path if folder not in self.folders)]
         if fresh:
             for name in [name for name in sys.modules if any(f"{name}.".startswith(f"{unit}.") for unit in fresh)]:
-                del sys.modules[name]  # the worker's own module of the same name
+                del sys.modules[name]  # this is the worker's own module of the same name
         importlib.invalidate_caches()
 
 
 class ProjectFunction:
-    """A function, its namespace, and the parts that its task data refers to."""
+    """A function, its namespace, and the classes and functions (parts) that its task data refers to."""
 
     def __init__(self, function: Any, namespace: Namespace | None, parts: dict[str, Any]) -> None:
         self.function = function
@@ -117,9 +119,9 @@ def load(
     """Unpickle task code after making its project's modules importable.
 
     Args:
-        client: The id of the process that sent the code. In that process, imports stay as they are.
-        project: Three values: the versions of the units by name, the folders to search, and a zip archive of the
-            units. If executors run on the client's machine, the archive is empty; otherwise there are no folders.
+        client: The id of the process that sent the code. In that process, imports are not changed.
+        project: Three values: the versions of the units by name, the folders to search, and a zip archive of the units.
+            If executors run on the client's machine, the archive is empty; otherwise the list of folders is empty.
         parts: The pickles of classes and functions that task data refers to, by key.
         code: The pickle of the function.
     """
@@ -138,7 +140,7 @@ def load(
 
 
 def holder() -> Any:
-    """Return the module in which an executor keeps namespaces and parts; the first call makes it."""
+    """Return the module in which an executor keeps namespaces and parts; the first call makes the module."""
     here: Any = sys.modules.get(HOLDER)
     if here is None:
         parts: Any = weakref.WeakValueDictionary()
@@ -146,7 +148,7 @@ def holder() -> Any:
         def part_of(key: str) -> Any:
             return parts[key]
 
-        part_of.__module__, part_of.__qualname__ = HOLDER, "part_of"  # task data refers to it by this name
+        part_of.__module__, part_of.__qualname__ = HOLDER, "part_of"  # task data refers to the function by this name
         here = sys.modules[HOLDER] = ModuleType(HOLDER)
         vars(here).update(active=None, namespaces=weakref.WeakSet(), parts=parts, part_of=part_of)
     return here

@@ -15,9 +15,9 @@ _ELSEWHERE = sys.stdlib_module_names | OWN | {"__main__", "__mp_main__"}
 
 
 def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
-    """Return the units of these modules, and the units that their sources import directly or indirectly.
+    """Return the units of these modules, and all units that they import directly or indirectly.
 
-    Each comes with its files.
+    Each unit comes with its list of files.
     """
     loaded = LOCAL_MODULES.units()
     found: dict[Unit, Listing] = {}
@@ -34,7 +34,7 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
             continue
         try:
             found[unit] = LISTINGS.of(unit)
-        except OSError:  # it was deleted after its import
+        except OSError:  # the file was deleted after its import
             LOCAL_MODULES.is_deleted(name)  # logs a warning
             continue
         pending += found[unit].imports
@@ -45,21 +45,21 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
 class _Units:
     """Finds the units of modules and remembers them.
 
-    A unit is remembered by the first word of its modules' names if it is the same for all names with that word.
-    `refresh` forgets all units if sys.path, sys.meta_path, or a folder in which they were searched has changed.
+    If all modules whose names have the same first word belong to one unit, the unit is remembered by this word.
+    `refresh` forgets all units if sys.path, sys.meta_path, or a searched folder has changed.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._found: tuple[dict[str, Unit | None], dict[str, Unit | None]] = {}, {}
-        """The units by the first words of names that decide, and by other names."""
+        """The units by first words (if the first word determines the unit), and the units by whole names."""
         self._path: object = None
         self._times: dict[str, tuple[int, int]] = {}
-        """When each folder that was searched had last changed."""
+        """For each searched folder, when it had last changed."""
         self._settled = False
 
     def refresh(self) -> None:
-        """Forget everything if an import might have another result now."""
+        """Forget everything if an import could have another result now."""
         folders = [os.path.realpath(entry) for entry in sys.path]
         path = folders, list(map(id, sys.meta_path))
         with self._lock:
@@ -70,7 +70,7 @@ class _Units:
             self._note(folders)
 
     def find(self, name: str) -> Unit | None:
-        """Do as `look_up`, but use remembered results, and return only the unit."""
+        """Do the same as `look_up`, but use remembered results, and return only the unit."""
         (tops, names), top = self._found, name.partition(".")[0]
         for remembered, key in ((tops, top), (names, name)):
             if key in remembered:
@@ -85,13 +85,13 @@ class _Units:
         return found.unit
 
     def _note(self, folders: Iterable[str]) -> None:
-        """Record when folders last changed. The first record counts: a later one would hide a change since then."""
+        """Record when folders last changed. A first record is kept: a later record would hide a change since then."""
         now_ns = time.time_ns()
         for folder in folders:
             if folder not in self._times:
                 self._times[folder] = folder_times(folder)
                 # A folder that was changed a moment ago may change again within the same tick of its file system's
-                # clock, so results of a search in it are remembered only for one call.
+                # clock. So results of a search in such a folder are remembered only for one call.
                 self._settled &= self._times[folder][0] < now_ns - SETTLED_NS
 
 

@@ -1,4 +1,4 @@
-"""Tells which data files never travel to workers on other machines: those that may hold keys, passwords or tokens."""
+"""Recognizes data files that may contain keys, passwords or tokens. Workers on other machines never get them."""
 
 import re
 from fnmatch import translate
@@ -14,17 +14,18 @@ PATTERNS = (
     # settings of one machine
     *("*.env", "*.env.*", "*.local.toml", "*.local.yaml", "*.local.yml", "*.local.json", "*.local.ini"),
 )
-"""Shell patterns for names of data files in lower case. Files whose names start with a dot (.netrc, .env) never travel
-either."""
+"""Shell patterns for the lower-case names of such data files. Files whose names start with a dot (.netrc, .env) are not
+sent either.
+"""
 
 FOLDERS = frozenset({"secrets", "credentials"})
-"""Names of folders, in lower case, whose data files never travel."""
+"""The lower-case names of folders whose data files are never sent."""
 
 _SECRET = re.compile("|".join(map(translate, PATTERNS)))
 
 
 def is_secret(place: str) -> bool:
-    """Whether a data file may hold a secret, judged by its name and the names of its folders.
+    """Whether a data file may contain a secret, judged by its name and the names of its folders.
 
     Args:
         place: The file's path relative to a folder of sys.path, with slashes.

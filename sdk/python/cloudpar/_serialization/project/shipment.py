@@ -1,4 +1,4 @@
-"""Packs task code together with what it needs: modules of the project, and code that its task data refers to."""
+"""Packs task code together with modules of the project that it needs, and with code that its task data refers to."""
 
 import io
 import pickle
@@ -20,38 +20,39 @@ from .search import reachable
 from .units import Unit
 
 CLIENT = secrets.token_hex(8)
-"""The id of this process. A process that loads its own task code recognizes it by this id, and leaves its modules as
-they are."""
+"""The id of this process. A process that loads task code with its own id does not change its modules."""
 
 _ARCHIVES = 2
 """How many archives are kept, so that further maps over the same project do not pack it again."""
 
 
 class Shipper:
-    """Adds to task code what it needs of the project.
+    """Adds to task code the modules of the project that it needs.
 
     Args:
-        here: Whether the executors run on this machine, and so find the project in the same folders.
+        here: Whether the executors run on this machine, so that they find the project in the same folders.
     """
 
     def __init__(self, *, here: bool) -> None:
         self._here = here
         self._folders = project_path() if here else []
-        """The folders in which executors on this machine search even if the task code does not name them."""
+        """The folders that executors on this machine search even if the task code does not name them."""
         self._lock = threading.Lock()
         self._last: tuple[object, Code] | None = None
-        """The last task code and what it was made of, so that further calls of a large function use it again."""
+        """The last task code and its ingredients, so that further calls of a large function use the same task code
+        again.
+        """
         self._archives: OrderedDict[tuple[tuple[str, str], ...], bytes] = OrderedDict()
 
     def ship(self, code: Code, needs: Needs) -> Code:
-        """Return task code that finds its modules, and the classes and functions that its task data refers to.
+        """Return task code that contains what executors need to find its modules, and what its task data refers to.
 
         Args:
             code: The serialized function.
-            needs: What its task data needs.
+            needs: The modules, classes and functions that its task data needs.
 
         Raises:
-            TooLarge: The project's modules exceed their limit, or the whole task code exceeds its own.
+            TooLarge: The project's modules exceed their limit, or the whole task code exceeds the limit of task code.
         """
         if code.reference is not None:
             return code
@@ -88,9 +89,9 @@ class Shipper:
 def _folders(units: Iterable[Unit]) -> list[str]:
     """Return the folders that executors on this machine search for modules.
 
-    These are the folders in sys.path that hold no installed packages, and the folders from which the units were
-    imported. Such a folder may be missing in sys.path, for example if a notebook changes its working directory, which
-    sys.path lists as "".
+    These are the folders in sys.path that contain no installed packages, and the folders from which the units were
+    imported. A folder of the second kind may be missing in sys.path, for example if a notebook changes its working
+    directory, which sys.path lists as "".
     """
     folders = project_path()
     return list(dict.fromkeys([*folders, *(unit.folder for unit in units if unit.folder is not None)]))

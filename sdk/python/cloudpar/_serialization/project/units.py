@@ -17,8 +17,9 @@ from .broad_folders import is_broad
 from .secret_files import is_secret
 
 DATA_FILES = 20_000
-"""How many data files of one unit are considered; further ones are left out, with a warning. Code is never left out:
-without it a worker could not import the unit, and a change of it would go unnoticed."""
+"""How many data files of one unit are considered. Further data files are left out, with a warning. Code files are never
+left out: without them a worker could not import the unit, and their changes would go unnoticed.
+"""
 
 SOURCE_SUFFIXES = (".py", ".pyi")
 _CODE_SUFFIXES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
@@ -33,13 +34,12 @@ class File(NamedTuple):
     """One file of a unit.
 
     Attributes:
-        place: The path that an import looks for, relative to a folder of sys.path, with slashes.
+        place: The path that an import searches for, relative to a folder of sys.path, with slashes.
         path: The path on this machine.
         size: The size in bytes.
         changed: When its content and when its inode last changed (mtime and ctime), in nanoseconds.
-        travels: Whether workers on other machines get the file. They do not get the code behind a symbolic link inside
-            a Python package. Executors on this machine do import such code, so its changes count as changes of the
-            unit.
+        travels: Whether workers on other machines get the file. They do not get code behind a symbolic link inside a
+            Python package. But executors on this machine import such code, so its changes count as changes of the unit.
     """
 
     place: str
@@ -69,7 +69,7 @@ class Unit(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The path that an import looks for, relative to a folder of sys.path."""
+        """The path that an import searches for, relative to a folder of sys.path."""
         parent = self.name.rpartition(".")[0].replace(".", "/")
         name = Path(self.path).name
         if name == "__init__.py":
@@ -80,7 +80,8 @@ class Unit(NamedTuple):
     def folder(self) -> str | None:
         """The folder that must be in sys.path for an import to find the unit.
 
-        None if the unit's path does not end like its name, because its importer does not search folders for names.
+        It is None if the unit's path does not end with its name, because its importer does not search folders for
+        names.
         """
         expected = self.name.replace(".", "/")
         stem = self.place.removesuffix("/__init__.py").partition(".")[0]
@@ -88,7 +89,7 @@ class Unit(NamedTuple):
         return self.path.removesuffix(ending) if stem == expected and self.path.endswith(ending) else None
 
     def files(self, folders: dict[str, tuple[int, int]] | None = None) -> list[File]:
-        """List its files, without caches, hidden files and secrets. Behind symbolic links, list only code.
+        """List the unit's files, without caches, hidden files and secrets. Behind symbolic links, list only code.
 
         Virtual environments and `node_modules` inside the unit are left out, and so are data files beyond DATA_FILES.
 
@@ -107,7 +108,7 @@ class Unit(NamedTuple):
                 continue
             data += not _is_code(place)
             if data <= DATA_FILES or _is_code(place):
-                with suppress(FileNotFoundError):  # it has just been removed, as an editor's temporary files are
+                with suppress(FileNotFoundError):  # the file was just removed, like an editor's temporary files
                     found.append(_file(place, entry.path, entry.stat(), travels=travels))
         if data > DATA_FILES and self.path not in _warned:
             _warned.add(self.path)
@@ -119,7 +120,7 @@ class Unit(NamedTuple):
         return sorted(found)
 
     def secrets(self) -> list[str]:
-        """The paths of the files that are left out because they may hold secrets."""
+        """The paths of the files that are left out because they may contain secrets."""
         return [entry.path for place, entry, _ in _Walk({}).entries(self.path, self.place) if _stays(place)]
 
 
@@ -134,9 +135,11 @@ def _is_code(place: str) -> bool:
 
 
 def folder_times(folder: str) -> tuple[int, int]:
-    """When the content and the inode of a folder last changed, in nanoseconds; -1 and -1 if its status cannot be read.
+    """When the content and the inode of a folder last changed, in nanoseconds.
 
-    Programs that copy files may set back the first time, but not the second.
+    Both are -1 if its status cannot be read.
+
+    Programs that copy files may set the first time to an older value, but not the second.
     """
     try:
         status = os.stat(folder)
@@ -155,13 +158,14 @@ class _Walk:
     def __init__(self, folders: dict[str, tuple[int, int]]) -> None:
         self._folders = folders
         self._linked = set[str]()
-        """The real paths of the Python packages that the search has reached by symbolic links. Without them, the search
-        would follow a circle of links without end."""
+        """The real paths of the Python packages that the search has reached by symbolic links. Without this record, the
+        search would follow a circle of links without end.
+        """
 
     def entries(self, folder: str, place: str, *, travels: bool = True) -> Iterator[tuple[str, os.DirEntry[str], bool]]:
-        """Yield the files with their places, and whether workers on other machines get them."""
+        """Yield each file with its place (see File), and whether workers on other machines get it."""
         try:
-            self._folders[folder] = folder_times(folder)  # before the folder is read, so that later changes are noticed
+            self._folders[folder] = folder_times(folder)  # before reading it, so that later changes are noticed
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:
             return
@@ -179,7 +183,10 @@ class _Walk:
                 yield below, entry, goes
 
     def _is_new_package(self, link: str) -> bool:
-        """Whether a symbolic link leads to a Python package not searched yet. No other folder link is followed."""
+        """Whether a symbolic link leads to a Python package that was not searched yet.
+
+        Other links to folders are not followed.
+        """
         real = os.path.realpath(link)
         if real in self._linked or not os.path.isfile(f"{real}/__init__.py"):
             return False
@@ -196,7 +203,7 @@ def _file(place: str, path: str, status: os.stat_result, *, travels: bool = True
 
 
 def unit_of(module: ModuleType) -> Unit | None:
-    """The unit of a project's module; None if no import would find this module by its name."""
+    """The unit of a project's module; None if no import finds the module by its name."""
     file = os.path.realpath(getattr(module, "__file__", None) or "")
     unit = look_up(module.__name__).unit
     if unit is None:
@@ -210,8 +217,9 @@ class Found(NamedTuple):
 
     Attributes:
         unit: The module's unit; None if the module does not exist, is installed, or has no file.
-        is_of_top: Whether this result is right for all modules whose names have the same first word.
-        folders: The folders that the search looked into beside those in sys.path, such as the parts of a namespace.
+        is_of_top: Whether this result holds for all modules whose names have the same first word.
+        folders: The folders that were searched in addition to those in sys.path, such as the parts of a namespace
+            package.
     """
 
     unit: Unit | None
@@ -236,7 +244,7 @@ def look_up(name: str) -> Found:
         if path is None:
             break  # built in, or loaded by an importer without files
         folders = (*folders, *path)
-    return Found(None, False, folders)  # or a namespace, which has no file of its own
+    return Found(None, False, folders)  # or a namespace package, which has no file of its own
 
 
 def _project_unit(name: str, origin: str, is_package: bool) -> Unit | None:
@@ -246,7 +254,7 @@ def _project_unit(name: str, origin: str, is_package: bool) -> Unit | None:
 
 
 def _is_broad_package(spec: ModuleSpec) -> bool:
-    """Whether the modules of a Python package are units of their own, because its folder is a broad one."""
+    """Whether the modules of a Python package are separate units, because the folder of the package is broad."""
     return any(map(is_broad, spec.submodule_search_locations or ()))
 
 

@@ -1,8 +1,8 @@
 """NumPy arrays as plain memory.
 
-To find what a task wrote, the elements before and after it are compared as unsigned integers of 1 to 8 bytes. So NaN
-equals itself, every dtype works, and the elements of object arrays are compared by identity.
-Comparing 1,000,000 float64 takes 1.0 to 1.6 ms.
+To find what a task wrote, the elements before and after the task are compared as unsigned integers of 1 to 8 bytes. So
+NaN equals itself, every dtype works, and the elements of object arrays are compared by identity. Comparing 1,000,000
+float64 takes 1.0 to 1.6 ms.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def address(array: Any) -> int:
 
 
 def layout(array: Any) -> tuple[Any, ...]:
-    """Return what no task may change of an array: address, shape, strides in bytes, dtype, whether it is writable."""
+    """Return what no task may change: an array's address, shape, strides in bytes, dtype, and if it is writable."""
     return address(array), array.shape, array.strides, array.dtype, array.flags.writeable
 
 
@@ -58,7 +58,7 @@ def span(array: Any) -> tuple[int, int]:
 def coordinates(positions: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """Return the coordinates, by axis, of positions in C order.
 
-    They are an empty tuple for an array without axes, for which NumPy would raise an error.
+    For an array without axes the result is an empty tuple; NumPy would raise an error.
     """
     import numpy as np
 
@@ -76,7 +76,8 @@ def watch_array(array: Any) -> Look:
     described = layout(array)
     now = words(array)
     before = now.copy(order="K")
-    # This serves `undo`. It also keeps the old objects alive, so that no new object gets the address of an old one.
+    # `undo` needs this copy. It also keeps the old objects alive, so that no new object gets the address of an old
+    # object.
     held = array.copy(order="K") if array.dtype.hasobject else None
 
     def look() -> Any:

@@ -1,4 +1,4 @@
-"""Names that a task can rebind: globals, nonlocals, defaults, class attributes. A rebound name is never copied back.
+"""Watches names that a task can rebind: globals, nonlocals, defaults, class attributes. They are never copied back.
 
 A name has no elements that different tasks could write, so the pool cannot combine the writes of several tasks.
 Therefore the pool only detects that a name was rebound: a *look* (see `containers`) reports it, and returns a function
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .containers import Look
 
-# Python writes these itself when it looks up a class or a module, and programs keep no data in them.
+# Python itself writes these names when it looks up a class or a module, and programs keep no data in them.
 MACHINERY = frozenset({
     "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__",
     "__annotations_cache__", "__builtins__", "__cached__", "__classcell__",
@@ -67,16 +67,16 @@ def watch_names(
 
 
 def watch_namespace(namespace: dict[str, Any], trouble: str) -> Look:
-    """Watch the globals of functions, or the names of a module; both travel by value."""
+    """Watch the globals of functions, or the names of a module, that are pickled by value."""
     return watch_names(lambda: namespace, trouble, namespace.__setitem__, namespace.__delitem__)[0]
 
 
 def watch_class(kind: type) -> tuple[Look, Callable[[], None]]:
-    """Watch the attributes of a class that travels by value.
+    """Watch the attributes of a class that is pickled by value.
 
-    In one process, cloudpickle keeps one class for all task codes that contain it, with the attributes of the task
-    code that was loaded last. The second returned function restores this task code's attributes. It must be called
-    before each task.
+    In one process, cloudpickle keeps one class for all task codes that contain this class. It has the attributes of the
+    task code that was loaded last. The second returned function restores the attributes of this task code, and must be
+    called before each task.
     """
     return watch_names(
         lambda: vars(kind),
@@ -87,7 +87,7 @@ def watch_class(kind: type) -> tuple[Look, Callable[[], None]]:
 
 
 def watch_function(function: FunctionType) -> Look:
-    """Watch the closure and the defaults of a function that travels by value."""
+    """Watch the closure and the defaults of a function that is pickled by value."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     empty = object()
     before = {name: _content(cell, empty) for name, cell in cells.items()}

@@ -4,7 +4,7 @@ A *look* is a function without arguments. It returns None if its container is un
 `(trouble, keys, values, undo)`. `trouble` is empty if the `values` written at `keys` can be copied back. Otherwise
 `trouble` is a key of `TROUBLES` in `cloudpar.effects.errors`, `keys` is a suffix for the container's name (or the name
 that a task has bound to another value), and `values` is None. `undo()` restores the container; it is None if that is
-impossible. Looks change nothing, so that all of them see the state that the task has left.
+impossible. Looks change nothing, so that all looks see the state that the task has left.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def watch_list(items: list[Any], differing: Comparison) -> Look:
 def watch_dict(items: dict[Any, Any], differing: Comparison) -> Look:
     """Watch the values of a dict by key. A new key is a write.
 
-    A deleted or moved key is trouble, and so is another `default_factory`.
+    A deleted or moved key, or a new `default_factory`, is trouble.
     """
-    # An OrderedDict keeps its order outside of the dict, and dict's own methods would not update it.
+    # An OrderedDict keeps its order outside of the dict, and dict's own methods would not update this order.
     base: Any = OrderedDict if isinstance(items, OrderedDict) else dict
     keys, values = list(base.__iter__(items)), list(base.values(items))
     count = len(keys)

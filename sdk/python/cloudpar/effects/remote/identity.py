@@ -1,8 +1,8 @@
 """Finds the items of a list that are other objects than before.
 
 A loop over `is` costs about 40 ns per item, or 40 ms for a task that writes one item of a list of a million results.
-CPython's lists are arrays of pointers, and comparing those with `memcmp` costs 1.2 ms. Where lists have another layout
-than this module knows (another interpreter, a free-threaded or tracing build), this module uses the loop.
+CPython's lists are arrays of pointers, and comparing these arrays with `memcmp` costs 1.2 ms. If lists have a layout
+that this module does not know (another interpreter, a free-threaded or tracing build), it uses the loop.
 """
 
 from __future__ import annotations

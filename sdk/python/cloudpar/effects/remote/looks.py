@@ -1,4 +1,4 @@
-"""How each kind of captured object is watched."""
+"""Makes the looks (see `containers`) that watch captured objects of each kind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def watch(
         return [look]
 
     def watch_code(function: Any) -> list[Look]:
-        # Functions of one module share their globals, so these are watched once.
+        # Functions of one module share their globals, so the globals are watched only once.
         known = id(function.__globals__) in namespaces
         namespaces.add(id(function.__globals__))
         return [watch_function(function)] + ([] if known else [watch_namespace(function.__globals__, "global")])

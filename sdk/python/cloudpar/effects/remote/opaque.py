@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def watch_opaque(thing: Any, dump: Callable[[Any], bytes]) -> Look:
-    """Watch an object by its pickle, which is made now and after each task. A change cannot be undone."""
+    """Watch an object by its pickle, which is made now and after each task. A change of the object cannot be undone."""
     # An enum member pickles as its name; a task can change only its value.
     watched = thing._value_ if isinstance(thing, Enum) else thing
     before = dump(watched)
@@ -22,7 +22,7 @@ def watch_opaque(thing: Any, dump: Callable[[Any], bytes]) -> Look:
     def look() -> Finding | None:
         try:
             same = dump(watched) == before
-        except Exception:  # noqa: BLE001 - an object's own pickling may raise anything; it did not before the task
+        except Exception:  # noqa: BLE001 - pickling succeeded before the task, but may now raise anything
             same = False
         return None if same else ("opaque", "", None, None)
 
@@ -30,7 +30,7 @@ def watch_opaque(thing: Any, dump: Callable[[Any], bytes]) -> Look:
 
 
 def watch_hidden(thing: Any, dump: Callable[[Any], bytes]) -> Look:
-    """Watch the attributes of an object whose pickle may leave some out. A change cannot be undone or copied back.
+    """Watch the attributes of an object whose pickle may leave some out. A change is neither undone nor copied back.
 
     An attribute that cannot be pickled is compared by identity.
     """

@@ -48,9 +48,9 @@ def references(kinds: list[str], objects: list[Any]) -> Refer:
 def pickling(refer: Refer) -> tuple[Callable[[Any], bytes], Callable[[int], Any]]:
     """Return `dump(thing)` and `mark(number)`.
 
-    `dump` pickles `thing` by its content, and captured objects inside it by reference. `mark` makes an object that is
-    unpickled as the number. It tells the client that what follows was written to the object of this number, in case the
-    client cannot read it.
+    `dump` pickles `thing` by its content, and captured objects inside `thing` by reference. `mark` makes an object that
+    is unpickled as the number. From it the client knows to which object the following values were written, even if the
+    client cannot read these values.
     """
     import io
     from pickle import HIGHEST_PROTOCOL

@@ -1,4 +1,4 @@
-"""One task at the worker: run the body, find its writes, undo them, and return them."""
+"""Runs one task at the worker: runs the body, finds its writes, undoes them, and returns them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 def start(
     body: Callable[[int], object], kinds: list[str], objects: list[Any], fixed: list[int]
 ) -> Callable[[int], bytes | None]:
-    """Return the function that runs one task; called once when an executor loads the task code.
+    """Return the function that runs one task. An executor calls `start` once, when it loads the task code.
 
     Args:
         body: The loop's body.
         kinds: How each of `objects` is watched.
-        objects: The objects that `body` captures. They are the very objects to which `body` refers here, since one
+        objects: The objects that `body` captures. They are the same objects to which `body` refers here, since a single
             pickle contained all of them.
-        fixed: The numbers of arrays that are read-only at the client. They are made read-only here, too, because an
+        fixed: The numbers of arrays that are read-only at the client. They are also made read-only here, because an
             unpickled array is writable.
     """
     for number in fixed:
@@ -46,7 +46,8 @@ def start(
         return settle(report=True)
 
     def settle(*, report: bool) -> bytes | None:
-        # Look at all objects before undoing anything: arrays may share memory, and a new value may hold an old one.
+        # All objects are checked before anything is undone: arrays may share memory, and a new value may contain an old
+        # one.
         found = [(number, finding) for number, look in looks if (finding := look()) is not None]
         try:
             return encode(found) if report and found else None
@@ -59,7 +60,8 @@ def start(
         if undo is not None:
             undo()
         else:
-            # Later tasks would see a change that cannot be undone. So in this executor they only return its error.
+            # Later tasks would see a change that cannot be undone. So in this executor later tasks only return the
+            # error about it.
             broken.append(encode([(number, finding)]))
 
     return task

@@ -1,7 +1,7 @@
-"""The writes of one task as bytes.
+"""Encodes the writes of one task as bytes.
 
-They are the pickle of `("", [(number, keys, values), ...])`, or of `(trouble, number, suffix, reason)` if a write
-cannot be copied back. `number` is that of the changed object, and `suffix` is what a finding calls `keys` (see
+The bytes are the pickle of `("", [(number, keys, values), ...])`, or of `(trouble, number, suffix, reason)` if a write
+cannot be copied back. `number` is the number of the changed object, and `suffix` is `keys` of the finding (see
 `containers`). `reason` is the text of an exception, or empty.
 """
 
