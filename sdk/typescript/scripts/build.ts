@@ -2,8 +2,8 @@
 //
 //     npm run build
 //
-// All types are in one file, which declares what it needs of the language's libraries. So programs with TypeScript 5.4
-// and later read them with any `lib`, with or without the types of Node.
+// All types are in one file, which also names the libraries of the language that it needs. So programs with TypeScript
+// 5.4 and later can use the types with any `lib`, with or without the types of Node.
 
 import { rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +14,9 @@ import { dts } from 'rollup-plugin-dts';
 const PACKAGE = new URL('../', import.meta.url);
 const ENTRY = fileURLToPath(new URL('src/index.ts', PACKAGE));
 const DIST = fileURLToPath(new URL('dist/', PACKAGE));
-/** What the types name, or these libraries, and a lower `lib` lacks, such as that of `tsc --init` before 5.9 (ES2016). */
+/**
+ * Libraries that the types need and that an older `lib` lacks, such as the `lib` of `tsc --init` before 5.9 (ES2016).
+ */
 const LIBRARIES = [
   'es2018.asyncgenerator',
   'es2018.asynciterable',
@@ -33,7 +35,7 @@ async function code(format: 'esm' | 'cjs', file: string): Promise<void> {
     target: 'node20',
     packages: 'external',
     sourcemap: true,
-    keepNames: true, // an error's class keeps its name in a minified program, too
+    keepNames: true, // so that an error's class keeps its name in a minified program
   });
 }
 

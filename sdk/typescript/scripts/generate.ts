@@ -2,8 +2,8 @@
 //
 //     npm run generate
 //
-// The compiler uses types.ts. The codec uses shapes.ts for what JavaScript's values do not show: whether a number is an
-// integer or a float, and in which order fields travel.
+// The compiler uses types.ts. The codec uses shapes.ts for facts that JavaScript's values do not show: whether a number
+// is an integer or a float, and in which order the fields of a message are.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -61,7 +61,7 @@ async function types(document: Document): Promise<string> {
   return `${NOTICE}${whole.slice(begin, whole.indexOf('\n}\n', begin) + 3)}`;
 }
 
-/** Maps what MessagePack has and JSON lacks: bytes, and integers of 64 bits where they carry a user's numbers. */
+/** Maps types that MessagePack has and JSON lacks: bytes, and integers of 64 bits for numbers of users. */
 function transform(schema: object): ts.TypeNode | undefined {
   const { contentEncoding, type, minimum } = schema as Schema;
   if (contentEncoding === 'base64') {

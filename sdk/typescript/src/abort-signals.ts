@@ -1,16 +1,16 @@
 import { setMaxListeners } from 'node:events';
 
-/** Calls `abort` once the signal is aborted, unless `over` is aborted before. It ignores an abort before this call. */
+/** Calls `abort` once the signal is aborted, unless `over` is aborted first. An abort before this call is ignored. */
 export function onAbort(signal: AbortSignal, abort: () => void, over?: AbortSignal): void {
   setMaxListeners(0, signal); // a program may give one signal to many calls, and Node would warn of a leak
   signal.addEventListener('abort', abort, { once: true, ...(over && { signal: over }) });
 }
 
 /**
- * A signal that is aborted as soon as one of several is.
+ * Returns a signal that is aborted as soon as one of several signals is aborted.
  *
- * `release` stops listening to them. Without it, a signal that lives as long as the program would keep every call in
- * memory.
+ * `release` stops listening to these signals. Without it, a signal that lives as long as the program would keep every
+ * call in memory.
  */
 export function anyOf(...signals: (AbortSignal | undefined)[]): { signal: AbortSignal; release: () => void } {
   const [any, over] = [new AbortController(), new AbortController()];

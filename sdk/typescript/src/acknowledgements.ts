@@ -1,10 +1,10 @@
 import type { Connection } from './connection.ts';
 import { BULK_ITEMS } from './limits.ts';
 
-/** An acknowledgement waits this many milliseconds for others, so that one request carries them all. */
+/** How long an acknowledgement waits for others, in milliseconds, so that one request acknowledges several packages. */
 const GATHER_MS = 1000;
 
-/** Sends acknowledgements, upon which the master cancels the packages' running tasks and frees their storage. */
+/** Sends acknowledgements. The master then cancels the packages' running tasks and frees their storage. */
 export class Acknowledgements {
   readonly #connection: Connection;
   readonly #sending = new Set<Promise<void>>();
@@ -15,7 +15,9 @@ export class Acknowledgements {
     this.#connection = connection;
   }
 
-  /** @param now Whether to send it without waiting for others: a running package costs compute time until then. */
+  /**
+   * @param now Whether to send the acknowledgement at once, because a running package costs compute time until then.
+   */
   add(packageId: string, now: boolean): void {
     this.#waiting.push(packageId);
     if (now || this.#waiting.length >= BULK_ITEMS) {

@@ -15,9 +15,9 @@ const NEWEST = 1000;
 /**
  * A package that was started earlier, here or elsewhere, in JavaScript or in Python.
  *
- * It does not belong to the pool. Its results stay at the master until a client acknowledges the package or the
- * master's retention time is over, and any process can read them again. Closing the pool neither cancels nor deletes
- * the package.
+ * The package does not belong to the pool: closing the pool neither cancels nor deletes it. Its results stay at the
+ * master until a client acknowledges the package or the master's retention time is over. Until then, any process can
+ * read the results again.
  */
 export class Attachment<T> implements AsyncIterable<T> {
   /** The package's id, for `pool.attach`. */
@@ -46,7 +46,8 @@ export class Attachment<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Yields the values in the order of the tasks. The first error ends a loop over them; leaving a loop cancels nothing.
+   * Yields the values in the order of the tasks. The first error ends a loop over the values. Leaving a loop cancels
+   * nothing.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
     for await (const each of this.settled()) {
@@ -67,8 +68,8 @@ export class Attachment<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Yields values and errors in the order of the tasks. If the package fails, each task without a result has that
-   * error.
+   * Yields values and errors in the order of the tasks. If the package fails, each task without a result gets the
+   * package's error.
    *
    * @throws CloudparError when the package was deleted, the master does not answer, or the pool was closed meanwhile.
    */
@@ -85,7 +86,7 @@ export class Attachment<T> implements AsyncIterable<T> {
           left -= 1;
           yield next;
           if (breaks.isOverdue()) {
-            await breaks.take(); // without this, buffered results would come without a turn of the event loop
+            await breaks.take(); // without this, the event loop would not run while buffered results are read
           }
         } else if (part.ended) {
           throw part.failure ?? new CloudparError(`the reading of package ${this.packageId} was ended`);
@@ -98,12 +99,12 @@ export class Attachment<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Stops its running tasks and drops the others. */
+  /** Cancels the package: stops its running tasks and drops the others. */
   async cancel(): Promise<void> {
     await this.#session.cancel(this.packageId);
   }
 
-  /** Deletes its results at the master. A running package is cancelled. */
+  /** Deletes the package's results at the master. A running package is cancelled. */
   async acknowledge(): Promise<void> {
     await this.#session.connection.call('acknowledge', { package_ids: [this.packageId] });
   }
@@ -136,7 +137,9 @@ export async function attach<T>(session: Session, id: string, site: CallSite): P
   return new Attachment<T>(session, packageId, progress, site);
 }
 
-/** Returns the id of the only one of the account's newest packages that starts with these characters. */
+/**
+ * Returns the id that starts with these characters; it must be the only such id among the account's newest packages.
+ */
 async function find(session: Session, id: string): Promise<string> {
   const { packages } = await session.connection.call('list_packages', { limit: NEWEST });
   const found = packages.map(({ package_id }) => package_id).filter((each) => each.startsWith(id));
@@ -151,7 +154,7 @@ async function find(session: Session, id: string): Promise<string> {
   return first;
 }
 
-/** Returns a package's status without results: the request names a cursor behind all of them. */
+/** Returns a package's status without results, because the request names a cursor behind all results. */
 async function statusOf(session: Session, packageId: string): Promise<Message<'PackageStatus'>> {
   const packages = [{ package_id: packageId, cursor: Number.MAX_SAFE_INTEGER }];
   const reply = await session.connection.call('await_tasks', { session: `${session.id}-status`, packages });

@@ -1,5 +1,5 @@
-// Decides which packages to ask for, when, and how long the master may hold the request: a state machine without I/O
-// or clocks. It takes events (added, answered, ...) and returns instructions (`next`).
+// Decides about which packages to ask the master, when, and how long the master may hold the request. This is a state
+// machine without I/O or clocks: it takes events (added, answered, ...) and returns instructions (`next`).
 
 import { type CloudparError, NotFound } from './errors.ts';
 import { BULK_ITEMS, HOLD_S } from './limits.ts';
@@ -7,12 +7,13 @@ import type { Message, Reply, Request } from './messages.ts';
 import { gatherS } from './pacing.ts';
 import type { News, Package } from './package.ts';
 
-/** How soon to ask for a new package, in seconds, if the master's last answer said how long to wait. */
+/** If the master's last answer named a delay, how soon to ask about a new package all the same, in seconds. */
 const NEW_PACKAGE_S = 0.1;
 
 /**
- * The shortest pause after an answer without news, in seconds, in three cases: the master was not to hold the request;
- * a package is about to start; or more than RESTLESS_TIMES such answers in a row came sooner than this.
+ * The shortest pause after an answer without news, in seconds. It applies in three cases: the master was not allowed to
+ * hold the request, a package is about to start, or more than RESTLESS_TIMES such answers in a row came sooner than
+ * this.
  */
 const RESTLESS_S = 0.05;
 const RESTLESS_TIMES = 3;
@@ -20,7 +21,7 @@ const RESTLESS_TIMES = 3;
 /** The next action: poll, wait for some seconds, or rest until a package is added or resumed. */
 export type Step = { readonly poll: Poll } | { readonly waitS: number } | 'rest';
 
-/** A request, and the packages that it asks for, in their order. */
+/** A request, and the packages that it names, in the same order. */
 export interface Poll {
   readonly request: Request<'await_tasks'>;
   readonly asked: readonly Package[];
@@ -41,14 +42,14 @@ export class Awaiter {
   }
 
   /**
-   * Notes that a package is about to start. Until it has started, new requests do not let the master hold them, since
-   * they cannot name this package.
+   * Records that a package is about to start. Until it has started, the master must not hold new requests, since they
+   * cannot name this package.
    */
   startBegins(): void {
     this.#starting += 1;
   }
 
-  /** Notes that the start has ended; `started` is undefined if there is no package to ask for. */
+  /** Records that the start has ended; `started` is undefined if there is no package to ask about. */
   startEnds(started: Package | undefined, now: number): void {
     this.#starting -= 1;
     if (started !== undefined) {
@@ -57,12 +58,12 @@ export class Awaiter {
     }
   }
 
-  /** Asks no more for a package, which continues to run. */
+  /** Stops asking about a package. The package itself continues. */
   drop(dropped: Package): void {
     this.#underWay.delete(dropped);
   }
 
-  /** The packages that are being asked for. */
+  /** The packages about which the client asks the master. */
   get underWay(): readonly Package[] {
     return [...this.#underWay];
   }
@@ -81,8 +82,8 @@ export class Awaiter {
   }
 
   /**
-   * Notes that a paused package has room for results again. The next request comes at once, or after NEW_PACKAGE_S if
-   * the master's last answer said how long to wait.
+   * Records that the buffer of a paused package has room for results again. The next request is sent at once, or after
+   * NEW_PACKAGE_S if the master's last answer named a delay.
    */
   resume(now: number): void {
     this.#due = Math.min(this.#due, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
@@ -164,7 +165,7 @@ export class Awaiter {
     this.#due = now + pauseS;
   }
 
-  /** Asks no more for packages that have ended; their large results may still be downloaded. */
+  /** Stops asking about packages that have ended, even if their large results are still being downloaded. */
   #sortOut(asked: readonly Package[]): void {
     for (const awaited of asked) {
       if (awaited.phase === 'ended' || (awaited.state !== 'running' && !awaited.more)) {
@@ -175,8 +176,8 @@ export class Awaiter {
 }
 
 /**
- * Pairs each status with its package and with the cursor that the request named for it. The statuses come in the order
- * of the request, but not every package of the request has one.
+ * Pairs each status with its package and with the cursor that the request named for this package. The statuses are in
+ * the order of the request, but some packages of the request have no status.
  */
 function* matched(
   { asked, request }: Poll,

@@ -1,11 +1,11 @@
-// Records where the program called the pool. An error is made much later, when an answer comes: its own stack shows
-// only the pool's code.
+// Records where the program called the pool. An error is made much later, when an answer arrives, so the error's own
+// stack shows only the pool's code.
 
-/** A place in the program. Recording it takes some microseconds; its text is made only on demand. */
+/** A place in the program. Recording a place takes some microseconds; its text is made only on demand. */
 export class CallSite {
   readonly stack?: string;
 
-  /** @param above The function whose caller is the place. */
+  /** @param above The function whose caller is the place to record. */
   constructor(above: (...args: never[]) => unknown) {
     Error.captureStackTrace?.(this, above);
   }

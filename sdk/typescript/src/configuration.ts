@@ -6,8 +6,8 @@ import { ConfigurationError } from './errors.ts';
 import { describeStack, type Stack } from './stack.ts';
 
 /**
- * The endpoint for which the Python SDK starts its own master. Both SDKs read the same environment variables and
- * profile file, so it may be there.
+ * The endpoint for which the Python SDK starts its own master. Both SDKs read the same environment variables and the
+ * same profile file, so this SDK may find this endpoint there.
  */
 const LOCAL = 'local';
 
@@ -21,7 +21,7 @@ export interface Whereabouts {
   readonly token?: string | undefined;
   /** A deployed CloudFormation stack, such as "Cloudpar-dev", whose outputs name the endpoint. */
   readonly stack?: string | undefined;
-  /** Name or ARN of the Secrets Manager secret that holds the account's token. */
+  /** The name or ARN of the Secrets Manager secret that contains the account's token. */
   readonly tokenSecret?: string | undefined;
 }
 
@@ -32,10 +32,10 @@ interface Source {
 }
 
 /**
- * Finds the master: arguments first, then CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, then a deployed stack
- * (argument or CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file. The profile file is read only if no
- * earlier place has a token. An endpoint in an earlier place prevents this, too, unless a stack is named. The token of
- * the file is used only with the endpoint of the file.
+ * Finds the master: arguments first, then CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, then a deployed stack (argument or
+ * CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file. The profile file is read only if no earlier
+ * source has a token. It is also not read if an earlier source has an endpoint and no stack is named. The token of the
+ * file is used only with the endpoint of the file.
  *
  * @throws ConfigurationError when endpoint or token is missing (the text names the places that were searched), the
  *   endpoint is no URL, or the stack or the profile file cannot be read.

@@ -11,7 +11,10 @@ import { PLATFORM, type Platform } from './platform.ts';
 import { type CallOptions, Retrier } from './retrier.ts';
 import { PATIENCE_S } from './retry-policy.ts';
 
-/** An attempt fails after this many seconds without an answer, beyond the time for which the master may hold it. */
+/**
+ * An attempt fails after this many seconds without an answer, in addition to the time for which the master may hold the
+ * request.
+ */
 const ANSWER_S = 30;
 
 /**
@@ -20,13 +23,15 @@ const ANSWER_S = 30;
  */
 const SLOWEST_BYTES_PER_S = 50_000;
 
-/** S3's status for a second upload of a key. It counts as success, since no key is ever used for two payloads. */
+/**
+ * S3's status for a second upload of a key. This status counts as success, since no key is ever used for two payloads.
+ */
 const THERE_ALREADY = 412;
 
-/** The statuses of the client's error that are no refusal for good: time is up, there already, too many requests. */
+/** Statuses from 400 to 499 that are not a refusal for good: request timeout, uploaded already, too many requests. */
 const NO_REFUSALS = new Set([408, THERE_ALREADY, 429]);
 
-/** S3's reason, with status 409, while an earlier attempt is still in progress. */
+/** S3's error code, with status 409, while an earlier attempt is still in progress. */
 const STILL_WRITTEN = 'ConditionalRequestConflict';
 
 /** The master's URL, and the account's token. */
@@ -66,8 +71,8 @@ export class Connection {
    * Sends a message until it is answered. Each attempt sends the same message, so repeating it is harmless.
    *
    * @throws RequestError when the master refuses, or cannot serve the request for longer than the patience.
-   * @throws MasterUnreachable when it did not answer for longer than the patience (a master that has never answered:
-   *   for longer than 8 s), or when another program answers at its address.
+   * @throws MasterUnreachable when the master did not answer for longer than the patience (or for longer than 8 s if it
+   * has never answered), or when another program answers at its address.
    * @throws CloudparError when the connection is closed.
    */
   call<R extends RouteName>(route: R, message: Request<R>): Promise<Reply<R>>;
@@ -97,9 +102,9 @@ export class Connection {
   }
 
   /**
-   * Sends a request, and once more if it is refused after an earlier proof. The master may have restarted since, and
-   * refuse a credential of the earlier process; or another process has its port, whose refusal would end the work. fetch
-   * does not show that it uses another connection.
+   * Sends a request, and sends it once more if it is refused after an earlier proof. The master may have restarted
+   * since the proof, and then refuses a credential of the earlier process. Or another process has the master's port,
+   * and its refusal must not end the work. fetch does not show that it uses another connection.
    */
   async #believed(send: () => Promise<FetchAnswer>): Promise<FetchAnswer> {
     const response = await send();
@@ -121,8 +126,8 @@ export class Connection {
   }
 
   /**
-   * Uploads a payload, or a part of one, by the master's link; resolves with its ETag. Repeating an upload is harmless:
-   * if the store has the payload already, an earlier attempt stored it.
+   * Uploads a payload, or a part of a payload, by the master's link; resolves with the ETag. Repeating an upload does
+   * no harm: if the store already has the payload, an earlier attempt stored it.
    *
    * @internal
    */
@@ -138,7 +143,8 @@ export class Connection {
   }
 
   /**
-   * Makes one payload of parts. Repeating it is harmless, though a store may answer that it knows no such parts.
+   * Combines parts into one payload. Repeating this does no harm, though a store may answer that it does not know the
+   * parts.
    *
    * @internal
    */
@@ -177,14 +183,15 @@ export class Connection {
   }
 
   /**
-   * Follows a link. A relative one is appended to the endpoint, so that it passes through the same proxies as calls.
+   * Sends the request of a link. A relative link is appended to the endpoint, so that its request passes through the
+   * same proxies as calls.
    */
   async #follow(link: Link, init: Omit<FetchInit, 'method'>): Promise<FetchAnswer> {
     const all = { method: link.method, ...init };
     if (!link.url.startsWith('/')) {
       return this.#fetch(link.url, all);
     }
-    // The link is good after a restart of the master, too, so no other process should see it.
+    // The link stays valid after a restart of the master, so no other process should see it.
     return this.#believed(async () => {
       await this.#identity.authorization(init.signal);
       return this.#send(this.endpoint + link.url, all);
@@ -217,7 +224,7 @@ function sendable(link: Link): Record<string, string> {
 
 function refusal(body: Uint8Array, status: number): RequestError {
   const error = decodeError(body, status);
-  // A page of another server: repeating the request does not help.
+  // This is a page of another server, so repeating the request does not help.
   return error instanceof InternalError && status < 500 ? new RequestError(error.message) : error;
 }
 

@@ -3,7 +3,7 @@ import { CloudparError, RequestError } from './errors.ts';
 import type { Link } from './messages.ts';
 import { type Fetch, type News, type Package, packageError, type TaskResult } from './package.ts';
 
-/** Neighbouring results are downloaded together up to this size. */
+/** Adjacent results in a blob are downloaded together up to this size. */
 const SPAN_BYTES = 16 << 20;
 const AT_ONCE = 4;
 
@@ -32,14 +32,14 @@ function byPlace(one: Fetch, other: Fetch): number {
 
 /** Decides when results may be downloaded; `MapPart` implements it. */
 export interface Gate {
-  /** Whether these may be downloaded now; if so, the caller calls `downloaded` when the download has ended. */
+  /** Whether these results may be downloaded now. If so, the caller calls `downloaded` when the download has ended. */
   admits(span: readonly Fetch[]): boolean;
   downloaded(span: readonly Fetch[]): void;
 }
 
 type Arrived = (results: readonly TaskResult[] | CloudparError) => void;
 
-/** Neighbouring results that are downloaded by one request. */
+/** Adjacent results that one request downloads. */
 interface Job {
   readonly from: Package;
   readonly span: readonly Fetch[];
@@ -49,8 +49,8 @@ interface Job {
 }
 
 /**
- * Downloads large results from the store: neighbours in one request, several requests at a time, and each only when its
- * reader has room for it.
+ * Downloads large results from the store. One request downloads adjacent results; several requests run at a time. A
+ * request is sent only when the reader has room for its results.
  */
 export class Downloads {
   readonly #connection: Connection;
@@ -111,7 +111,7 @@ export class Downloads {
     const data = await this.#get(from, first.key, first.offset, end, news);
     return span.map(({ result, offset, size }) => {
       const start = offset - first.offset;
-      // A copy: a view would keep the whole download in memory until its last result was read.
+      // This makes a copy, because a view would keep the whole download in memory until its last result was read.
       const own = span.length === 1 ? data : data.slice(start, start + size);
       return { ...result, data: own };
     });

@@ -1,10 +1,10 @@
-// Long computations take breaks for the program's other work: timers, requests, and the abort of the computation
-// itself.
+// Lets long computations take breaks, so that the event loop can run other work: timers, requests, and the abort of the
+// computation itself.
 
 /** How long a computation may block the event loop. */
 const LONGEST_MS = 10;
 
-/** Steps between two readings of the clock, which takes as long as a short step. */
+/** How many steps run between two readings of the clock, because reading the clock takes as long as a short step. */
 const STEPS = 32;
 
 /** The breaks of one long computation. */
@@ -18,7 +18,7 @@ export class Breaks {
     return this.#steps % STEPS === 0 && performance.now() - this.#since >= LONGEST_MS;
   }
 
-  /** Like `isDue`, but reads the clock each time: for steps that may be long. */
+  /** Does the same as `isDue`, but reads the clock each time. It is for steps that may be long. */
   isOverdue(): boolean {
     return performance.now() - this.#since >= LONGEST_MS;
   }

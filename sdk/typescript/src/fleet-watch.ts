@@ -25,15 +25,15 @@ export class FleetWatch {
     this.#now = now;
   }
 
-  /** Notes that a package was started, and reports it if it waits for long. */
+  /** Records that a package was started, and reports the package if it waits for long. */
   begin(): void {
     this.#timer ??= setTimeout(() => this.#look(), this.#pauseS * 1000);
     this.#timer.unref();
   }
 
   /**
-   * Takes the fleet's description in an answer: while a package waits, the master sends it, if it knows the fleet. A
-   * new message, which says why no worker can start, is reported at once.
+   * Takes the fleet's description from an answer. The master sends the description while a package waits, if it knows
+   * the fleet. A new message in it, which says why no worker can start, is reported at once.
    */
   answered(fleet: Fleet): void {
     const isNews = fleet !== null && fleet.message !== null && fleet.message !== this.#fleet?.message;
@@ -57,7 +57,7 @@ export class FleetWatch {
     }
   }
 
-  /** The packages that have had neither a result nor a worker for this long. */
+  /** Returns the packages that have had neither a result nor a worker for this many seconds. */
   #waiting(leastS: number): Package[] {
     const since = this.#now() - leastS;
     return this.#underWay().filter(({ startedAt, progress }) => {

@@ -7,7 +7,10 @@ import { decodeError } from './codec/messages.ts';
 import { ConfigurationError, InvalidToken, RequestError } from './errors.ts';
 import type { Fetch } from './http.ts';
 
-/** The start of a token with a checksum at its end. Over plain HTTP it is sent only to a master that proves itself. */
+/**
+ * The prefix of tokens that end with a checksum. Over plain HTTP such a token is sent only to a master that proves
+ * itself.
+ */
 const PREFIX = 'cloudpar_';
 const RANDOM_DIGITS = 43;
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -18,8 +21,8 @@ const KEY_DIGITS = 16;
 const NONCE_BYTES = 16;
 
 /**
- * How many seconds a proof is good for. fetch does not show its connections, so this side does not know whether a request
- * goes to the process that proved itself.
+ * For how many seconds a proof is valid. fetch does not show its connections, so the client does not know whether a
+ * request goes to the process that proved itself.
  */
 const PROOF_S = 1;
 
@@ -27,7 +30,7 @@ const STRANGER =
   "a process answers at this address that does not know the token, so it is not this deployment's master, or the " +
   'token is no longer one of this master';
 
-/** What a master answers to a challenge. */
+/** A master's answer to a challenge. */
 interface Proof {
   readonly nonce: string;
   readonly proof: string;
@@ -41,7 +44,7 @@ export class Identity {
   readonly #fetch: Fetch;
   readonly #now: () => number;
   readonly #mustProve: boolean;
-  /** Whether the token is sent as it is: over TLS, or to a master that knows no challenge. */
+  /** Whether the token itself is sent: over TLS, or to a master that does not know challenges. */
   #isPlain: boolean;
   #isProved = false;
   #credential: string | undefined;
@@ -68,8 +71,8 @@ export class Identity {
    * must prove itself again.
    *
    * @throws InvalidToken when the server does not know the token and has never proved itself.
-   * @throws RequestError when it answers with an error or with no proof, and has never proved itself.
-   * @throws Error when it has proved itself earlier, and now another process answers.
+   * @throws RequestError when the server answers with an error or without a proof, and has never proved itself.
+   * @throws Error when the server has proved itself earlier, and now another process answers.
    */
   async authorization(signal: AbortSignal): Promise<string> {
     const isFresh = this.#credential !== undefined && this.#now() - this.#provedAt <= PROOF_S;
@@ -77,12 +80,15 @@ export class Identity {
     return credential === undefined ? `Bearer ${this.#token}` : `Cloudpar ${credential}`;
   }
 
-  /** Notes that a request got no answer, or that the master refused the token: the next request needs another proof. */
+  /**
+   * Records that a request got no answer, or that the master refused the token. The next request then needs a new
+   * proof.
+   */
   forget(): void {
     this.#credential = undefined;
   }
 
-  /** Returns a credential; undefined if the server knows no challenge and may get the token as it is. */
+  /** Returns a credential; undefined if the server does not know challenges, so that it may get the token itself. */
   async #challenge(signal: AbortSignal): Promise<string | undefined> {
     const startedAt = this.#now();
     const nonce = randomBytes(NONCE_BYTES).toString('hex');
@@ -130,12 +136,12 @@ export class Identity {
   }
 }
 
-/** The value of a proof by a master that knows the hash of a token. */
+/** Returns the proof of a master that knows the hash of a token. */
 export function proof(hash: Uint8Array, clientNonce: string, masterNonce: string): Buffer {
   return hmac(hash, `master${clientNonce}${masterNonce}`);
 }
 
-/** A token, encrypted for a master that has proved itself; or the token, if this is already encrypted. */
+/** Encrypts a token for a master that has proved itself, or decrypts a token that is encrypted in this way. */
 export function mixed(token: string, hash: Uint8Array, masterNonce: string): Buffer {
   const bytes = Buffer.from(token);
   const blocks = Math.ceil(bytes.length / hash.length);
@@ -151,16 +157,16 @@ export function hashOf(token: string): Buffer {
 /**
  * Whether a token has a checksum at its end.
  *
- * @throws ConfigurationError when it starts or ends like a token with a checksum, but is not whole, or has a typing
- *   error.
+ * @throws ConfigurationError when the token starts or ends like a token with a checksum, but is incomplete or has a
+ * typing error.
  */
 export function hasChecksum(token: string): boolean {
   const digits = token.slice(-RANDOM_DIGITS - CHECKSUM_DIGITS);
   const endsWell =
     digits.length === RANDOM_DIGITS + CHECKSUM_DIGITS &&
     digits.endsWith(checksum(PREFIX + digits.slice(0, RANDOM_DIGITS)));
-  // A token whose start is damaged must not count as one of an earlier release: over plain HTTP, it would be sent to
-  // any server, and this server could guess the start.
+  // A token whose start is damaged must not count as a token of an earlier release. Over plain HTTP, it would be sent
+  // to any server, and this server could guess the start.
   if (!(endsWell || token.startsWith(PREFIX))) {
     return false;
   }

@@ -3,7 +3,10 @@ import type { TaskContext } from './outcomes.ts';
 import type { Fetch, Package, TaskResult } from './package.ts';
 import type { ResultBuffer } from './result-buffer.ts';
 
-/** A package's part of a map: its tasks have the numbers [base, base + n). It receives the package's results. */
+/**
+ * The part of a map that one package runs: the tasks with the numbers [base, base + n). It receives the package's
+ * results.
+ */
 export class MapPart {
   readonly base: number;
   package: Package | undefined;
@@ -19,7 +22,7 @@ export class MapPart {
     this.base = base;
   }
 
-  /** The master has the package; this is called before its first results come. */
+  /** Records that the master has the package. This is called before its first results come. */
   started(started: Package): void {
     this.package = started;
     this.unread = started.tasks;
@@ -41,13 +44,16 @@ export class MapPart {
     this.#buffer.changed();
   }
 
-  /** Leaves results at the master until `rewind` requests them again. */
+  /** Drops results, which stay at the master until `rewind` requests them again. */
   leave(results: readonly TaskResult[]): void {
     this.ended = false;
     this.package?.leave(results);
   }
 
-  /** Whether these payloads may be downloaded now; if so, their bytes count from now on. */
+  /**
+   * Returns whether these payloads may be downloaded now. If so, their bytes count towards the buffer's limit from now
+   * on.
+   */
   admits(span: readonly Fetch[]): boolean {
     return this.#buffer.admits(
       span.map(({ result }) => this.base + result.index),
@@ -55,7 +61,7 @@ export class MapPart {
     );
   }
 
-  /** Notes that the download of these payloads has ended, successfully or not. */
+  /** Records that the download of these payloads has ended, successfully or not. */
   downloaded(span: readonly Fetch[]): void {
     this.#buffer.downloaded(span.reduce((sum, { size }) => sum + size, 0));
   }

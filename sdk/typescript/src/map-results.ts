@@ -9,7 +9,7 @@ import type { Receiver } from './result-dispatcher.ts';
 import type { Session } from './session.ts';
 import type { Source } from './source.ts';
 
-/** A failed map gives a warning if the program has not started to read it after this many milliseconds. */
+/** A failed map causes a warning if the program has not started to read its results after this many milliseconds. */
 const UNREAD_MS = 1000;
 
 /** A new package starts when this share of the buffer is free, so that packages are neither tiny nor late. */
@@ -18,7 +18,7 @@ const FREE_SHARE = 1 / 4;
 /** Starts a package with at most `limit` of the next values; undefined if no value is left. */
 export type StartNext = (limit: number, receiver: Receiver, signal: AbortSignal) => Promise<Package | undefined>;
 
-/** What a map runs, and how its results are read. */
+/** What a map runs, and how the program reads the results. */
 export interface MapPlan {
   readonly startNext: StartNext;
   /** The values; undefined for a range without `buffersize`, which is sent as two numbers. */
@@ -35,10 +35,10 @@ export interface MapPlan {
  * - `for await (const value of results)` yields the values. The first error ends the loop.
  * - `for await (const each of results.settled())` yields values and errors, each with its task's number.
  *
- * Leaving a loop early, by an error or a `break`, cancels the tasks that are not done. A map that is not read runs to
- * its end for its effect; if it fails, the program gets a warning. But with `buffersize`, only the first tasks of such
- * a map run, because further ones start only while results are read. Results that wait for the reader take about
- * 64 MiB at most, or 80 MiB while the reader of an ordered map waits for a slow task.
+ * Leaving a loop early, by an error or a `break`, cancels the tasks that are not done. A map whose results are not read
+ * runs to its end; if it fails, the program gets a warning. But with `buffersize`, only the first tasks of such a map
+ * run, because further tasks start only while results are read. Results that wait for the reader take about 64 MiB at
+ * most, or 80 MiB while the reader of an ordered map waits for a slow task.
  */
 export class MapResults<T> implements AsyncIterable<T> {
   readonly #session: Session;
@@ -73,7 +73,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Starts all packages; resolves after the first one, and rejects if that cannot be started. */
+  /** Starts all packages. Resolves when the first package has started, and rejects if it cannot be started. */
   async #startAll(): Promise<Package | undefined> {
     const first = await this.#startOne().catch((error: unknown) => this.#fail(error));
     void this.#startOthers().catch((error: unknown) => this.#note(error));
@@ -118,7 +118,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     return started;
   }
 
-  /** Warns about a part that ended with errors, unless the program reads the map by then. */
+  /** Warns about a part that ended with errors, unless the program has started to read the map's results. */
   async #watch(part: { readonly ended: boolean; readonly failure: CloudparError | undefined }): Promise<void> {
     while (!part.ended && part.failure === undefined && !this.#wanted && !this.#over.signal.aborted) {
       await this.#buffer.news();
@@ -158,26 +158,26 @@ export class MapResults<T> implements AsyncIterable<T> {
     }
   }
 
-  /** The program reads, cancels or detaches the map: it gets the errors, so no warning is needed. */
+  /** Records that the program reads, cancels or detaches the map. It then gets the errors, so no warning is needed. */
   #wantIt(): void {
     this.#wanted = true;
     clearTimeout(this.#unreadTimer);
   }
 
   /**
-   * The package's id (with `buffersize`, the id of the last started one); undefined without tasks. It rejects if the
-   * first package cannot be started.
+   * The package's id (with `buffersize`, the id of the package that was started last); undefined without tasks. It
+   * rejects if the first package cannot be started.
    */
   get packageId(): Promise<string | undefined> {
     return this.#first.then(() => this.#latest?.id);
   }
 
-  /** The progress of the started tasks; undefined before the first one. */
+  /** The progress of the started tasks; undefined before the first task has started. */
   get progress(): Progress | undefined {
     return this.#buffer.progress;
   }
 
-  /** Stops the running tasks and drops the others. Reading further throws TaskCancelled. */
+  /** Stops the running tasks and drops the others, and drops all results. Reading further then throws TaskCancelled. */
   async cancel(): Promise<void> {
     this.#wantIt();
     this.#failure ??= { error: new TaskCancelled('the map was cancelled') };
@@ -225,7 +225,7 @@ export class MapResults<T> implements AsyncIterable<T> {
 
   /**
    * Yields values and errors, in the order of the tasks or as they come. If a package fails, each of its tasks without
-   * a result has that error.
+   * a result gets the package's error.
    *
    * @throws CloudparError when a package could not be started, the master does not answer, or the map was cancelled.
    * @throws the signal's reason, once it is aborted, or the error of the values' own iterator.
@@ -253,7 +253,7 @@ export class MapResults<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Whether all results were read. Throws the reason if the others will never come. */
+  /** Returns whether all results were read. Throws the reason if the other results will never come. */
   #isRead(): boolean {
     const failure = this.#buffer.failure();
     if (failure !== undefined) {

@@ -30,7 +30,7 @@ export type CallStyle = NonNullable<Draft<'StartTasks'>['call']>;
 /** A presigned request for one object and one method. */
 export type Link = Message<'Link'>;
 
-/** One upload in parts: a PUT request for each part, then a POST request that makes one payload of them. */
+/** One upload in parts: a PUT request for each part, then a POST request that combines the parts into one payload. */
 export type Parts = Message<'Parts'>;
 
 /** The progress of a package. */

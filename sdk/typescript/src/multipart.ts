@@ -14,7 +14,7 @@ export function cut(body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer>[] {
   return Array.from({ length: count }, (_, number) => body.subarray(number * PART_BYTES, (number + 1) * PART_BYTES));
 }
 
-/** S3's list of an upload's parts, which makes one payload of them. */
+/** Returns the list of an upload's parts with which S3 combines them into one payload. */
 export function completion(parts: readonly { etag: string; crc32: number }[]): Uint8Array<ArrayBuffer> {
   const lines = parts.map(({ etag, crc32 }, index) => {
     const text = etag.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
@@ -30,8 +30,8 @@ export function completion(parts: readonly { etag: string; crc32: number }[]): U
 }
 
 /**
- * The status of S3's answer to that list. S3 may send 200 before it combines the parts; if that fails, only the body
- * says so.
+ * Returns the status of S3's answer to the list of parts. S3 may send 200 before it combines the parts. If combining
+ * then fails, only the body says so.
  */
 export function completionStatus(status: number, body: Uint8Array): number {
   if (status !== 200) {

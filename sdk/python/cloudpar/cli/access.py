@@ -1,9 +1,9 @@
-"""Which master a command connects to, and with which token.
+"""Finds the master to which a command connects, and the token.
 
 If `--data` is given, no other option may name a master or a token. Otherwise the options and the environment name the
-master; for users' commands the profile file may name it, too. If none of them does, or the endpoint is "local", a
-command takes the default data folder. A command that takes a data folder uses the admin token that it finds there: on
-your own machine you see every account.
+master; for users' commands the profile file may also name it. If no source names a master, or if the endpoint is
+"local", a command uses the default data folder. A command that uses a data folder uses the admin token in this folder:
+on your own machine you see every account.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,8 +24,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PATIENCE_S = 20.0
-"""How long a command repeats a request to a master that answered before and has stopped answering, in seconds. For the
-first answer, a command waits as long as a pool does (FIRST_CONTACT_S)."""
+"""How long a command repeats a request to a master that has answered before, in seconds. For the first answer, a
+command waits as long as a pool does (FIRST_CONTACT_S).
+"""
 
 
 class _DataOption(click.Option):
@@ -106,7 +107,7 @@ def connect(endpoint: str, token: str) -> Connection:
     """Make a connection with the patience of a command.
 
     Raises:
-        ConfigurationError: The endpoint is no URL, or the token has characters that no token has.
+        ConfigurationError: The endpoint is not a URL, or the token has characters that a token cannot have.
     """
     return Connection(endpoint.rstrip("/"), token, RetryPolicy(PATIENCE_S))
 

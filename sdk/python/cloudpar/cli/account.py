@@ -31,7 +31,7 @@ from .master import Master, Operator, as_operator, of_operator
 from .presentation import account_table, console, print_json, words
 
 _EARLIER = re.compile(r"0\.[12]\.")
-"""The releases whose masters do not prove over plain HTTP that they know a token."""
+"""The releases whose masters cannot prove over plain HTTP that they know a token."""
 
 
 @click.group(cls=ListingGroup)
@@ -92,13 +92,17 @@ def create(
 
 
 def _token_for(master: Master) -> str:
-    """Make a token. If the master cannot prove itself, it has no checksum: clients send one that has it only by TLS."""
+    """Make a token.
+
+    A token for a master that cannot prove itself has no checksum, because clients send tokens with a checksum to such a
+    master only by TLS.
+    """
     is_earlier = isinstance(master, Connection) and _EARLIER.match(master.call(routes.HELLO, Hello()).release)
     return secrets.token_urlsafe(32) if is_earlier else new_token()
 
 
 def new_account(name: str, quota_us: int, token: str | None = None) -> tuple[CreateAccount, str]:
-    """Make the request for an account, and its token, unless it is given.
+    """Make the request for an account; also make a token unless `token` is given.
 
     The request contains only the token's hash, so that no log of the master can contain the token.
     """

@@ -1,4 +1,4 @@
-"""Finding an account by its id, its name, or the first characters of its id."""
+"""Finds an account by its id, its name, or the first characters of its id."""
 
 from cloudpar.errors import NotFound
 from cloudpar_protocol import routes
@@ -10,8 +10,8 @@ from .master import Master
 def find_account(master: Master, text: str, role: TokenRole = "user") -> Account:
     """Find an account whose token has this role.
 
-    A whole id takes precedence over a name, and a name over the start of an id. Of several accounts with this name, an
-    active one takes precedence: the name of a revoked one may be in use again.
+    A whole id takes precedence over a name, and a name over the start of an id. If several accounts have this name, an
+    active account takes precedence, because the name of a revoked account may be in use again.
 
     Raises:
         NotFound: No account matches, or more than one does.

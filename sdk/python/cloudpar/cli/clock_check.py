@@ -20,7 +20,7 @@ def date_of(endpoint: str) -> str | None:
 
     Raises:
         OSError: No program answers at this address within some seconds.
-        http.client.HTTPException: The program that answers is no HTTP server.
+        http.client.HTTPException: The program that answers is not an HTTP server.
     """
     opener = urllib.request.build_opener()  # urlopen keeps the proxy settings of its first call
     try:

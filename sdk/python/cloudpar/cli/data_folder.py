@@ -29,7 +29,8 @@ def check_writable(folder: Path) -> None:
     """Check that a master can keep its data in a folder. The master creates the folder later.
 
     Raises:
-        CloudparError: The folder is not writable; if it does not exist, the nearest existing folder above it is not.
+        CloudparError: The folder is not writable. If the folder does not exist, the nearest existing folder above it is
+            checked instead.
     """
     try:
         there = next(each for each in (folder, *folder.parents) if each.exists())

@@ -8,7 +8,7 @@ import click
 
 
 def isolation_options(default: Literal["own", "shared"]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options of commands that start a worker; they become part of the settings that the worker reads."""
+    """Add isolation options to commands that start a worker. Their values become part of the worker's settings."""
     choice = click.option(
         "--isolation", type=click.Choice(["shared", "own", "none"]), default=default, show_default=True,
         help="shared: tasks are of several people, and are confined. own: tasks may do what you may, and only those of "

@@ -1,4 +1,4 @@
-"""Which master a command uses: one at an address, with a token; or a stack on AWS, with AWS credentials."""
+"""Connects a command to its master: at an address, with a token; or of a stack on AWS, with AWS credentials."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class Master(Caller, Protocol):
-    """What commands need of a master, whether it is at an address or a stack."""
+    """The methods that commands need of a master, both at an address and of a stack."""
 
     endpoint: str
 

@@ -27,13 +27,13 @@ def packages(listed: Sequence[PackageSummary], names: Mapping[str, str] | None, 
 
     Args:
         listed: The packages, in the order of the table.
-        names: The accounts' names by id, if the list has packages of several. An account without a name is shown by its
-            id. None: the table has no column for accounts.
+        names: The accounts' names by id, if the list has packages of several accounts. An account without a name is
+            shown by its id. None means that the table has no column for accounts.
         columns: The width of the terminal, in characters.
     """
     wide = columns >= COST_COLUMNS
     table = frameless("Packages" if listed else None)
-    table.expand = columns < ID_COLUMNS  # the function's column takes the width that the others leave
+    table.expand = columns < ID_COLUMNS  # the function's column gets the remaining width
     table.add_column("package", no_wrap=True)
     table.add_column("function", no_wrap=True, overflow="ellipsis", min_width=6, max_width=NAME_CHARS, ratio=1)
     table.add_column("state", no_wrap=True)

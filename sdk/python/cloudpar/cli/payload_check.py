@@ -29,7 +29,7 @@ def check_payloads(connection: Connection, token: str, wait_s: float = WAIT_S) -
         wait_s: How long to wait for each task, in seconds.
 
     Raises:
-        CloudparError: The master refuses the pool that runs the tasks, or does not answer it.
+        CloudparError: The master refuses a request of the pool that runs the tasks, or does not answer.
     """
     try:
         upload(connection, "data", Blob(io.BytesIO(bytes(PAYLOAD_BYTES)), PAYLOAD_BYTES))
@@ -42,7 +42,7 @@ def check_payloads(connection: Connection, token: str, wait_s: float = WAIT_S) -
 
 
 def _by_worker(pool: Pool, wait_s: float) -> Iterator[Finding]:
-    # By reference, so with MessagePack: workers of any Python version can run these.
+    # The tasks use references, and therefore MessagePack, so that workers of any Python version can run them.
     try:
         _result(pool.submit(reference("builtins:len"), b""), wait_s)
     except TimeoutError:

@@ -15,8 +15,9 @@ from cloudpar_protocol.account_messages import Account
 from . import spans
 
 PIPE_COLUMNS = 200
-"""The width of tables, in characters, if standard output is no terminal, such as a pipe to grep. It is so large that no
-text is cut. The environment variable COLUMNS sets another width."""
+"""The width of tables, in characters, if standard output is not a terminal but, for example, a pipe to grep. It is so
+large that no text is cut. The environment variable COLUMNS sets another width.
+"""
 
 _STATE_STYLES = {
     "active": "green", "running": "cyan", "completed": "green",
@@ -27,7 +28,7 @@ _STATE_STYLES = {
 def words(text: str) -> str:
     r"""Return text of another user in a form that is safe to print.
 
-    It replaces control characters, which could change the terminal's state, and escapes the markup of Rich.
+    The function replaces control characters, which could change the terminal's state, and escapes the markup of Rich.
 
     >>> words("[red]\x1b[31m name")
     '\\[red]?[31m name'
@@ -67,7 +68,7 @@ def frameless(title: str | None) -> Table:
 
 
 def account_table(accounts: list[Account]) -> Table:
-    """Make the table of accounts with their quotas, and with what they store if the master has said that."""
+    """Make the table of accounts with their quotas, and with their stored bytes if the master has sent these."""
     table = Table("account", "name", "state", title="Accounts" if accounts else None, title_justify="left")
     for heading in ("granted", "spent", "reserved", "left"):
         table.add_column(heading, justify="right")

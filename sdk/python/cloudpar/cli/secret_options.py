@@ -13,7 +13,8 @@ import psutil
 from .presentation import printable
 
 _ARGUMENTS = slice(45, 47)
-"""The fields of /proc/PID/stat, after the process name, with the addresses of its arguments in memory."""
+"""The fields of /proc/PID/stat, counted after the process name, that contain the addresses of the process's arguments.
+"""
 
 
 def secret_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -34,7 +35,7 @@ def _cover(_context: click.Context, _option: click.Parameter, secret: str | None
 def overheard(secret: str) -> str | None:
     """Name the nearest ancestor process whose arguments contain the secret, such as "sudo (pid 123)".
 
-    Returns None if no ancestor's arguments contain it.
+    Returns None if no ancestor's arguments contain the secret.
     """
     for process in psutil.Process().parents():
         with suppress(psutil.Error):

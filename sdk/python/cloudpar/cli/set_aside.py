@@ -13,14 +13,16 @@ ID_CHARS = 8
 the same 8 characters."""
 
 NAMED = 3
-"""How many packages a line names; it counts the others."""
+"""How many packages a line names. Of further packages it gives only the number."""
 
 UNKNOWN = "its log says why"
-"""Shown for a worker whose reason is not known, because a package records only the reasons of the first workers."""
+"""This text is shown if the reason of a worker is not known, because a package records only the reasons of the first
+workers.
+"""
 
 
 def of_packages(packages: Iterable[PackageSummary]) -> Iterator[str]:
-    """Yield one line for each host and reason, with the packages that it concerns."""
+    """Yield one line for each host and reason, with the packages of this reason."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for package in packages:
         for each in package.set_aside:
@@ -30,7 +32,7 @@ def of_packages(packages: Iterable[PackageSummary]) -> Iterator[str]:
 
 
 def of_workers(workers: Iterable[ConnectedWorker]) -> Iterator[str]:
-    """Yield one line for each worker and reason, with the packages that it concerns."""
+    """Yield one line for each worker and reason, with the packages of this reason."""
     for worker in workers:
         found: dict[str, list[str]] = defaultdict(list)
         for each in reversed(worker.set_aside):

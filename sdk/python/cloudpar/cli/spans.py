@@ -18,7 +18,7 @@ def parse(text: str) -> int:
     """Return the microseconds of a duration, which may be negative.
 
     Raises:
-        ValueError: The text is no duration, or one longer than LARGEST_US.
+        ValueError: The text is not a duration, or the duration is longer than LARGEST_US.
 
     Example:
         >>> parse("90s"), parse("1h30m"), parse("0.5d"), parse("-10m")

@@ -1,5 +1,5 @@
-"""A deployment on AWS as its operator sees it: checks of what it needs, the stack, the fleet, prices, administration.
+"""A deployment on AWS as its operator sees it: checks, the stack, the fleet, prices, administration.
 
 All calls of AWS go through `Aws`, which needs an operator's AWS credentials and botocore (the extra `aws`). Only `Aws`
-imports botocore. A user of a deployment needs neither of them, only an endpoint and a token.
+imports botocore. A user of a deployment needs neither the credentials nor botocore, only an endpoint and a token.
 """

@@ -29,10 +29,11 @@ class Administration:
         self.endpoint = stack.output("Endpoint").rstrip("/")
 
     def call(self, route: Route[RequestT, ReplyT], message: RequestT) -> ReplyT:
-        """Send a request, like Connection.call. The AWS library may repeat it; repeating it is harmless.
+        """Send a request, like Connection.call. The AWS library may repeat the request, which does no harm.
 
         Raises:
-            RequestError: The master refused, or its answer has another form than this release expects.
+            RequestError: The master refused the request, or its answer does not have the form that this release
+                expects.
             DeploymentError: AWS refused or did not answer, or the function failed.
         """
         body = codec.encode(message, codec.JSON).decode()
@@ -67,7 +68,7 @@ def connect(name: str, region: str | None) -> Administration:
     """Connect to the account function of a stack.
 
     Raises:
-        NotFound: There is no such stack, or it lacks an output, because it was not deployed whole.
+        NotFound: There is no such stack, or the stack lacks an output because it was not deployed completely.
         ConfigurationError: No region is configured.
         DeploymentError: botocore is not installed, the AWS profile does not exist, or AWS refuses or does not answer.
     """

@@ -1,4 +1,4 @@
-"""Empties buckets before their stack is deleted: CloudFormation cannot delete a bucket that holds objects."""
+"""Empties buckets before their stack is deleted, because CloudFormation cannot delete a bucket with objects."""
 
 from itertools import islice
 from typing import Any

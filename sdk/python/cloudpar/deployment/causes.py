@@ -1,4 +1,4 @@
-"""Why a deployment failed: the reasons, in AWS's words, of the resources that failed by themselves."""
+"""Finds out why a deployment failed: names the resources that failed by themselves, with AWS's reasons."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +16,8 @@ def failed_resources(aws: Aws, stack: str, after: str | None) -> str | None:
 
     Returns None if no resource has failed or AWS refuses to list the events. If `after` is None, all events count.
 
-    When a resource fails, CloudFormation cancels the others. This function leaves out these cancellations and the event
-    about the whole stack, since they are consequences.
+    When a resource fails, CloudFormation cancels the others. This function leaves out the events about these
+    cancellations and the event about the whole stack, since they are consequences of the failure.
     """
     try:
         causes = filter(_is_cause, events_since(aws, stack, after))

@@ -11,7 +11,8 @@ from .failures import CdkFailed, DeploymentError
 from .project import BUNDLE, PLATFORM, Project
 
 LAST_LINES = 5
-"""How many lines of a failed tool's output the error shows. Stack frames are left out: they hide the message."""
+"""How many lines of a failed tool's output the error shows. Stack frames are left out, because they hide the message.
+"""
 
 _FRAME = re.compile(r"^\s+at |node internals|node:internal")
 
@@ -29,15 +30,17 @@ class Cdk:
         self._environment = {
             **os.environ, "AWS_REGION": region, "AWS_DEFAULT_REGION": region, "CDK_DEFAULT_REGION": region,
             "UV": project.uv() or "uv",
-            # Notices of newer versions would hide the last lines of output, which say what failed.
+            # Without these variables, notices of newer versions would hide the last lines of output, which say what
+            # failed.
             "NO_COLOR": "1", "CDK_DISABLE_VERSION_CHECK": "1", "NPM_CONFIG_UPDATE_NOTIFIER": "false",
-            # Every command prints this warning, which is about a Node.js version later than the required one.
+            # Without this variable, every command would print a warning about future requirements on the version of
+            # Node.js.
             "AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": "true",
         }  # fmt: skip
         self._cdk = project.cdk()
 
     def bundle(self) -> None:
-        """Build the functions' code, unless a setting names a folder that holds it."""
+        """Build the functions' code, unless a setting names a folder that contains the code."""
         if not any(each.startswith("bundle=") for each in self._settings):
             self._run("building the functions", ["functions/bundle.sh", str(BUNDLE), PLATFORM])
 
@@ -58,17 +61,20 @@ class Cdk:
         return template
 
     def bootstrap(self, account: str, region: str) -> None:
-        """Create or update the CDK's own stack: a bucket, a registry and roles, which cost nothing while empty."""
+        """Create or update the CDK's own stack: a bucket, a registry and roles.
+
+        They cost nothing while they are empty.
+        """
         command = [*self._cdk, "bootstrap", f"aws://{account}/{region}", "--app", ""]
         self._run("cdk bootstrap", command)
 
     def deploy(self, stack: str, assembly: Path, *method: str) -> None:
-        """Create or update a stack from a synthesized assembly. `method` holds further options of `cdk deploy`."""
+        """Create or update a stack from a synthesized assembly. `method` are further options of `cdk deploy`."""
         options = ["--app", str(assembly), "--require-approval", "never", "--progress", "events", "--ci"]
         self._run("cdk deploy", [*self._cdk, "deploy", stack, *options, *method])
 
     def prepare(self, stack: str, assembly: Path, change_set: str) -> None:
-        """Upload what a stack needs, and create a change set unless nothing changes. The stack stays unchanged."""
+        """Upload the files of a stack, and create a change set unless nothing changes. The stack stays unchanged."""
         self.deploy(stack, assembly, "--method", "prepare-change-set", "--change-set-name", change_set)
 
     def execute(self, stack: str, assembly: Path, change_set: str) -> None:

@@ -1,4 +1,4 @@
-"""A change set: what CloudFormation will do to a stack's resources if it is executed."""
+"""Reads change sets. A change set says what CloudFormation will do to a stack's resources when it is executed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +9,9 @@ from .aws import Aws
 from .failures import AwsMissing, DeploymentError
 
 HOLDS_DATA = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SecretsManager::Secret"}
-"""The types of resources whose content cannot be restored. A queue is one of them: if its messages were lost, packages
-would wait for chunks that never run."""
+"""The types of resources whose content cannot be restored. Queues are among them, because packages would wait for
+chunks that never run if their messages were lost.
+"""
 
 
 class Doomed(msgspec.Struct, frozen=True):
@@ -19,7 +20,7 @@ class Doomed(msgspec.Struct, frozen=True):
     Attributes:
         name: The name in the template.
         type: The type, as CloudFormation names it.
-        fate: What happens to it.
+        fate: What happens to the resource.
     """
 
     name: str

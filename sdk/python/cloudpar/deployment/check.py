@@ -10,10 +10,10 @@ class Check(msgspec.Struct, frozen=True):
 
     Attributes:
         name: What was checked.
-        state: "ok"; "warning": it works with a drawback, or AWS refused the request of this check; "missing": this
-            command can create it; "failed": the deployment cannot go on.
+        state: "ok"; "warning" if the deployment works with a drawback, or AWS refused the request of this check;
+            "missing" if this command can create what is missing; "failed" if the deployment cannot continue.
         found: What the check found.
-        fix: What to do about it; empty if nothing.
+        fix: What to do about the finding; empty if nothing.
     """
 
     name: str

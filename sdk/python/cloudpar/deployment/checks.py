@@ -1,4 +1,4 @@
-"""Checks of what a deployment needs, before anything is created; each finding names its fix."""
+"""Checks the requirements of a deployment before anything is created. Each finding says what to do about it."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -24,12 +24,13 @@ ON_DEMAND_QUOTA = ("ec2", "L-1216C47A")
 
 CONCURRENCY_QUOTA = ("lambda", "L-B99A9384")
 CONCURRENCY = 100
-"""If the account may have fewer concurrent Lambda calls than this, AWS may throttle workers that publish at the same
-time. The pool is then slower, but correct."""
+"""If the AWS account may have fewer concurrent Lambda calls than this, AWS may throttle workers that publish at the
+same time. The pool is then slower, but still correct.
+"""
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """The results of all checks, the AWS account and region they are about, and the settings that the region needs."""
+    """The results of all checks, the AWS account and the region that were checked, and the settings for this region."""
 
     account: str
     region: str
@@ -37,14 +38,14 @@ class Findings(msgspec.Struct, frozen=True):
     settings: list[str] = []
 
     def missing(self, name: str) -> bool:
-        """Whether the check of this name has found that something has to be created first."""
+        """Whether the check of this name has found that something must be created first."""
         return any(each.name == name and each.state == "missing" for each in self.checks)
 
     def require(self) -> None:
         """Raise if a check has failed.
 
         Raises:
-            DeploymentError: The text names the fix of each failed check.
+            DeploymentError: A check has failed. The text says what to do about each failed check.
         """
         failed = [f"{each.name}: {each.found}: {each.fix}" for each in self.checks if each.state == "failed"]
         if failed:
@@ -112,7 +113,7 @@ def _zones(aws: Aws, plan: Plan) -> Check:
 
 
 def _types(aws: Aws, plan: Plan) -> tuple[Check, list[str]]:
-    """Check the instance types; also return the setting that leaves out the families that the region lacks, if any.
+    """Check the instance types. If the region lacks families, also return the setting that leaves them out.
 
     Some regions lack newer families, and AWS may refuse an Auto Scaling group that names one of them.
     """

@@ -1,4 +1,4 @@
-"""Errors of AWS, the CDK and tools on this machine, as texts that name the fix."""
+"""Errors of AWS, the CDK and tools on this machine. Their texts say what to do."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from cloudpar.errors import CloudparError
 
 
 class DeploymentError(CloudparError):
-    """A deployment cannot be made, changed, deleted or queried; the text names the fix."""
+    """A deployment cannot be made, changed, deleted or queried. The text says what to do."""
 
 
 class CdkFailed(DeploymentError):
@@ -81,7 +81,8 @@ def refusal(code: str, text: str, service: str, operation: str, region: str) -> 
 def told(error: Any) -> tuple[str, str]:
     """Return AWS's error code and text from a botocore exception.
 
-    In place of a code or text that the exception lacks, this is the name of its class, or its own text.
+    If the exception has no code, the name of its class is returned instead. If it has no text of AWS, its own text is
+    returned.
     """
     answer = getattr(error, "response", None)
     found = answer.get("Error", {}) if isinstance(answer, dict) else {}

@@ -26,12 +26,13 @@ class Fleet(msgspec.Struct, frozen=True):
     """The Auto Scaling group of the workers.
 
     Attributes:
-        desired: How many instances it wants now.
-        maximum: The most instances that it may have.
-        running: How many are in service.
-        starting: How many are wanted and not in service yet.
+        desired: How many instances the group wants now.
+        maximum: The most instances that the group may have.
+        running: How many instances are in service.
+        starting: How many instances are wanted and not in service yet.
         instances: All instances of the group, in any state.
-        reason: Why the newest launch failed or is delayed, in AWS's words; None if neither, or if none is starting.
+        reason: Why the newest launch failed or is delayed, in AWS's words. None if it did not fail and is not delayed,
+            or if no instance is starting.
     """
 
     desired: int
@@ -59,7 +60,7 @@ def read(aws: Aws, group: str) -> Fleet | None:
 
 
 def failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
-    """Why the newest launch failed or is delayed; None if neither. Activities are given newest first.
+    """Say why the newest launch failed or is delayed; None otherwise. The newest activity must come first.
 
     >>> failure([{"Description": "Launching a new EC2 instance.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
     'No spot.'

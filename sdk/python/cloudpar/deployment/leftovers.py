@@ -1,4 +1,4 @@
-"""What remains of a deployment when its stack is deleted, and what that costs per month."""
+"""Finds what remains of a deployment when its stack is deleted, and what the remaining resources cost per month."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ class Leftover(msgspec.Struct, frozen=True):
         name: The name, as AWS names it.
         size_bytes: The size, or None if AWS does not report it.
         usd: The cost per month; None if it depends on the size and the size is unknown.
-        delete: The command that deletes it. A deleted secret can still be restored for 7 days.
+        delete: The command that deletes the resource. A deleted secret can still be restored for 7 days.
     """
 
     type: str
@@ -46,7 +46,7 @@ def retained(aws: Aws, body: dict[str, Any], physical_ids: dict[str, str]) -> li
 
 
 def tokens(aws: Aws, stack: str) -> list[Leftover]:
-    """The secrets with users' tokens that `account create --secret` has made; none if AWS refuses to list them."""
+    """The secrets with users' tokens that `account create --secret` has made; empty if AWS refuses to list them."""
     try:
         return [_secret(aws, name) for name in token_secret.of_stack(aws, stack)]
     except AwsRefused:
@@ -56,7 +56,7 @@ def tokens(aws: Aws, stack: str) -> list[Leftover]:
 def key(aws: Aws, environment: str) -> Leftover | None:
     """The parameter with the key that encrypts the accounts' keys; None if it does not exist, or AWS does not show it.
 
-    A Lambda function creates it, so it is no resource of the stack. Tables that remain need it.
+    A Lambda function creates this parameter, so it is not a resource of the stack. Remaining tables need the key.
     """
     name = f"/cloudpar/{environment}/accounts-key"
     try:
@@ -70,7 +70,7 @@ def key(aws: Aws, environment: str) -> Leftover | None:
 def images(aws: Aws, account: str) -> Leftover | None:
     """All images in the CDK's registry, which other apps of the account may share; None if there are none.
 
-    Also None if AWS does not show them.
+    The result is also None if AWS does not show the images.
     """
     name = REPOSITORY.format(account=account, region=aws.region)
     try:

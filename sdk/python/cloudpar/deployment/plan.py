@@ -38,12 +38,12 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def instance_vcpus(self) -> int:
-        """The vCPUs of one instance. For a size that VCPUS does not contain, those of the largest size in VCPUS."""
+        """The vCPUs of one instance. A size that VCPUS does not contain counts as the largest size in VCPUS."""
         return VCPUS.get(self.instance_size, max(VCPUS.values()))
 
 
 def read_plan(environment: str, settings: dict[str, str]) -> Plan:
-    """Read what the checks need from the settings; infra/lib/environments.ts has the defaults.
+    """Read the plan from the settings; infra/lib/environments.ts has the defaults.
 
     Raises:
         ConfigurationError: A number is malformed or out of range.

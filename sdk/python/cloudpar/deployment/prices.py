@@ -1,4 +1,4 @@
-"""What a deployment costs: at rest per month, line by line and without free tiers, and per hour while it works.
+"""Calculates what a deployment costs: at rest per month, line by line and without free tiers, and per hour.
 
 List prices of us-east-1 as of 2025; other regions differ by up to a third. docs/cost-model.md explains every line.
 
@@ -32,8 +32,9 @@ READ_UNIT_USD = 0.125 / 1e6
 TABLE_GB_USD = 0.25
 RECOVERY_GB_USD = 0.20
 LOG_GB_USD = 0.50
-"""The price of sending a GB of logs to AWS. The price of keeping them is left out: it is 0.03 per GB and month, and AWS
-compresses them to about a tenth."""
+"""The price of sending a GB of logs to AWS. The price of keeping logs is left out: it is 0.03 per GB and month, and AWS
+compresses logs to about a tenth.
+"""
 
 BUCKET_GB_USD = 0.023
 IMAGE_GB_USD = 0.10
@@ -41,7 +42,7 @@ VOLUME_GB_USD = 0.08
 ADDRESS_HOUR_USD = 0.005
 
 TICK_S = 0.05
-"""The duration of a timer call that finds nothing due, in seconds: it queries four shards of an index."""
+"""The duration of a timer call that finds nothing due, in seconds. The call queries four shards of an index."""
 
 TICK_READ_UNITS = 4 * 0.5
 TICK_LOG_BYTES = 800
@@ -49,8 +50,9 @@ TICK_LOG_BYTES = 800
 
 POLLERS = 5
 POLL_S = 20
-"""The length of a long poll, in seconds. On each queue that it polls, Lambda runs POLLERS of them at a time, even while
-the queue is empty."""
+"""The length of a long poll, in seconds. For each queue that Lambda polls, it runs POLLERS long polls at a time, even
+while the queue is empty.
+"""
 
 IMAGES_GB = 0.5
 """The size of two compressed images of the worker, in GB."""
@@ -71,7 +73,7 @@ class Shape(msgspec.Struct, frozen=True):
     """The parts of a deployment that cost money at rest. The defaults are what infra/ makes without settings.
 
     Attributes:
-        alarm_metrics: How many metrics its alarms read; an alarm on a formula reads several.
+        alarm_metrics: How many metrics the alarms read; an alarm on a formula reads several.
         dashboards: How many dashboards; an option.
         secrets: How many secrets; one is the workers' token.
         keys: How many customer-managed KMS keys.
@@ -94,7 +96,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Line(NamedTuple):
-    """A line of the bill: what it is for, the calculation, and USD per month. Options do not count in the total."""
+    """A line of the bill: its name, the calculation, and USD per month. Options do not count in the total."""
 
     name: str
     why: str
@@ -141,8 +143,8 @@ def total(lines: Iterable[Line]) -> float:
 class Hour(msgspec.Struct, frozen=True, kw_only=True):
     """The current cost in USD per hour.
 
-    `unknown` is the number of instances whose price is not known. They are left out of `instances`, but their volumes
-    and addresses are included.
+    `unknown` is the number of instances whose price is not known. `instances` does not include their price, but
+    `volumes` and `addresses` include theirs.
     """
 
     instances: float

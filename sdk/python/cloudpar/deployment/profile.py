@@ -33,7 +33,7 @@ def read(path: Path | None = None) -> Profile | None:
 
 
 def write_beside(profile: Profile, name: str) -> Path:
-    """Write a file, such as profile-Cloudpar-prod.toml, that programs use only if CLOUDPAR_PROFILE names it."""
+    """Write a file, such as profile-Cloudpar-prod.toml. Programs use it only if CLOUDPAR_PROFILE names it."""
     active = profile_path()
     return write(profile, active.with_name(f"{active.stem}-{name}{active.suffix}"))
 
@@ -41,7 +41,7 @@ def write_beside(profile: Profile, name: str) -> Path:
 def write(profile: Profile, path: Path | None = None) -> Path:
     """Write a profile file that only its owner can read. Without a path, write the file that programs use.
 
-    A file that is replaced is kept as profile.toml.old, .old2 and so on.
+    The old file, if any, is kept as profile.toml.old, .old2 and so on.
     """
     path = path or profile_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,13 +60,13 @@ def write(profile: Profile, path: Path | None = None) -> Path:
 
 
 def _spare(path: Path) -> Path:
-    """A path that is not in use yet. Kept files are never overwritten: their tokens cannot be looked up elsewhere."""
+    """A path that is not in use yet. Old files are never overwritten, because their tokens are kept nowhere else."""
     names = (path.with_name(f"{path.name}.old{'' if number == 1 else number}") for number in count(1))
     return next(each for each in names if not each.exists())
 
 
 def kept(endpoint: str) -> Path | None:
-    """The newest of the files beside the profile file that name this endpoint; None if none does."""
+    """The newest of the files beside the profile file that name this endpoint; None if there is no such file."""
     return max(_beside(endpoint), key=lambda each: each.stat().st_mtime, default=None)
 
 
@@ -78,9 +78,9 @@ def _beside(endpoint: str) -> list[Path]:
 
 
 def take_back(spare: Path) -> Path:
-    """Replace the profile file by a file that lies beside it. The old profile file is kept, as `write` keeps it.
+    """Replace the profile file by a file beside it. The old profile file is kept in the same way as by `write`.
 
-    A file that `write_beside` made is copied, since programs may name it by CLOUDPAR_PROFILE. Any other is moved.
+    A file that `write_beside` made is copied, since programs may name it by CLOUDPAR_PROFILE. Any other file is moved.
     """
     path = profile_path()
     said = read(spare)
@@ -92,7 +92,7 @@ def take_back(spare: Path) -> Path:
 
 
 def forget(endpoint: str) -> list[Path]:
-    """Delete the profile file and the files beside it that name the endpoint; returns the deleted files."""
+    """Delete the profile file and the files beside it that name the endpoint; return the deleted files."""
     active, there = profile_path(), read()
     named = _beside(endpoint)
     if there is not None and there.endpoint == endpoint.rstrip("/"):

@@ -1,4 +1,4 @@
-"""The source checkout that a deployment is made from, and the tools that it needs."""
+"""Finds the source checkout from which a deployment is made, and the tools that the deployment needs."""
 
 import json
 import shutil
@@ -62,8 +62,8 @@ class Project:
 def find_project(named: Path | None) -> Project:
     """Find the checkout of this project.
 
-    If the caller names a folder, only that one is tried. Otherwise the search goes from the working folder up through
-    all its parents, and then from this file's folder up.
+    If the caller names a folder, only this folder is tried. Otherwise the function tries the working folder and all its
+    parents, and then the folder of this file and all its parents.
 
     Raises:
         ConfigurationError: None of these folders is a checkout.

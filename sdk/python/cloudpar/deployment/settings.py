@@ -1,4 +1,4 @@
-"""The settings of a deployment: those that its stack keeps, those in a file, and the changes by a deployment.
+"""Combines the settings of a deployment: those that its stack keeps, those in a file, and those on the command line.
 
 A setting is a name and a text, as infra/lib/settings.ts reads them. The stack keeps the settings that were given; all
 others have their defaults.
@@ -32,8 +32,8 @@ class Change(msgspec.Struct, frozen=True):
     """A setting that a deployment changes.
 
     Attributes:
-        before: The old value; None: the default.
-        after: The new value; None: the default.
+        before: The old value; None means the default.
+        after: The new value; None means the default.
     """
 
     name: str
@@ -45,8 +45,8 @@ class Request(msgspec.Struct, frozen=True):
     """The settings that the operator asks for.
 
     Attributes:
-        file: The settings of the operator's file. Each setting that the stack has must be in it, in `given` or in
-            `unset`. None: there is no file, and the stack keeps its settings.
+        file: The settings of the operator's file. Each setting that the stack has must be in this file, in `given` or
+            in `unset`. None means that there is no file, and the stack keeps its settings.
         given: The settings of --set. They take precedence over those of the file or of the stack.
         unset: Settings that return to their defaults.
 
@@ -115,7 +115,7 @@ def _text(path: Path, name: str, value: object) -> str:
 
 
 def kept(template: Mapping[str, Any]) -> Settings | None:
-    """The settings that a deployed template keeps; None if an earlier release made it, which kept none."""
+    """The settings that a deployed template keeps; None if a release made it that kept no settings."""
     record = template.get("Resources", {}).get(RECORD)
     if record is None:
         return None
@@ -182,7 +182,7 @@ def wanted(template: Mapping[str, Any] | None, request: Request, stack: str) -> 
 
 
 def known(template: Mapping[str, Any] | None) -> Settings:
-    """The settings of a deployed template, as far as they are known."""
+    """The settings of a deployed template, as far as the template shows them."""
     if template is None:
         return {}
     recorded = kept(template)
@@ -206,8 +206,8 @@ def check_tables(before: Mapping[str, Any], after: Mapping[str, Any], named: Ite
         stack: The stack's name, for errors.
 
     Raises:
-        DeploymentError: The template uses another table, which lacks the deployment's accounts and packages, although
-            `named` does not contain its setting.
+        DeploymentError: The template uses another table, although `named` does not contain the table's setting. The
+            other table does not contain the deployment's accounts and packages.
     """
     for setting, output in TABLES.items():
         there, then = in_use(before, output), in_use(after, output)

@@ -28,9 +28,9 @@ class Stack(msgspec.Struct, frozen=True):
 
     Attributes:
         name: The name, such as Cloudpar-dev.
-        id: The ARN. It finds the stack even for some time after its deletion.
+        id: The ARN. With it the stack can be found even for some time after its deletion.
         state: The status, as CloudFormation names it.
-        reason: Why it is in this state; empty if CloudFormation does not say.
+        reason: Why the stack is in this state; empty if CloudFormation does not say.
         protected: Whether termination protection is on.
         outputs: The outputs of infra/lib/stack.ts.
     """
@@ -44,7 +44,7 @@ class Stack(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """Whether its creation failed: such a stack can only be deleted."""
+        """Whether the creation of the stack failed, so that it can only be deleted."""
         return self.state in {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED"}
 
     @property
@@ -53,7 +53,7 @@ class Stack(msgspec.Struct, frozen=True):
         return not self.failed and self.state != "REVIEW_IN_PROGRESS"
 
     def advice(self, region: str) -> str | None:
-        """Say what to do about a stack that is not usable and does not become usable by itself; None for any other.
+        """Say what to do about a stack that is not usable and does not become usable by itself; None for other stacks.
 
         Such a stack was only prepared, or could not be created, or could not be deleted.
         """
@@ -97,7 +97,7 @@ class Stack(msgspec.Struct, frozen=True):
 
 
 def find(aws: Aws, name: str) -> Stack | None:
-    """Find a stack by its name or ARN; a deleted one only by its ARN. None if there is none."""
+    """Find a stack by its name or ARN, a deleted stack only by its ARN; None if there is no such stack."""
     try:
         found = aws.call("cloudformation", "describe_stacks", StackName=name)["Stacks"]
     except AwsMissing:
@@ -109,7 +109,7 @@ def get(aws: Aws, name: str) -> Stack:
     """Return the stack of this name.
 
     Raises:
-        NotFound: There is none in this region.
+        NotFound: There is no such stack in this region.
         DeploymentError: AWS refuses, or does not answer.
     """
     found = find(aws, name)
@@ -146,7 +146,7 @@ def physical_ids(aws: Aws, name: str) -> dict[str, str]:
 
 
 class Events:
-    """Reads the events of a stack, each only once. Those from before this object was made are left out."""
+    """Reads the events of a stack, each only once. Events from before this object was made are left out."""
 
     def __init__(self, aws: Aws, stack_id: str) -> None:
         self._aws = aws
@@ -167,7 +167,7 @@ class Events:
 
 
 def newest_event(aws: Aws, stack: str) -> str | None:
-    """The id of a stack's last event; None if it has none yet."""
+    """The id of a stack's last event; None if the stack has no event yet."""
     event = next(_events(aws, stack), None)
     return None if event is None else str(event["EventId"])
 

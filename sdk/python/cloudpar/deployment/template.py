@@ -103,7 +103,7 @@ def _group(kind: str) -> Group:
 
 
 def _alarm_metrics(alarm: Mapping[str, Any]) -> int:
-    """The number of metrics that an alarm reads: AWS charges for these, not for the arithmetic."""
+    """The number of metrics that an alarm reads. AWS charges for metrics, not for the arithmetic."""
     if "Metrics" not in alarm:
         return 1
     return sum("MetricStat" in each for each in alarm["Metrics"])

@@ -1,4 +1,4 @@
-"""A user's token in a secret of Secrets Manager, for programs that have AWS credentials and should hold no token."""
+"""Keeps users' tokens in Secrets Manager, for programs that have AWS credentials and should not contain a token."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -42,7 +42,7 @@ def of_stack(aws: Aws, stack: str) -> list[str]:
     """The names of the secrets of a stack's users."""
     filters = [{"Key": "tag-key", "Values": [STACK_TAG]}, {"Key": "tag-value", "Values": [stack]}]
     found = aws.pages("secretsmanager", "list_secrets", "SecretList", Filters=filters)
-    # The filters also match stacks whose names only start with this one, so compare the whole tag.
+    # The filters also match stacks whose names only start with this name, so the whole tag is compared.
     return sorted(each["Name"] for each in found if {"Key": STACK_TAG, "Value": stack} in each.get("Tags", ()))
 
 

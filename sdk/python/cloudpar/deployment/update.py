@@ -1,4 +1,4 @@
-"""One deployment of a stack. It drops a setting or a table only if the operator has named it."""
+"""One deployment of a stack. It drops a setting, or uses another table, only if the operator has named the setting."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -17,14 +17,14 @@ from .settings import Change, Request, Settings
 
 
 class Update(msgspec.Struct, frozen=True):
-    """What a deployment will do.
+    """The plan of one deployment.
 
     Attributes:
         name: The stack's name.
         there: The current stack; None if there is none.
         template: The current template; None if there is nothing that an update could continue.
         settings: The settings to deploy.
-        changes: How they differ from the current settings, as far as these are known.
+        changes: How `settings` differ from the current settings, as far as the current settings are known.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Update(msgspec.Struct, frozen=True):
         """Create or update the stack; `show` gets the resources that an update removes, replaces or may replace.
 
         Raises:
-            DeploymentError: The deployment failed; the text names the resource and AWS's reason, if AWS says them. Or
+            DeploymentError: The deployment failed. The text names the resource and AWS's reason, if AWS says them. Or
                 the update would take data from the stack.
         """
         last = None

@@ -1,5 +1,5 @@
-// Most of a large answer is in lists of small parts, such as the results of a page. These lists are taken out of its
-// bytes, so that they can be decoded part by part, with breaks between them.
+// Most bytes of a large answer belong to lists of small parts, such as the results of a page. This module takes these
+// lists out of the bytes, so that they can be decoded part by part, with breaks between the parts.
 
 import { STRUCTS } from '../generated/shapes.ts';
 import type { Shape, Struct } from './shapes.ts';
@@ -39,7 +39,7 @@ for (const [power, bytes] of [2, 4].entries()) {
   layout(0xde + power, bytes, 0, 2); // map
 }
 
-/** The items of a list in a message, and the path of keys and indexes to it. */
+/** The items of a list in a message, and the path of keys and indexes to the list. */
 export interface LongList {
   readonly path: readonly (string | number)[];
   readonly item: Struct;
@@ -48,10 +48,10 @@ export interface LongList {
 }
 
 /**
- * Takes the lists whose items travel as arrays out of a message.
+ * Takes out of a message the lists whose items are encoded as arrays.
  *
- * @returns The message with empty lists instead, and the lists. A message that is cut short or has another form than
- *   its struct's may be returned as it is: decoding it finds the error.
+ * @returns The message with empty lists instead, and the lists. A message that is incomplete, or does not have the form
+ * of its struct, may be returned unchanged: decoding the message finds the error.
  */
 export function takeOut(struct: Struct, body: Uint8Array): { rest: Uint8Array; lists: LongList[] } {
   const walk = new Walk(body);
@@ -89,7 +89,7 @@ class Walk {
     return { rest, lists: this.#lists };
   }
 
-  /** Reads a struct that travels as a map, and its fields that may hold long lists. */
+  /** Reads a struct that is encoded as a map, and its fields that may contain long lists. */
   struct(struct: Struct, path: readonly (string | number)[]): void {
     const first = this.#byte(this.#at);
     if (struct.array || !(first >> 4 === 0x8 || first === 0xde || first === 0xdf)) {
@@ -170,7 +170,7 @@ class Walk {
   }
 }
 
-/** The number of bytes before the letters of a text. */
+/** Returns the number of bytes before the characters of a text. */
 function headBytes(first: number): number {
   return first < 0xc0 ? 1 : 1 + (LENGTH_BYTES[first - 0xc0] as number);
 }

@@ -14,7 +14,7 @@ export const MSGPACK = 'application/msgpack';
 
 const RETRYABLE_STATUS = new Set([408, 425, 429, 500, 502, 503, 504]);
 
-/** Serializes a message. A field that is left out takes its default. */
+/** Serializes a message. A field that is left out gets its default value. */
 export function encode<K extends MessageName>(name: K, message: Draft<K>): Uint8Array<ArrayBuffer> {
   const writer = new Writer();
   writeStruct(writer, structOf(name), message, name);
@@ -22,7 +22,7 @@ export function encode<K extends MessageName>(name: K, message: Draft<K>): Uint8
 }
 
 /**
- * Parses a message. Unknown fields are ignored, missing ones take their defaults.
+ * Parses a message. Unknown fields are ignored, and missing fields get their default values.
  *
  * @throws BadRequest when the body is not such a message; the text names the field.
  * @throws UnsupportedVersion when the message is of a newer protocol.
@@ -41,7 +41,7 @@ export function decode<K extends MessageName>(name: K, body: Uint8Array): Messag
   return readStruct(structOf(name), raw, name) as Message<K>;
 }
 
-/** Like `decode`, for messages that may have many results: the event loop runs other work in between. */
+/** Does the same as `decode`, for messages that may have many results: the event loop runs other work in between. */
 export async function decodeWithBreaks<K extends MessageName>(name: K, body: Uint8Array): Promise<Message<K>> {
   const breaks = new Breaks();
   const { rest, lists } = takeOut(structOf(name), body);
@@ -67,14 +67,14 @@ export async function decodeWithBreaks<K extends MessageName>(name: K, body: Uin
 
 type Parts = Record<string | number, unknown>;
 
-/** The error for bytes that are no MessagePack. */
+/** Returns the error for bytes that are not MessagePack. */
 function malformed(where: string, error: unknown): BadRequest {
   return new BadRequest(`not a valid ${where}: ${(error as Error).message}`);
 }
 
 /** Returns the error in an error answer; a body of another form is quoted. */
 export function decodeError(body: Uint8Array, status: number): RequestError {
-  // A gateway in front of the master may send a 429, too: it limits the rate as the master does.
+  // A gateway in front of the master may also send a 429, because it limits the rate as the master does.
   const Unknown = status === 429 ? RateLimited : RETRYABLE_STATUS.has(status) ? InternalError : RequestError;
   let reply: Message<'ErrorReply'>;
   try {
@@ -198,7 +198,8 @@ function must<K extends keyof Kinds>(value: unknown, kind: K, where: string, nam
 }
 
 /**
- * Joins the name of a part. Only errors do so: joining names for each of a million results takes longer than reading.
+ * Joins the names of a value and of a part of it. Only errors need this: joining names for each of a million results
+ * would take longer than reading the results.
  */
 function within(where: string, name: string): string {
   return name === '' ? where : `${where}.${name}`;

@@ -12,14 +12,14 @@ export type Shape =
   | { readonly map: Shape }
   | { readonly tuple: readonly Shape[] };
 
-/** A field; one without a default is required. */
+/** A field. A field without a default is required. */
 export interface Field {
   readonly name: string;
   readonly shape: Shape;
   readonly default?: unknown;
 }
 
-/** A message, or a part of one. With `array` it travels as the array of its fields, without names. */
+/** A message, or a part of a message. With `array` it is encoded as the array of its fields, without names. */
 export interface Struct {
   readonly array: boolean;
   readonly fields: readonly Field[];

@@ -5,7 +5,7 @@ import { UnsupportedValue, type Writer } from './writer.ts';
 /**
  * Appends an argument of a task.
  *
- * @param where Its name, for the error message.
+ * @param where The argument's name, for the error message.
  * @throws SerializationError when a part of it is not what MessagePack holds.
  */
 export function writeValue(writer: Writer, value: unknown, where: string): void {
@@ -26,7 +26,7 @@ export function writeValue(writer: Writer, value: unknown, where: string): void 
 const DECODER = new Decoder({ useBigInt64: true });
 
 /**
- * Decodes the value that a task returned. An integer becomes a number if that is exact, otherwise a bigint.
+ * Decodes the value that a task returned. An integer becomes a number if this loses no digits, otherwise a bigint.
  *
  * @throws SerializationError when the data is not MessagePack, or JavaScript cannot hold the value.
  */
@@ -42,8 +42,8 @@ export function readValue(data: Uint8Array): unknown {
 }
 
 /**
- * Replaces bigints by numbers where that is exact, also inside arrays and plain objects, which it changes. The library
- * makes bigints of all integers that travel in 64 bits.
+ * Replaces bigints by numbers where this loses no digits. Bigints inside arrays and plain objects are replaced in
+ * place. They are there because the library makes bigints of all integers that are encoded in 64 bits.
  */
 export function narrow(value: unknown): unknown {
   if (typeof value === 'bigint') {

@@ -17,13 +17,13 @@ type NumberArray =
   | BigInt64Array
   | BigUint64Array;
 
-/** The error for a value that MessagePack does not hold; `path` leads to it, as in `[3].when`. */
+/** The error for a value that MessagePack cannot hold. `path` leads to the value, as in `[3].when`. */
 export class UnsupportedValue extends Error {
   path = '';
 }
 
 /**
- * Writes MessagePack value by value in the shortest forms: the bytes that the Python side writes.
+ * Writes MessagePack value by value in the shortest forms, which are the same bytes that the Python side writes.
  *
  * Encoders of libraries choose between integer and float by the value, and JavaScript does not distinguish 1.0 from 1.
  * Here the caller chooses, because it knows the type of the field.
@@ -151,7 +151,7 @@ export class Writer {
   /**
    * Appends any plain value.
    *
-   * @throws UnsupportedValue when a part of it is not plain data.
+   * @throws UnsupportedValue when a part of the value is not plain data.
    */
   value(value: unknown, depth = 0): void {
     if (typeof value === 'string') {
