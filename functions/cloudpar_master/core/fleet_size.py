@@ -12,15 +12,15 @@ from .head import Head
 
 BOOT_US: Final = 120_000_000
 """About how long a host takes from its request to its first task, in microseconds. A fleet grows until each executor
-has no more work than this. A further host would boot for longer than it then works."""
+has no more work than this. A further host would take longer to boot than it would work afterwards."""
 
 
 class HostShape(NamedTuple):
     """What a host of the fleet offers.
 
     Attributes:
-        executors: How many executors it has.
-        chunks_per_executor: For how many chunks of unknown duration one executor should be there.
+        executors: How many executors the host has.
+        chunks_per_executor: How many chunks of unknown duration there should be for each executor.
     """
 
     executors: int
@@ -31,9 +31,9 @@ class Work(NamedTuple):
     """What a package has left to do.
 
     Attributes:
-        parts: How many executors could work at it at the same time, at most.
-        total_us: How long its tasks are likely to take, in all; None if no duration is known yet.
-        chunks: How many chunks it has in the queue and at workers at the same time.
+        parts: How many executors could work at the package at the same time, at most.
+        total_us: How long the remaining tasks are likely to take, in all; None if no duration is known yet.
+        chunks: How many chunks the package has in the queue and at workers at the same time.
     """
 
     parts: int
@@ -48,7 +48,7 @@ UNREAD: Final = Work(parts=1, total_us=None, chunks=1)
 def work_of(head: Head) -> Work:
     """Return what a package has left to do.
 
-    Tasks in no chunk count only if they may be cut now: those of an account without compute time need no host.
+    Tasks in no chunk count only if they may be cut now: tasks of an account without compute time need no host.
     """
     if head.life.ended:
         return Work(parts=0, total_us=0.0, chunks=0)
@@ -59,7 +59,7 @@ def work_of(head: Head) -> Work:
     return Work(
         parts=parts,
         total_us=(opened + uncut) * pace.mean_us if pace.measured else None,
-        # A new package has no chunk yet. Its window says how many it is going to have at once.
+        # A new package has no chunk yet. Its window says how many chunks it is going to have at once.
         chunks=max(len(tasks.open), min(pace.window, parts)),
     )
 
@@ -67,7 +67,7 @@ def work_of(head: Head) -> Work:
 def executors_needed(work: Work, chunks_per_executor: int) -> float:
     """Return how many executors should work at a package.
 
-    While no duration is known, it is one for so many chunks.
+    While no duration is known, the result is one executor for each `chunks_per_executor` chunks.
 
     >>> executors_needed(Work(parts=10_000, total_us=600e6, chunks=20), 2)
     5.0
@@ -81,7 +81,7 @@ def executors_needed(work: Work, chunks_per_executor: int) -> float:
 
 
 def hosts_needed(works: Iterable[Work], shape: HostShape) -> int:
-    """Return how many hosts these packages need together; at least 1 if any of them has something to do.
+    """Return how many hosts these packages need together; at least 1 if any package has tasks left.
 
     >>> hosts_needed([Work(1, None, 1)], HostShape(executors=2, chunks_per_executor=2))
     1
@@ -92,5 +92,5 @@ def hosts_needed(works: Iterable[Work], shape: HostShape) -> int:
     """
     left = [work for work in works if work.parts]
     executors = sum(executors_needed(work, shape.chunks_per_executor) for work in left)
-    # A package may have no chunk yet: without a host, it might wait for one forever.
+    # A package may have no chunk yet: without a host, it might never get one.
     return max(ceil(executors / shape.executors), 1 if left else 0)

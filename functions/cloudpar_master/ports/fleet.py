@@ -19,14 +19,14 @@ class Fleet(Protocol):
     """
 
     def grow(self, works: Sequence[Work]) -> None:
-        """Start as many hosts as are missing for this work. If that fails, only log it.
+        """Start as many hosts as are missing for this work. If that fails, only log the failure.
 
         The timer's next call repeats what failed. No call ever ends a host, whatever other processes do at the same
         time: hosts end themselves when they have no work.
         """
 
     def size(self) -> FleetSize | None:
-        """Return the size of the fleet; None if it is unknown. The answer is not older than this call."""
+        """Return the size of the fleet; None if the size is unknown. The answer is not older than this call."""
 
     def status(self) -> FleetStatus | None:
         """Return how many hosts run and start, and why no more can start; None if that is unknown.

@@ -77,8 +77,8 @@ class AutoScalingFleet(Fleet):
         return False
 
     def _raise(self, wanted: int) -> None:
-        # AWS sets the capacity whatever it was before. If it were not read again in this process's turn, this call
-        # could undo what another process has set meanwhile, and AWS would end instances with running tasks.
+        # AWS sets the capacity whatever it was before. If this process did not read the capacity again in its turn,
+        # this call could undo what another process has set meanwhile, and AWS would end instances with running tasks.
         if self._is_smaller(wanted):
             wanted = min(wanted, self._largest)
             self._client().set_desired_capacity(

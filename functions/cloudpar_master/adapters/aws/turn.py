@@ -38,5 +38,5 @@ class Turn:
         return self._table.write(put(row, "attribute_not_exists(pk) OR held_until < :now", now=now)) is None
 
     def release(self) -> None:
-        """End this process's turn. If it is over already, do nothing."""
+        """End this process's turn. If the turn is over already, do nothing."""
         self._table.write(update(KEY, "SET held_until = :none", "holder = :name", none=0, name=self._name))
