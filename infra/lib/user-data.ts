@@ -10,7 +10,7 @@ const END = '__CLOUDPAR_END__';
  * and runs setup.sh. It contains no secret.
  *
  * @param environment The environment of the scripts and units of host/; the script writes it to
- * /etc/cloudpar/worker.env.
+ *   /etc/cloudpar/worker.env.
  */
 export function userData(environment: Readonly<Record<string, string>>, drainS: number): ec2.UserData {
   const data = ec2.UserData.forLinux();

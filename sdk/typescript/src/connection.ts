@@ -72,7 +72,7 @@ export class Connection {
    *
    * @throws RequestError when the master refuses, or cannot serve the request for longer than the patience.
    * @throws MasterUnreachable when the master did not answer for longer than the patience (or for longer than 8 s if it
-   * has never answered), or when another program answers at its address.
+   *   has never answered), or when another program answers at its address.
    * @throws CloudparError when the connection is closed.
    */
   call<R extends RouteName>(route: R, message: Request<R>): Promise<Reply<R>>;

@@ -158,7 +158,7 @@ export function hashOf(token: string): Buffer {
  * Whether a token has a checksum at its end.
  *
  * @throws ConfigurationError when the token starts or ends like a token with a checksum, but is incomplete or has a
- * typing error.
+ *   typing error.
  */
 export function hasChecksum(token: string): boolean {
   const digits = token.slice(-RANDOM_DIGITS - CHECKSUM_DIGITS);

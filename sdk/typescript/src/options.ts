@@ -1,8 +1,10 @@
-// The options of calls, and their checks. TypeScript finds a misspelt option; JavaScript would ignore it silently.
+// The options of calls, and their checks. TypeScript finds a misspelt option, but JavaScript would ignore it silently.
 
 import type { CallStyle } from './messages.ts';
 
-/** The part of an AbortSignal that is used here, so that the types need neither the DOM's nor those of Node. */
+/**
+ * The part of an AbortSignal that this SDK uses, so that its types need neither the types of the DOM nor those of Node.
+ */
 export interface Signal {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -10,10 +12,11 @@ export interface Signal {
   throwIfAborted(): void;
 }
 
-/** The options of tasks, in all calls that start some. */
+/** The options of all calls that start tasks. */
 export interface TaskOptions {
   /**
-   * The longest that one of these tasks may run, in seconds. A value above the operator's limit counts as the limit.
+   * The longest time that one of these tasks may run, in seconds. A value above the operator's limit counts as this
+   * limit.
    */
   readonly taskTimeoutS?: number | undefined;
   /** How often to retry a task that raises, immediately; the time of all attempts is charged. 0 by default. */
@@ -21,13 +24,13 @@ export interface TaskOptions {
   /** Retry only after these exceptions and their subclasses: "ValueError", "package.module.Class". */
   readonly retryOn?: readonly string[] | undefined;
   /**
-   * An AbortSignal that cancels the tasks; their reader gets the signal's reason. With `start` it works only until
-   * `start` has resolved: then `attachment.cancel()` cancels the tasks.
+   * An AbortSignal that cancels the tasks. Their reader gets the signal's reason. With `start` the signal works only
+   * until `start` has resolved; after that, use `attachment.cancel()`.
    */
   readonly signal?: Signal | undefined;
 }
 
-/** The options of a package, which all calls that start one have. */
+/** The options of all calls that start a package. */
 export type PackageOptions = Omit<TaskOptions, 'signal'>;
 
 /** The options of `start`. */
@@ -41,8 +44,9 @@ export interface StartOptions extends TaskOptions {
 /** The options of `map` and `mapUnordered`. */
 export interface MapOptions extends StartOptions {
   /**
-   * How many tasks may have been started while their results were not read. The values are then consumed while results
-   * are read, so they may be endless; tasks start in several packages. By default all values are collected first.
+   * The maximum number of tasks that were started and whose results are not read yet. With this option the values are
+   * consumed while results are read, so they may be endless, and the tasks start in several packages. By default all
+   * values are collected first.
    */
   readonly buffersize?: number | undefined;
 }
@@ -106,8 +110,8 @@ const CALLS = {
 /**
  * Checks the options of a call. An option whose value is undefined was not given.
  *
- * @throws TypeError when one is misspelt or its value is not valid; the text names a similar option, all options of the
- *   call, or the valid values.
+ * @throws TypeError when an option is misspelt or its value is not valid. The text names a similar option, all options
+ *   of the call, or the valid values.
  */
 export function checkOptions(call: keyof typeof CALLS, options: object): void {
   if (!isObject(options)) {
@@ -169,7 +173,7 @@ function normalized(name: string): string {
   return name.toLowerCase().replaceAll('_', '');
 }
 
-/** How many letters to insert, remove or change. */
+/** Returns how many letters must be inserted, removed or changed to get one name from the other. */
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (const [place, letter] of [...one].entries()) {

@@ -18,7 +18,7 @@ export interface PackageKey {
   readonly seals: Seals | undefined;
 }
 
-/** The request that starts a package, once its data is where the workers read it. */
+/** Returns the request that starts a package. The package's data must already be uploaded, or be inline. */
 export function startMessage(order: Order, data: Draft<'StartTasks'>['data'], session: string): Draft<'StartTasks'> {
   const { code, packed, packageKey } = order;
   return {

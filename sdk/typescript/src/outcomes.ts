@@ -10,9 +10,9 @@ export type Settled<T> =
   | { readonly index: number; readonly status: 'fulfilled'; readonly value: T }
   | { readonly index: number; readonly status: 'rejected'; readonly reason: CloudparError };
 
-/** What the program's call knows about its tasks. */
+/** What a call of the program knows about the tasks that it started. */
 export interface CallInfo {
-  /** Where the program started them. */
+  /** Where the program started the tasks. */
   readonly site?: CallSite | undefined;
   /** The number of tasks; undefined if it is not known yet, or meaningless, as for `submit`. */
   readonly tasks?: number | undefined;
@@ -20,7 +20,7 @@ export interface CallInfo {
   readonly inputs?: Inputs | undefined;
 }
 
-/** What errors say about a task besides its result. */
+/** What an error of a task needs besides the task's result. */
 export interface TaskContext extends CallInfo {
   readonly packageId: string;
   /** The number of the package's first task in the whole map. */
@@ -66,8 +66,8 @@ function remoteClass(message: string | null, traceback: string | null): string |
 }
 
 /**
- * Records on an error its task and the task's arguments: in fields, and as a line of the stack. That line is left out
- * for the failure of a package, which would look like a fault of the task.
+ * Records on an error its task and the task's arguments, in fields and as a line of the stack. For the failure of a
+ * package the line is left out, because the failure would look like a fault of the task.
  */
 export function located(
   error: CloudparError,
@@ -88,7 +88,7 @@ export function located(
   return error;
 }
 
-/** Copies an error, so that each task of a failed package has its own. */
+/** Copies an error, so that each task of a failed package has an error of its own. */
 export function copied<E extends CloudparError>(error: E): E {
   const Kind = error.constructor as new (message: string, options?: ErrorOptions) => E;
   return Object.assign(new Kind(error.message), error, error.cause === undefined ? {} : { cause: error.cause });

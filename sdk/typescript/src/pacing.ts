@@ -1,8 +1,9 @@
 // Computes when to ask for news again, like cloudpar/_client/pacing.py.
 //
-// An embedded master answers as soon as there is news, and a package of many short tasks always has some. Each answer
-// costs both sides about a millisecond, so news may gather: for a share of the time that the package has run, and for
-// less and less time towards its end, so that the last result is not late.
+// An embedded master answers as soon as there is news, and a package of many short tasks always has news. Each answer
+// costs both sides about a millisecond, so the client pauses before it asks again, while news gathers. The pause is a
+// share of the time that the package has run, and becomes shorter towards the package's end, so that the last result is
+// not late.
 
 import type { Progress } from './messages.ts';
 
@@ -31,7 +32,7 @@ function gatherOneS({ progress, elapsedS }: Run): number {
   return pauseS >= SHORTEST_S ? pauseS : 0;
 }
 
-/** Estimates how long the rest of a package takes; undefined if its tasks' duration is not known. */
+/** Estimates how long the rest of a package takes; undefined if the duration of its tasks is not known. */
 function remainingS({ tasks, done, mean_us, executors }: Progress): number | undefined {
   return done && mean_us && executors ? ((tasks - done) * mean_us) / 1e6 / executors : undefined;
 }

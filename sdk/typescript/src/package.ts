@@ -4,9 +4,9 @@
 //        ^ └──────lost(error)───────^ │
 //        └───────────leave────────────┘
 //
-// Results come in any order and possibly twice; each is passed on once. Results in blobs must be downloaded (`fetches`)
-// and come later. The package has ended once no download is running, no result was left at the master, and either all
-// results have arrived or the master says that no more will come. `lost` also ends it.
+// Results come in any order and possibly twice, and each is passed on once. Results in blobs must be downloaded
+// (`fetches`) and come later. The package has ended when no download is running, no result was left at the master, and
+// either all results have arrived or the master says that no more results will come. `lost` also ends the package.
 
 import { type CloudparError, FAILURE_ERRORS, Gone, PackageFailed } from './errors.ts';
 import type { Link, Message, Progress } from './messages.ts';
@@ -44,7 +44,10 @@ export interface Fetch {
 
 /** The news in a status: complete results, and results that must be downloaded first. */
 export interface News {
-  /** Can be read once. Each result is made when it is read, so that breaks can come between them. */
+  /**
+   * The complete results, which can be read once. Each result is made when it is read, so that breaks are possible
+   * between results.
+   */
   readonly results: Iterable<TaskResult>;
   readonly fetches: readonly Fetch[];
   readonly links: Readonly<Record<string, Link>>;
@@ -67,19 +70,19 @@ export class Package {
   readonly startedAt: number;
   phase: 'running' | 'ended' = 'running';
   state: Message<'PackageStatus'>['state'] = 'running';
-  /** The position up to which its results have been read. */
+  /** The position up to which the package's results have been read. */
   cursor = 0;
-  /** Whether its results come faster than they are read, so that no more are requested now. */
+  /** Whether the package's results come faster than they are read, so that no more results are requested now. */
   paused = false;
   /** Whether further results are ready at the master. */
   more = false;
   progress: Progress;
-  /** Why tasks without a result will never have one; undefined until that is known. */
+  /** Why tasks without a result will never have a result; undefined until this is known. */
   failure: CloudparError | undefined;
 
   /** For each task: 0 (not seen), SEEN or LEFT. */
   readonly #seen: Uint8Array;
-  /** The first page with results that were left. */
+  /** The first page with results that were left at the master. */
   #leftAt: number | undefined;
   /** All tasks before this one are SEEN or LEFT; none of them becomes unseen again. */
   #unseenFrom = 0;
@@ -153,9 +156,9 @@ export class Package {
   }
 
   /**
-   * The first task that will never have a result because the package failed; undefined if no such task is known. It is
-   * known once all statuses were read, even if payloads are not downloaded yet: a reader that waits for such a task may
-   * have no room for these payloads.
+   * The first task that will never have a result because the package failed; undefined if no such task is known. The
+   * task is known once all statuses were read, even if payloads are not downloaded yet: a reader that waits for such a
+   * task may have no room for these payloads.
    */
   get firstLost(): number | undefined {
     const isTold = this.phase === 'ended' || (!this.more && !this.isLeft);
@@ -167,19 +170,19 @@ export class Package {
     return index < 0 ? undefined : index;
   }
 
-  /** Notes that the reader has got the error of a lost task. */
+  /** Records that the reader has got the error of a lost task. */
   giveUp(index: number): void {
     this.#seen[index] = SEEN;
   }
 
-  /** Notes that this many payloads were downloaded. */
+  /** Records that this many payloads were downloaded. */
   fetched(count: number): void {
     this.#fetching -= count;
     this.#received += count;
     this.#endIfDone();
   }
 
-  /** Drops results that were passed on: they come again after `rewind`. */
+  /** Drops results that were passed on. They come again after `rewind`. */
   leave(results: readonly TaskResult[]): void {
     for (const { index, page } of results) {
       this.#seen[index] = LEFT;
@@ -240,7 +243,7 @@ function* oneByOne(
     yield resultOf(raw, page);
   }
   for (const index of cancelled) {
-    // The master only names these tasks; for their receivers they end like the others.
+    // The master sends only the numbers of these tasks, but for receivers they end like other tasks.
     const message = 'the task was cancelled';
     yield resultOf([index, 'cancelled', 0, null, null, message, null, null, null, null, null], page);
   }
@@ -251,13 +254,13 @@ function resultOf(raw: Message<'TaskResult'>, page: number): TaskResult {
   return { index, outcome, data, message, traceback, stdout, stderr, seal, input, blob, page };
 }
 
-/** Removes the output of a result that was left: the output was passed on the first time. */
+/** Removes the output of a result that was left at the master, because the output was passed on the first time. */
 function withoutOutput(raw: Message<'TaskResult'>): Message<'TaskResult'> {
   const [index, outcome, us, data, blob, message, traceback, , , seal, input] = raw;
   return [index, outcome, us, data, blob, message, traceback, null, null, seal, input];
 }
 
-/** Why a package ended without all of its results, or that it was deleted, which the master calls "expired". */
+/** Returns the error of a package that ended without all of its results, or that was deleted ("expired"). */
 export function packageError({ package_id, state, reason, message }: Message<'PackageStatus'>): CloudparError {
   if (state === 'expired') {
     return new Gone(`package ${package_id}: ${message ?? 'it has expired, and the master has deleted it'}`);

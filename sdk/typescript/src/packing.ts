@@ -11,10 +11,12 @@ import type { Source } from './source.ts';
 
 const OFFSET_BYTES = 8;
 
-/** The signal of calls to which the caller gives none; it is never aborted. */
+/** The signal of calls without a signal of their caller. It is never aborted. */
 const NEVER = new AbortController().signal;
 
-/** The task data of n tasks: either inside start_tasks, or a blob that must be uploaded first. */
+/**
+ * The task data of n tasks: data inside the request start_tasks, or a blob that must be uploaded before the request.
+ */
 export interface Packed {
   readonly n: number;
   readonly data: Exclude<Draft<'StartTasks'>['data'], { type: 'blob' }> | Blob;
@@ -27,17 +29,17 @@ export interface Blob {
   readonly crc32: number;
 }
 
-/** How much of a payload one step of a checksum takes. */
+/** How many bytes of a payload one step of a checksum reads. */
 const CHECKED_BYTES = 1 << 22;
 
 /**
  * Collects and serializes the data of a package. About every 10 ms the event loop runs other work of the program.
  *
- * @param source The values; a range travels as its ends.
- * @param seals The package's seals, if it is to be sealed.
- * @param limit The most values to take; the others stay in the source.
+ * @param source The values. A range is sent as two numbers.
+ * @param seals The package's seals; undefined if the package is not sealed.
+ * @param limit The most values to take. Further values stay in the source.
  * @throws SerializationError when a value is not what MessagePack holds.
- * @throws TooLarge when there are more values or more bytes than a package carries.
+ * @throws TooLarge when there are more values or more bytes than a package may have.
  * @throws the signal's reason once it is aborted, or the error of the values' own iterator.
  */
 export async function pack(
@@ -129,7 +131,7 @@ class Packer {
     return { n, data: { type: 'blob', body, crc32: await checksum(body, signal) } };
   }
 
-  /** Writes the start of each item and the end of the last one: integers of 64 bits, the lower half first. */
+  /** Writes the start of each item and the end of the last item, as integers of 64 bits, with the lower half first. */
   async #table(signal: AbortSignal): Promise<Uint8Array> {
     const breaks = new Breaks();
     const table = new DataView(new ArrayBuffer(OFFSET_BYTES * this.#offsets.length));

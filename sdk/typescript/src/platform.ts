@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Fetch } from './http.ts';
 
-/** What a client uses of its runtime: tests replace it. Times are in seconds. */
+/** The functions of the runtime that a client uses. Tests replace them. Times are in seconds. */
 export interface Platform {
   readonly fetch: Fetch;
   /** A clock that never goes back. */

@@ -32,20 +32,22 @@ export class Poller {
   }
 
   /**
-   * Notes that a package is about to start. Until it has started, new requests do not let the master hold them, since
-   * they cannot name this package.
+   * Records that a package is about to start. Until it has started, the master must not hold new requests, since they
+   * cannot name this package.
    */
   startBegins(): void {
     this.#awaiter.startBegins();
   }
 
-  /** Notes that the start has ended. `started` is undefined if the start failed or no results are read here. */
+  /**
+   * Records that the start has ended. `started` is undefined if the start failed, or if this client reads no results.
+   */
   startEnds(started: Package | undefined): void {
     this.#awaiter.startEnds(started, this.#platform.now());
     this.#run();
   }
 
-  /** Asks for a package that was started elsewhere. This interrupts a held request that does not name it. */
+  /** Asks about a package that was started elsewhere. This interrupts a held request that does not name the package. */
   add(attached: Package): void {
     this.#interruptUnlessAbout(attached);
     this.startBegins();
@@ -71,7 +73,7 @@ export class Poller {
     this.#run();
   }
 
-  /** Asks no more for a package, which continues to run. */
+  /** Stops asking about a package. The package itself continues. */
   drop(dropped: Package): void {
     this.#awaiter.drop(dropped);
   }
@@ -87,7 +89,7 @@ export class Poller {
     }
   }
 
-  /** Interrupts a held request, so that the next one names what has changed. */
+  /** Interrupts a held request, so that the next request takes the changes into account. */
   #interrupt(): void {
     this.#held?.interruption.abort(new Error('the poll is sent again: its packages have changed'));
   }
@@ -126,7 +128,7 @@ export class Poller {
     const options = { holdS: poll.holdS, signal: interruption.signal };
     try {
       const reply = await this.#connection.call('await_tasks', poll.request, options);
-      this.#held = undefined; // while its news is passed on, there is no request to interrupt
+      this.#held = undefined; // while the news is passed on, there is no request to interrupt
       const found = this.#awaiter.answered(poll, reply, now() - askedAt, now());
       this.#fleetWatch.answered(reply.fleet);
       for (const [awaited, news] of found) {
@@ -134,7 +136,7 @@ export class Poller {
       }
     } catch (error) {
       if (interruption.signal.aborted) {
-        return; // the next answer repeats what this one had: the cursors have not moved
+        return; // the cursors have not moved, so the next answer repeats this news
       }
       const reason = error instanceof CloudparError ? error : new CloudparError(`an error in the pool: ${error}`);
       this.#awaiter.unanswered(poll, reason);

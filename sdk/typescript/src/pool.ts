@@ -21,22 +21,22 @@ import { checkValues, Source, type Values } from './source.ts';
 import { SubmitBatcher } from './submit-batcher.ts';
 import { inputsOf } from './task-input.ts';
 
-/** How a pool finds its master, and how long it waits for it. */
+/** How a pool finds its master, how long it waits for the master, and what happens with output and events. */
 export interface PoolOptions extends Whereabouts {
   /** How long to wait for a master that has stopped answering, in seconds; 300 by default. */
   readonly patienceS?: number | undefined;
-  /** Called with a task's standard output and error, which are dropped by default. */
+  /** Is called with a task's standard output and error. By default they are dropped. */
   readonly onOutput?: ((output: Output) => void) | undefined;
   /**
-   * Called with each event of the pool. By default, each event other than progress is a warning of the process. The
-   * channel "cloudpar:event" of node:diagnostics_channel has the events of all pools.
+   * Is called with each event of the pool. By default, each event other than progress is a warning of the process. The
+   * channel "cloudpar:event" of node:diagnostics_channel gets the events of all pools.
    */
   readonly onEvent?: ((event: PoolEvent) => void) | undefined;
   /** Replaces the global fetch in every request, for example to use a proxy or another certificate authority. */
   readonly fetch?: Fetch | undefined;
 }
 
-/** Runs functions by their names on the workers of a master. `Pool.open` makes one. */
+/** Runs functions by their names on the workers of a master. `Pool.open` makes a pool. */
 export class Pool {
   readonly #session: Session;
   readonly #batcher: SubmitBatcher;
@@ -79,7 +79,8 @@ export class Pool {
   }
 
   /**
-   * Makes a pool at an address. It sends its first request before its first package.
+   * Makes a pool for an address, without a request. The pool sends its first request before it starts its first
+   * package.
    *
    * @internal
    */
@@ -109,8 +110,8 @@ export class Pool {
    * @param reference "package.module:function", which the workers import.
    * @param values null, booleans, numbers, bigints of at most 64 bits, strings, ArrayBuffers, typed arrays, Dates, and
    *   arrays and plain objects of these. Without `buffersize`, a `range` is sent as two numbers.
-   * @returns The results in the order of the values, each as soon as it and those before it have come. Their type T
-   *   is not checked.
+   * @returns The results in the order of the values. Each result is given as soon as it and all results before it have
+   *   come. Their type T is not checked.
    * @throws TypeError when the reference does not have this form, the values cannot be iterated or are a string, or an
    *   option is misspelt or its value is not valid.
    * @throws CloudparError when the pool is closed.
@@ -120,7 +121,10 @@ export class Pool {
     return this.#map(reference, values, options, true, new CallSite(this.map));
   }
 
-  /** Like `map`, but the results come in the order in which they arrive; `settled()` has their tasks' numbers. */
+  /**
+   * Does the same as `map`, but gives the results in the order in which they arrive; `settled()` gives the task
+   * numbers.
+   */
   mapUnordered<T = unknown>(reference: string, values: Values, options: MapOptions = {}): MapResults<T> {
     checkOptions('mapUnordered', options);
     return this.#map(reference, values, options, false, new CallSite(this.mapUnordered));
@@ -161,7 +165,7 @@ export class Pool {
    * Starts tasks whose results are read later, or elsewhere: they continue when the pool is closed or this process
    * ends.
    *
-   * @returns The package, once the master has it; its `packageId` is for `attach`.
+   * @returns The package, once the master has it. Its `packageId` can be passed to `attach`.
    * @throws TypeError as `map` does, and when there is no value.
    * @throws CloudparError when the pool is closed, a value cannot be sent, or the master refuses or does not answer.
    */
@@ -199,11 +203,11 @@ export class Pool {
   }
 
   /**
-   * Runs a function once: resolves with its value, or rejects with the task's error. Calls of one function with equal
-   * options travel together if they are made in the same turn of the event loop.
+   * Runs a function once; resolves with the function's value, or rejects with the task's error. Calls of one function
+   * with equal options are sent together if they are made in the same turn of the event loop.
    *
    * @param reference "package.module:function", which the workers import.
-   * @param args The arguments; see `map` for what they may contain.
+   * @param args The arguments. They may contain the same types as the values of `map`.
    */
   async submit<T = unknown>(reference: string, args: readonly unknown[] = [], options: SubmitOptions = {}): Promise<T> {
     const site = new CallSite(this.submit);

@@ -9,19 +9,20 @@ import type { Session } from './session.ts';
 import { Wakeup } from './wakeup.ts';
 
 /**
- * How many bytes of results may wait for their reader. Beyond it the pool neither requests nor downloads more results
- * of the map, unless the reader waits for one that has not come. One answer or download may exceed it.
+ * How many bytes of results may wait for their reader. Beyond this number the pool neither requests nor downloads more
+ * results of the map, unless the reader waits for a result that has not come. A single answer or download may exceed
+ * the number.
  */
 const UNREAD_BYTES = 64 << 20;
 
 /**
  * While the reader of an ordered map waits for a slow task, results of later tasks continue to arrive. When all waiting
- * results take this many bytes more than UNREAD_BYTES, those of the last tasks are dropped. They are requested again
- * when the reader comes near them.
+ * results take this many bytes more than UNREAD_BYTES, results of the last tasks are dropped. They are requested again
+ * when the reader has almost reached them.
  */
 const AHEAD_BYTES = 16 << 20;
 
-/** Results between the session that receives them and their only reader, with a bound on those that wait. */
+/** Keeps results between the session that receives them and their only reader, and limits how many results wait. */
 export class ResultBuffer {
   readonly #session: Session;
   readonly #ordered: boolean;
@@ -74,7 +75,7 @@ export class ResultBuffer {
     this.changed();
   }
 
-  /** Results came, or a package started or ended: wakes all callers that wait for news. */
+  /** Wakes all callers that wait for news, because results came, or a package started or ended. */
   changed(): void {
     this.#regulate();
     this.#news.wake();
@@ -101,7 +102,7 @@ export class ResultBuffer {
     return this.#store.bytes + this.#downloadingBytes >= UNREAD_BYTES;
   }
 
-  /** Whether the result that the reader needs has neither come nor is being downloaded. */
+  /** Whether the result that the reader needs has not come and is not being downloaded. */
   get #lacksNext(): boolean {
     return this.#ordered ? !this.#store.has(this.#next) : this.#store.isEmpty && this.#downloadingBytes === 0;
   }
@@ -118,7 +119,7 @@ export class ResultBuffer {
     }
   }
 
-  /** Returns the next result, if it has come, or will never come because its package failed. */
+  /** Returns the next result if it has come, or its error if it will never come because its package failed. */
   take<T>(): Settled<T> | undefined {
     const wasFull = this.#isFull;
     const number = this.#ordered ? this.#next : this.#store.first;
@@ -137,7 +138,7 @@ export class ResultBuffer {
 
   /** Returns the error of one task, for a map that is not read; undefined if no task has failed yet. */
   anyError(): CloudparError | undefined {
-    const first = this.#store.firstError; // the others are not settled: there may be hundreds of thousands
+    const first = this.#store.firstError; // other results are not read here, because there may be hundreds of thousands
     const failed = first === undefined ? this.#takeLost() : settle(first[1], this.#context(first[0]));
     return failed?.status === 'rejected' ? failed.reason : undefined;
   }
@@ -157,7 +158,10 @@ export class ResultBuffer {
     return undefined;
   }
 
-  /** The context of a part's tasks, kept with the part: creating one for each result takes longer than reading it. */
+  /**
+   * Returns the context of a part's tasks. It is kept with the part, because making a context for each result takes
+   * longer than reading the result.
+   */
   #context(part: MapPart): TaskContext {
     const { id: packageId, seals } = part.package as Package;
     part.context ??= { ...this.#callInfo, packageId, base: part.base, seals };
@@ -181,8 +185,9 @@ export class ResultBuffer {
   }
 
   /**
-   * Returns why no more results of a package will come, if it is not the package's own failure: for example, the master
-   * does not answer. For an ordered map, this is undefined until all packages before that one were read.
+   * Returns the reason why no more results of a package will come, if this is not a failure of the package itself: for
+   * example, the master does not answer. For an ordered map, the reason is undefined until all packages before that
+   * package were read.
    */
   failure(): CloudparError | undefined {
     const parts = this.#ordered ? this.#parts.slice(0, 1) : this.#parts;
@@ -213,7 +218,7 @@ export class ResultBuffer {
     this.#news.wake();
   }
 
-  /** Drops all results: cancels running tasks and frees their storage. */
+  /** Drops all results; cancels running tasks and frees the storage of the packages. */
   clear(): void {
     for (const part of [...this.#parts]) {
       this.#drop(part);

@@ -5,7 +5,7 @@ import { Breaks } from './event-loop.ts';
 import { type Events, guarded } from './events.ts';
 import type { News, Package, TaskResult } from './package.ts';
 
-/** How many results of one answer a receiver gets at once: settling them takes a few milliseconds. */
+/** How many results of one answer a receiver gets at a time. Reading this many results takes a few milliseconds. */
 const SLICE_RESULTS = 500;
 
 /** What a task wrote to standard output and error. */
@@ -18,13 +18,13 @@ export interface Output {
 
 /** Receives the results of a package. A receiver that is also a gate decides when large results are downloaded. */
 export interface Receiver extends Partial<Gate> {
-  /** The master has the package. */
+  /** Is called when the master has the package. */
   started?(started: Package): void;
-  /** Takes complete results, each task's once. */
+  /** Takes complete results. Each task has only one result. */
   receive(results: readonly TaskResult[]): void;
-  /** Tasks without a result will never have one; payloads of others may still come. */
+  /** Is called when tasks without a result will never have a result. Payloads of other tasks may still come. */
   fail?(failure: CloudparError): void;
-  /** Nothing more will come. If results are missing, `failure` is the reason. */
+  /** Is called when nothing more will come. If results are missing, `failure` is the reason. */
   end(failure: CloudparError | undefined): void;
 }
 
@@ -34,7 +34,7 @@ export class ResultDispatcher {
   readonly #onOutput: (output: Output) => void;
   readonly #downloads: Downloads;
   readonly #receivers = new Map<Package, Receiver>();
-  /** Packages with results of an answer that are still to be passed on. */
+  /** Packages for which results of an answer must still be passed on. */
   readonly #dispatching = new Set<Package>();
 
   constructor(connection: Connection, session: string, events: Events, onOutput: (output: Output) => void) {
@@ -63,7 +63,7 @@ export class ResultDispatcher {
     this.#receivers.delete(forgotten);
   }
 
-  /** No more news of a package will come: ends its receiver with the reason, and forgets the package. */
+  /** Ends the receiver of a package with a reason, because no more news will come, and forgets the package. */
   lose(lost: Package, reason: CloudparError): void {
     const receiver = this.#receivers.get(lost);
     this.forget(lost);

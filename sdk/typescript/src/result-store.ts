@@ -9,11 +9,11 @@ type StoredResult = readonly [MapPart, TaskResult];
 /** Results that wait for their reader, by the numbers of their tasks in the map. */
 export class ResultStore {
   readonly #all = new Map<number, StoredResult>();
-  /** Results of this task and later ones are left at the master. */
+  /** Results of this task and of later tasks are left at the master. */
   #horizon = Number.POSITIVE_INFINITY;
   /** The memory that the results take. */
   bytes = 0;
-  /** How many results that were not left have an error, including those that were read. */
+  /** How many results with an error were kept, including results that were read. */
   errors = 0;
 
   /** Whether no result waits. */
@@ -21,7 +21,7 @@ export class ResultStore {
     return this.#all.size === 0;
   }
 
-  /** The task number of the waiting result that came first; undefined if none waits. */
+  /** The task number of the waiting result that came first; undefined if no result waits. */
   get first(): number | undefined {
     return this.#all.keys().next().value;
   }
@@ -48,7 +48,7 @@ export class ResultStore {
     }
   }
 
-  /** The first result to come that has an error. */
+  /** The waiting result with an error that came first. */
   get firstError(): StoredResult | undefined {
     for (const stored of this.#all.values()) {
       if (stored[1].outcome !== 'ok') {
@@ -67,7 +67,9 @@ export class ResultStore {
     return stored;
   }
 
-  /** Leaves results of the last tasks at the master until the rest takes at most these bytes, as far as possible. */
+  /**
+   * Leaves results of the last tasks at the master until the rest takes at most this many bytes, as far as possible.
+   */
   shrink(bytes: number): void {
     // Sort only the numbers: there may be 300,000 results, and sorting pairs would block the event loop for long.
     const numbers = Float64Array.from(this.#all.keys()).sort();
@@ -111,8 +113,8 @@ export class ResultStore {
 }
 
 /**
- * Whether a result may be left at the master. A large one may not, since it is downloaded only when there is room. Nor
- * may one of a failed package: its reader must read all results to know which tasks have none.
+ * Whether a result may be left at the master. A large result may not, since it is downloaded only when there is room. A
+ * result of a failed package may not either: the reader must read all results to know which tasks have no result.
  */
 function isDroppable([part, { blob }]: StoredResult): boolean {
   return part.package?.failure === undefined && blob === null;

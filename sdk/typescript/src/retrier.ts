@@ -11,7 +11,9 @@ export interface CallOptions {
   readonly holdS?: number;
   /** Ends the call at once when it is aborted. */
   readonly signal?: AbortSignal | undefined;
-  /** When it is aborted, the call ends with the answer to the request that is running, and sends no other. */
+  /**
+   * When this signal is aborted, the call ends with the answer to the running request, and sends no further request.
+   */
   readonly lastTry?: AbortSignal | undefined;
 }
 
@@ -73,15 +75,15 @@ export class Retrier {
     }
   }
 
-  /** Returns how long to wait before the next attempt; throws if there is to be none. */
+  /** Returns how long to wait before the next attempt; throws if there must not be another attempt. */
   #pauseS(error: unknown, attempts: Attempts): number {
     const now = this.#platform.now();
     if (error instanceof RequestError && !error.retryable) {
       throw this.#refused(error);
     }
     const askedS = error instanceof RequestError ? error.retryAfterS : undefined;
-    // There is no time limit here: the master is there, and takes the request later. But before the master's first
-    // answer, a refusal that names no delay may come from another server.
+    // There is no time limit here, because the master answers and will take the request later. But before the master's
+    // first answer, a refusal that names no delay may come from another server.
     if (error instanceof RateLimited && (this.#policy.met || askedS !== undefined)) {
       this.#answered();
       const pauseS = attempts.paced(now, askedS);
@@ -130,7 +132,7 @@ export class Retrier {
   }
 
   #refused(error: RequestError): CloudparError {
-    // A plain RequestError is no answer of a master: another server answers at this endpoint.
+    // A plain RequestError is not an answer of a master: another server answers at this endpoint.
     if (error.constructor === RequestError && !this.#policy.met) {
       return this.#unreachable(error, 0);
     }

@@ -1,6 +1,6 @@
 // Decides how long to repeat requests to a master that does not answer, without I/O.
 
-/** How long to try a master that has never answered, in seconds: a wrong endpoint is an error within 10 s. */
+/** How long to try a master that has never answered, in seconds. A wrong endpoint then causes an error within 10 s. */
 export const FIRST_CONTACT_S = 8;
 
 /** How long to wait for a master that does not answer any more, in seconds. */
@@ -18,7 +18,7 @@ const AWAY_S = 1;
 const NOTICE_S = 5;
 const NOTICE_EVERY_S = 60;
 
-/** One master's recent history, which all requests to it share. */
+/** How one master answered recently. All requests to the master share this object. */
 export class RetryPolicy {
   readonly patienceS: number;
   /** Whether the master has ever answered. */
@@ -31,7 +31,7 @@ export class RetryPolicy {
     this.patienceS = patienceS;
   }
 
-  /** Notes that the master answered. Returns how long it was away, if the pool has reported that. */
+  /** Records that the master answered. Returns how long it was away if the pool has reported that it is away. */
   answered(now: number): number | undefined {
     const awayS = this.#reported && this.#awaySince !== undefined ? now - this.#awaySince : undefined;
     this.met = true;
@@ -40,7 +40,7 @@ export class RetryPolicy {
     return awayS;
   }
 
-  /** Notes that the master gave no answer, or no useful one. Returns whether to report that now. */
+  /** Records that the master gave no answer, or no useful answer. Returns whether to report this now. */
   failed(now: number): boolean {
     this.#awaySince ??= now;
     const report = this.met && !this.#reported && now - this.#awaySince >= AWAY_S;
@@ -48,7 +48,7 @@ export class RetryPolicy {
     return report;
   }
 
-  /** Notes that the master has delayed a request since the time `since`. Returns whether to report that now. */
+  /** Records that the master has delayed a request since the time `since`. Returns whether to report this now. */
   paced(since: number, now: number): boolean {
     const recent = this.#noticedAt !== undefined && now - this.#noticedAt < NOTICE_EVERY_S;
     if (now - since < NOTICE_S || recent) {
@@ -72,8 +72,8 @@ export class Attempts {
   pacedSince: number | undefined;
 
   /**
-   * When the waiting time started: with the first attempt, if the master has never answered; otherwise with the first
-   * failure (since the last delay by the master).
+   * When the waiting time started. If the master has never answered, this is the time of the first attempt. Otherwise
+   * it is the time of the first failure since the last delay by the master.
    */
   began: number;
 
@@ -96,8 +96,8 @@ export class Attempts {
   }
 
   /**
-   * Returns how long to wait because the master limits the rate. The master answers, so this is no failure, and the
-   * request is never given up. The pause is at least what the master asks for, and grows with each attempt.
+   * Returns how long to wait because the master limits the rate. The master answers, so this is not a failure, and the
+   * client never gives up. The pause is at least the pause that the master asks for, and grows with each attempt.
    */
   paced(now: number, askedS = 0): number {
     this.#paces += 1;

@@ -13,7 +13,7 @@ const TEXT = new TextEncoder();
 /** A payload above this size is sealed by its BLAKE2b digest. */
 const LARGE_BYTES = 64 * 1024;
 
-/** Messages up to this size are hashed in JavaScript: for these, a call of node:crypto takes longer than the hash. */
+/** Messages up to this size are hashed in JavaScript, because a call of node:crypto takes longer than such a hash. */
 const SHORT_BYTES = 256;
 
 /** The first character of a sealed package's id; other ids start with a hexadecimal digit. */
@@ -21,7 +21,7 @@ const SEALED = 's';
 
 type Code = Pick<Message<'TaskCode'>, 'hash' | 'reference'>;
 
-/** How task code is called: all that its seal covers besides its hash. */
+/** How task code is called. The seal of task code covers this and the hash of the code. */
 export interface Calling {
   readonly call: string;
   readonly codec: string;
@@ -31,15 +31,15 @@ export interface Calling {
   readonly range?: readonly [number | bigint, number | bigint] | undefined;
 }
 
-/** What a seal covers. */
+/** The kinds of content that have a seal. */
 type Kind = 'code' | 'data' | 'result' | 'place';
 
-/** The id of the sealed package that an account starts with a key. */
+/** Returns the id of the sealed package that an account starts with this idempotency key. */
 export function sealedPackageId(accountId: string, idempotencyKey: string): string {
   return SEALED + createHash('sha256').update(`${accountId}#${idempotencyKey}`).digest('hex').slice(0, 31);
 }
 
-/** Whether a package's code, data and results have seals: its id shows it, and the id cannot be changed. */
+/** Returns whether a package is sealed. The package's id shows this, so it cannot be changed. */
 export function isSealed(packageId: string): boolean {
   return packageId.startsWith(SEALED);
 }
@@ -96,12 +96,12 @@ export class Seals {
     return this.#seal('result', `${index}\0${outcome}\0`, data ?? undefined);
   }
 
-  /** The seal of a result's place, which the master makes for a worker that does not know seals. */
+  /** Returns the seal of a result's place in a blob. The master makes such seals for workers that do not know seals. */
   place(index: number, outcome: string, [key, size, offset]: Draft<'BlobRef'>): Uint8Array {
     return this.#seal('place', [index, outcome, offset, size, key].join('\0'));
   }
 
-  /** Returns the result, or the result with the error that forbids reading it. */
+  /** Verifies the seal of a result. Returns the result, with an error if it must not be read. */
   verified(result: TaskResult): TaskResult {
     const { index, outcome, data, seal, blob } = result;
     const good =

@@ -51,7 +51,7 @@ export interface LongList {
  * Takes out of a message the lists whose items are encoded as arrays.
  *
  * @returns The message with empty lists instead, and the lists. A message that is incomplete, or does not have the form
- * of its struct, may be returned unchanged: decoding the message finds the error.
+ *   of its struct, may be returned unchanged: decoding the message finds the error.
  */
 export function takeOut(struct: Struct, body: Uint8Array): { rest: Uint8Array; lists: LongList[] } {
   const walk = new Walk(body);
