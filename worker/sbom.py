@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
-_FROM: Final = re.compile(r"^FROM (?P<name>\w+):(?P<version>\S+)@sha256:(?P<digest>[0-9a-f]{64})$", re.MULTILINE)
+_FROM: Final = re.compile(
+    r"^FROM (?P<repository>\S+/(?P<name>\w+)):(?P<version>\S+)@sha256:(?P<digest>[0-9a-f]{64})$", re.MULTILINE
+)
 _PYTHONS: Final = re.compile(r'^ARG PYTHONS="(?P<versions>[^"]+)"$', re.MULTILINE)
 _VALIDATE: Final = (
     "import sys; from cyclonedx.schema import SchemaVersion; "
@@ -35,9 +37,9 @@ def base_image(dockerfile: str) -> Component:
     """
     found = list(_FROM.finditer(dockerfile))
     if not found:
-        raise ValueError("the last stage of worker/Dockerfile has no base image of the form FROM name:tag@sha256:...")
-    name, version, digest = found[-1].group("name", "version", "digest")
-    purl = f"pkg:oci/{name}@sha256%3A{digest}?repository_url=docker.io/library/{name}&tag={version}"
+        raise ValueError("the last stage of worker/Dockerfile has no base image of the form FROM a/b:tag@sha256:...")
+    repository, name, version, digest = found[-1].group("repository", "name", "version", "digest")
+    purl = f"pkg:oci/{name}@sha256%3A{digest}?repository_url={repository}&tag={version}"
     return _component("container", name, version, purl, digest)
 
 

@@ -17,7 +17,11 @@ export const HOOK = 'drain';
 /** The hook's timeout. The host (host/watch.sh) renews the hook every minute while the worker drains. */
 const HOOK_TIMEOUT = Duration.minutes(5);
 const WARM_UP = Duration.minutes(2);
-/** Parameters that name the newest Amazon Linux 2023 at each deployment. A new image refreshes the instances. */
+/**
+ * Parameters that name the newest Amazon Linux 2023 at each deployment, with the kernel that AWS makes the default: since
+ * June 2026 the newest one with long-term support. `resolve:ssm:` in a launch template would name it at each launch, but
+ * AWS's guide excludes it for a group with a mixed instances policy (docs/adr/0112-machine-images.md).
+ */
 const IMAGE_PARAMETERS: Record<Architecture, string> = {
   arm64: '/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64',
   x86_64: '/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64',
@@ -96,13 +100,8 @@ export class Fleet extends Construct {
           autoscaling.GroupMetric.PENDING_INSTANCES,
         ),
       ],
-      // A new image of the worker or of Amazon Linux replaces the instances: new ones work before the old ones drain.
-      updatePolicy: autoscaling.UpdatePolicy.instanceRefresh({
-        strategy: autoscaling.InstanceRefreshStrategy.ROLLING,
-        minHealthyPercentage: 100,
-        maxHealthyPercentage: 200,
-        instanceWarmup: WARM_UP,
-      }),
+      // No update policy: CloudFormation would wait until all instances have drained and new ones have come. After the
+      // update `cloudpar deploy` has the group replace its instances, and does not wait.
     });
     // CloudFormation deletes in the reverse order. It could delete the routes first: then AWS would not detach the gateway
     // while instances with public addresses run, and `cloudpar destroy` would fail.

@@ -66,17 +66,16 @@ describe('group', () => {
     expect(fallback.InstancesDistribution['OnDemandBaseCapacity']).toBe(1);
   });
 
-  it('replaces its instances for a new image, the new ones first', () => {
-    expect(group['UpdatePolicy']).toMatchObject({
-      AutoScalingInstanceRefresh: {
-        Strategy: 'Rolling',
-        Preferences: expect.objectContaining({ MinHealthyPercentage: 100, MaxHealthyPercentage: 200 }),
-      },
-    });
+  it('gets a new version of its templates for a new image, and CloudFormation does not wait for new instances', () => {
+    expect(Object.keys(group['UpdatePolicy'] as object)).toEqual(['AutoScalingScheduledAction']);
     const [one, two] = ['a:1', 'a:2'].map((workerImage) =>
       JSON.stringify(template({ env: 'dev', workerImage }).findResources(TEMPLATE)),
     );
     expect(one).not.toBe(two);
+    const { LaunchTemplateSpecification } = policy.LaunchTemplate as unknown as Record<string, { Version: unknown }>;
+    expect(LaunchTemplateSpecification?.Version).toEqual({
+      'Fn::GetAtt': [expect.stringMatching(/^Fleet/), 'LatestVersionNumber'],
+    });
   });
 
   it('waits for the drain of an instance that it terminates', () => {

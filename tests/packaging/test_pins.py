@@ -33,11 +33,12 @@ def test_each_lock_is_made_of_a_list_that_make_lock_reads() -> None:
 
 
 def test_the_image_is_built_on_images_by_digest() -> None:
+    """They come from Amazon's gallery: Docker Hub limits pulls without an account."""
     assert "# syntax" not in DOCKERFILE, "this would load another image, which reads the file"
     bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
     assert len(bases) == 2
     assert len(set(bases)) == 1
-    assert re.fullmatch(r"debian:[\w-]+@sha256:[0-9a-f]{64}", bases[0])
+    assert re.fullmatch(r"public\.ecr\.aws/docker/library/debian:[\w-]+@sha256:[0-9a-f]{64}", bases[0])
     assert not re.search(r"--from=(?!build\b)|^ADD ", DOCKERFILE, re.MULTILINE)
 
 

@@ -25,9 +25,12 @@ def sbom() -> ModuleType:
 
 def test_the_base_image_is_named_with_its_digest(sbom: ModuleType) -> None:
     base = sbom.base_image(DOCKERFILE)
-    assert f"FROM {base['name']}:{base['version']}@sha256:{base['hashes'][0]['content']}\n" in DOCKERFILE
+    repository = re.search(r"repository_url=(\S+)&", base["purl"])
+    assert repository is not None
+    assert f"FROM {repository[1]}:{base['version']}@sha256:{base['hashes'][0]['content']}\n" in DOCKERFILE
+    assert base["name"] == "debian"
     with pytest.raises(ValueError, match="no base image"):
-        sbom.base_image("FROM debian:trixie-slim\n")
+        sbom.base_image("FROM public.ecr.aws/docker/library/debian:trixie-slim\n")
 
 
 def test_the_interpreters_are_named_with_their_exact_versions(sbom: ModuleType) -> None:

@@ -47,7 +47,7 @@ describe('the first boot', () => {
 
   it('installs the container engine and starts the units', () => {
     expect(readFileSync(calls, 'utf8').trim().split('\n')).toEqual([
-      'dnf install --assumeyes --quiet docker',
+      'dnf install --assumeyes --quiet --releasever=latest docker',
       'systemctl daemon-reload',
       'systemctl enable --now docker.service',
       'systemctl enable --now cloudpar-watch.service cloudpar-worker.service',

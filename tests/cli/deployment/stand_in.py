@@ -45,6 +45,7 @@ class StandIn:
         accounts: The created accounts.
         packages: The packages of all accounts.
         calls: The calls that this stand-in has answered, in order.
+        refreshes: The requests that the fleet replaces its instances.
         group: Answers for the fleet instead of moto's, together with `activities`, `lifecycles` and `spot_prices`.
         undeletable: An object that cannot be deleted.
         pages: Pages of a bucket's list, instead of moto's.
@@ -65,6 +66,7 @@ class StandIn:
         self.protected = False
         self.retained: dict[str, str] = {}
         self.deletion = ["DELETE_COMPLETE"]
+        self.refreshes: list[Mapping[str, Any]] = []
         self.group: dict[str, Any] | None = None
         self.activities: list[dict[str, Any]] = []
         self.lifecycles: dict[str, str] = {}
@@ -98,6 +100,7 @@ class StandIn:
         self._group_answers: dict[str, Answer] = {
             "DescribeAutoScalingGroups": lambda _: {"AutoScalingGroups": [self.group]},
             "DescribeScalingActivities": lambda _: {"Activities": self.activities},
+            "StartInstanceRefresh": self._start_instance_refresh,
             "DescribeInstances": lambda _: {
                 "Reservations": [{"Instances": [*map(_instance, self.lifecycles.items())]}]
             },
@@ -113,6 +116,16 @@ class StandIn:
     @template.setter
     def template(self, body: Mapping[str, Any]) -> None:
         (self.folder / "template.json").write_text(json.dumps(body))
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Return the outputs of the stack that the fake `cdk` deploys."""
+        read: dict[str, str] = json.loads((self.folder / "outputs.json").read_text())
+        return read
+
+    @outputs.setter
+    def outputs(self, values: Mapping[str, str]) -> None:
+        (self.folder / "outputs.json").write_text(json.dumps(values))
 
     @property
     def deployed(self) -> dict[str, Any]:
@@ -217,6 +230,10 @@ class StandIn:
     def _describe_zones(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         self.zone_filters = {each["Name"]: each["Values"] for each in asked["Filters"]}
         return {"AvailabilityZones": [{"ZoneName": f"us-east-1{letter}"} for letter in "abcdef"[: self.zones]]}
+
+    def _start_instance_refresh(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        self.refreshes.append(asked)
+        return {"InstanceRefreshId": str(len(self.refreshes))}
 
     def _delete_stack(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         assert asked["StackName"] == STACK_ID

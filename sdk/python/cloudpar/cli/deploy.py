@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from cloudpar.deployment import checks, plan, prices, stack, template
+from cloudpar.deployment import checks, plan, prices, refresh, stack, template
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.cdk import Cdk
 from cloudpar.deployment.project import find_project
@@ -79,6 +79,9 @@ def deploy(
         ask(f"{'Create' if update.template is None else 'Update'} {update.name}?", yes=yes)
         update.execute(aws, cdk, assembly, lambda found: deploy_tables.show(deploy_tables.doomed_table(found)))
     there = stack.get(aws, update.name)
+    said = refresh.start(aws, there.outputs["FleetGroup"]) if "FleetGroup" in there.outputs else None
+    if said:
+        _say(said)
     path = first_use.ensure_account(aws, there, name, hours, activate=activate)
     took_s = first_use.first_map(path, show=not as_json) if wants_map else None
     if as_json:
