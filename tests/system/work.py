@@ -63,6 +63,14 @@ def slowly_square(number: int) -> int:
     return number**2
 
 
+def number_after_gate(job: tuple[int, str]) -> int:
+    """Wait for a gate, and return the number of this task."""
+    number, gate = job
+    while not Path(gate).exists():
+        time.sleep(0.01)
+    return number
+
+
 def pid_after_gate(job: tuple[str, str]) -> int:
     """Record that this task runs, wait for a gate, and return the id of this process."""
     marks, gate = job

@@ -88,6 +88,8 @@ export class Package {
   #unseenFrom = 0;
   #received = 0;
   #fetching = 0;
+  /** Whether all results are read a second time. */
+  #reread = false;
 
   constructor(id: string, tasks: number, startedAt: number, seals?: Seals) {
     this.id = id;
@@ -223,6 +225,12 @@ export class Package {
     ) {
       return;
     }
+    if (this.#hasMissedResults()) {
+      this.cursor = 0;
+      this.more = true;
+      this.#reread = true;
+      return;
+    }
     this.phase = 'ended';
     if (!whole) {
       const missing = this.tasks - this.#received;
@@ -231,6 +239,16 @@ export class Package {
           'please report this',
       );
     }
+  }
+
+  /**
+   * Whether the ended package has results that this client has not read, so that it must read them all again.
+   *
+   * If the operator restores the master's data from a backup, tasks that had ended run again. Their results, and those of
+   * other tasks, then come at positions before this client's cursor.
+   */
+  #hasMissedResults(): boolean {
+    return this.#received < this.progress.done && !this.#reread && this.state !== 'expired';
   }
 }
 

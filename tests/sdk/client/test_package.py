@@ -130,6 +130,38 @@ def test_missing_results_of_a_completed_package_are_a_failure() -> None:
     assert "2 of its results never came" in str(package.failure)
 
 
+def done(status: PackageStatus, count: int) -> PackageStatus:
+    """Return the status with this many tasks done at the master."""
+    return msgspec.structs.replace(status, progress=msgspec.structs.replace(status.progress, done=count))
+
+
+@pytest.mark.parametrize("state", ["completed", "failed"])
+def test_an_ended_package_with_results_before_the_cursor_is_read_again_from_the_start(state: PackageState) -> None:
+    """After a restore of the master's data, results come at positions that this client has read already."""
+    package = running()
+    package.take(status([ok(0)], cursor=80))
+    package.take(done(status([], state, 80), 2))
+    assert (phase(package), package.cursor, package.more) == ("running", 0, True)
+    news = package.take(done(status([ok(0), ok(2)], state, 50, reason="quota"), 2))
+    assert list(news.results) == [ok(2)]
+    assert phase(package) == "ended"
+
+
+def test_results_that_a_second_reading_does_not_bring_are_a_failure() -> None:
+    package = running()
+    package.take(done(status([ok(0)], "completed", 80), 3))
+    package.take(done(status([ok(0)], "completed", 80), 3))
+    assert phase(package) == "ended"
+    assert "2 of its results never came" in str(package.failure)
+
+
+def test_an_expired_package_is_not_read_again() -> None:
+    package = running()
+    package.take(done(status([], "expired"), 3))
+    assert isinstance(package.failure, Gone)
+    assert phase(package) == "ended"
+
+
 def test_a_lost_package_takes_no_further_news() -> None:
     package = running()
     error = PackageFailed("gone")

@@ -145,7 +145,7 @@ def test_a_notebook_shows_a_bar_by_default(cell: Cell, capsys: pytest.CaptureFix
     handle = package(Bars(None, "http://here:1"), waited_s=1)
     news(handle, None, executors=1, done=1)
     news(handle, None, executors=2, done=2)
-    news(handle, None, state="cancelled", done=2)
+    news(handle, None, state="cancelled")
     (first, *_), ids = cell, {name for name, _, _ in cell}
     assert [update for _, update, _ in cell] == [False, True, True]
     assert len(ids) == 1, "one bar, drawn in its place"
@@ -160,7 +160,7 @@ def test_a_notebooks_bar_is_not_sent_for_every_result(cell: Cell, monkeypatch: p
     handle = package(Bars(None, "http://here:1"), waited_s=1)
     for _ in range(100):
         news(handle, None, executors=1, done=1)
-    news(handle, None, state="cancelled", done=1)
+    news(handle, None, state="cancelled")
     assert [update for _, update, _ in cell] == [False, True]
 
 
@@ -201,7 +201,7 @@ def test_a_terminal_shows_the_functions_name_and_the_time_that_is_left(monkeypat
     monkeypatch.setattr(sys, "stderr", screen)
     handle = package(Bars(None, "http://here:1"), waited_s=60)
     news(handle, None, executors=2, done=2)
-    news(handle, None, state="cancelled", done=2)
+    news(handle, None, state="cancelled")
     shown = screen.getvalue()
     assert "simulate" in shown
     assert "2/4" in shown
@@ -219,7 +219,7 @@ def test_a_bar_ends_before_the_program_has_the_last_results(capsys: pytest.Captu
         end(failure)
 
     handle.receiver.end = read  # type: ignore[method-assign]
-    news(handle, None, state="cancelled", done=2)
+    news(handle, None, state="cancelled")
     assert shown[0].endswith("simulate: 0 of 4, 0 errors, 0 s\n")
     assert not capsys.readouterr().err
 
@@ -230,7 +230,7 @@ def test_a_file_gets_lines_now_and_then(capsys: pytest.CaptureFixture[str], monk
     handle = package(Bars(progress=True, endpoint="http://here:1"))
     for now in (0.0, 1.0, 9.0, 11.0, 12.0):
         news(handle, None, executors=2, done=2 if now < 10 else 3)
-    news(handle, None, state="cancelled", done=3)
+    news(handle, None, state="cancelled")
     first, second, last = capsys.readouterr().err.splitlines()
     assert first == "simulate: 2 of 4, 0 errors, 2 executors, 60 s left"
     assert second == "simulate: 3 of 4, 0 errors, 2 executors, 30 s left"

@@ -43,6 +43,7 @@ class Package:
         received: How many results are complete, including downloaded ones.
         fetching: How many results are being downloaded.
         more: Whether the master has further results ready.
+        reread: Whether this client reads the results a second time, from the start.
         failure: The reason why the tasks without a result will never have a result; None while there is no such reason.
     """
 
@@ -55,6 +56,7 @@ class Package:
     received: int = 0
     fetching: int = 0
     more: bool = False
+    reread: bool = False
     codec: Codec | None = None
     progress: Progress = field(default_factory=lambda: Progress(tasks=0))
     failure: CloudparError | None = None
@@ -120,9 +122,20 @@ class Package:
         whole = bool(self.tasks) and self.received == self.tasks
         if self.fetching or not (whole or (self.state != "running" and not self.more)):
             return
+        if self._has_missed_results():
+            self.cursor, self.more, self.reread = 0, True, True
+            return
         self.phase = "ended"
         if not whole and self.failure is None:
             self.failure = PackageFailed(
                 f"the master says that package {self.id} is {self.state}, but {self.tasks - self.received} of its "
                 "results never came: please report this"
             )
+
+    def _has_missed_results(self) -> bool:
+        """Whether the ended package has results that this client has not read, so that it must read them all again.
+
+        If the operator restores the master's data from a backup, tasks that had ended run again. Their results, and
+        those of other tasks, then come at positions before this client's cursor.
+        """
+        return self.received < self.progress.done and not self.reread and self.state != "expired"

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CloudparError, PackageFailed, PythonMismatch } from '../../src/errors.ts';
 import { Package } from '../../src/package.ts';
-import { resultOf, statusOf } from './statuses.ts';
+import { progressOf, resultOf, statusOf } from './statuses.ts';
 
 test('each result is handed on once, and the last one ends the package', () => {
   const pack = new Package('p', 3, 0);
@@ -50,6 +50,20 @@ test('the class of the error depends on the reason of the failure', () => {
   pack.take(statusOf('p', { state: 'failed', reason: 'python' }));
   expect(pack.failure).toBeInstanceOf(PythonMismatch);
   expect(pack.failure?.message).toContain('python');
+});
+
+// After a restore of the master's data, results come at positions that this client has read already.
+test('an ended package with results before the cursor is read again from the start, once', () => {
+  const progress = progressOf({ tasks: 3, done: 3 });
+  const pack = new Package('p', 3, 0);
+  pack.take(statusOf('p', { cursor: 80, results: [resultOf(0)] }));
+  pack.take(statusOf('p', { state: 'completed', cursor: 80, progress }));
+  expect([pack.phase, pack.cursor, pack.more]).toEqual(['running', 0, true]);
+  const news = pack.take(
+    statusOf('p', { state: 'completed', cursor: 50, progress, results: [resultOf(0), resultOf(2)] }),
+  );
+  expect([...news.results].map(({ index }) => index)).toEqual([2]);
+  expect(pack.failure?.message).toContain('1 of its results never came');
 });
 
 test('a package whose master never sends some results fails', () => {
