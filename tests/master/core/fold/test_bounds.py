@@ -167,6 +167,28 @@ def test_a_result_from_the_middle_of_a_chunk_needs_one_free_entry_and_one_from_i
         assert len(folded.results) == committed
 
 
+@pytest.mark.parametrize("event", [GaveBack(generation=2, ranges=[(5, 6)]), Cleared(generation=2, ranges=[(5, 6)])])
+def test_a_task_taken_from_the_middle_of_a_chunk_needs_an_entry_of_its_own_beside_the_two_of_the_rest(
+    event: Event,
+) -> None:
+    """If the head has less room, the whole chunk is queued again."""
+    for free, first in ((2, (0, 5, 2)), (1, (0, 10, 3))):
+        full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (FEW_ENTRIES - free), 10)]
+        head = altered(running(tasks=10_000, window=1), open=full, cursor=9_000)
+        head = altered(then(head, event), version=2)
+        assert (head.tasks.open[0].start, head.tasks.open[0].end) == first[:2]
+        assert (head.tasks.open[0].generation == 2) == (first[2] == 2)
+        assert head.tasks.free_entries == (0 if free == 2 else 1)
+
+
+def test_a_head_without_room_waits_for_the_time_of_the_first_stopped_tasks_only() -> None:
+    for free, stopping in ((1, [(9_000, 9_005), (9_006, 9_010)]), (0, [(9_000, 9_005)]), (-1, [(9_000, 9_005)])):
+        full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (FEW_ENTRIES - free - 1), 10)]
+        head = altered(running(tasks=10_000, window=1), open=full, cursor=9_500, stopping=[(9_000, 9_010)])
+        head = then(altered(head, settle_at=NOW + 60), published(2, [9_005], outcome="cancelled"))
+        assert head.tasks.stopping == stopping
+
+
 def test_tasks_that_all_kill_their_workers_all_fail() -> None:
     """Depth first: if the head has room for no other halves, it still has room for those of the first range."""
     head = running(tasks=1_200, chunksize=3)
