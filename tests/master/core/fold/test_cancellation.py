@@ -242,3 +242,8 @@ def test_a_package_whose_last_uncut_tasks_are_cancelled_ends_although_it_has_no_
     """Otherwise it would neither request time nor end, until its lifetime is over."""
     head = then(running(tasks=20, window=1, granted_us=10_000), cancel((10, 20)))
     assert then(head, published(2, range(10), duration_us=1_000)).life.state == "completed"
+
+
+def test_a_package_whose_tasks_in_no_chunk_are_all_cancelled_has_none_left_to_cut() -> None:
+    head = then(running(), cancel((40, 100)), published(2, range(10)))
+    assert (spans(head.tasks.open), head.uncut) == ([(10, 20), (20, 30), (30, 40)], 0)
