@@ -308,16 +308,17 @@ class ClientService:
             head = self._folding.confirm(head.package_id, f"c#{self._backend.ids.fresh()}", event, opened) or head
             if head.life.ended:
                 self._closed.open_next(head)
+        gone = head.tasks.cancelled
+        if head.life.state == "cancelled":
+            gone = ranges.union(head.tasks.stopping, gone, [(head.tasks.cursor, head.tasks.count)])
         if asked is not None:
-            cancelled = ranges.intersect(asked, head.tasks.cancelled)
+            cancelled = ranges.intersect(asked, gone)
             if ranges.subtract(ranges.intersect(asked, head.unfinished), head.tasks.cancelled):
                 raise BadRequest(f"these tasks are too scattered among those that run: {CANCEL_ALL}, or try later")
         elif request.only_queued:
             cancelled = ranges.subtract(head.tasks.cancelled, before)
-        elif head.life.state == "cancelled":
-            cancelled = ranges.union(head.tasks.stopping, head.tasks.cancelled, [(head.tasks.cursor, head.tasks.count)])
         else:
-            cancelled = []
+            cancelled = gone if head.life.state == "cancelled" else []
         return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.quota.charged_us)
 
     def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:

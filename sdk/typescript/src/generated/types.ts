@@ -151,9 +151,9 @@ export interface components {
          *
          *     Attributes:
          *         state: The package's state after the call.
-         *         cancelled: If the whole package is cancelled: all tasks without a result. With `ranges`: the tasks in these
-         *             ranges that are cancelled. With `only_queued`: the tasks that are cancelled at once; tasks in the queue
-         *             follow.
+         *         cancelled: If the whole package is cancelled: all tasks without a result, except tasks that were stopped since,
+         *             as their workers have reported. With `ranges`: the tasks in these ranges that are cancelled. With
+         *             `only_queued`: the tasks that are cancelled at once; tasks in the queue follow.
          *         charged_us: The compute time that the package was charged so far.
          */
         CancelTasksReply: {

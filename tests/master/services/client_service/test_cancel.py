@@ -77,6 +77,15 @@ def test_cancelling_an_ended_package_says_how_it_ended(world: World, ann: Accoun
     assert world.cancel(ann, package_id, ranges=[(0, 5)]).cancelled == []
 
 
+def test_tasks_of_a_cancelled_package_are_cancelled_also_when_some_are_named(world: World, ann: AccountRecord) -> None:
+    """A client repeats a cancellation of some tasks whose answer was lost. Meanwhile another one cancelled all."""
+    package_id = world.start(ann, tasks=100)
+    world.publish(publication(world.lease(), [0]))
+    world.cancel(ann, package_id)
+    reply = world.cancel(ann, package_id, ranges=[(0, 3), (98, 200)])
+    assert (reply.state, reply.cancelled) == ("cancelled", [(1, 3), (98, 100)])
+
+
 def test_a_repeated_cancellation_has_the_same_answer(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
     assert world.cancel(ann, package_id) == world.cancel(ann, package_id)
