@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -124,7 +124,8 @@ class Package:
         return [call for call in self.cancels if not call.refused]
 
     def effective_acknowledgements(self) -> list[Call]:
-        return [call for call in self.acknowledged if not call.refused]
+        """Return those of its own account: the master ignores those of others."""
+        return [call for call in self.acknowledged if not call.refused and call.account == self.account]
 
 
 class Books:
@@ -206,6 +207,27 @@ class Books:
         package.cancels.append(call)
         if call.ok:
             package.seen.append(Seen(call, call.reply["state"], call.reply.get("charged_us", 0)))
+
+
+T = TypeVar("T")
+
+
+def falls(items: Iterable[T], call: Callable[[T], Call], height: Callable[[T], int]) -> Iterator[tuple[T, T]]:
+    """Yield pairs of an item and a lower one that a later call brought: at most one for each lower item."""
+    known = list(items)
+    early = iter(sorted((each for each in known if call(each).ended_ns is not None), key=lambda each: _end(call(each))))
+    upcoming, highest = next(early, None), None
+    for late in sorted(known, key=lambda each: call(each).began_ns):
+        while upcoming is not None and _end(call(upcoming)) < call(late).began_ns:
+            if highest is None or height(upcoming) > height(highest):
+                highest = upcoming
+            upcoming = next(early, None)
+        if highest is not None and height(late) < height(highest):
+            yield highest, late
+
+
+def _end(call: Call) -> int:
+    return call.ended_ns or 0
 
 
 def numbers(ranges: Iterable[Sequence[int]]) -> set[int]:

@@ -1,12 +1,15 @@
 """Charges: each account is a bank account, from which the execution times of its tasks are deducted, each once."""
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
-from histories.books import EXPIRED, WHOLE, Books, Package, Seen, Violation
+from histories.books import WHOLE, Books, Package, Violation, falls
 from histories.history import Call
 from histories.results import seen_up_to
+
+NEVER_NS = 2**63
+"""After all instants of a history."""
 
 
 class Balance(NamedTuple):
@@ -37,14 +40,14 @@ def _balance(call: Call, account: dict[str, Any]) -> Balance:
 def charge_is_final(books: Books) -> Iterator[Violation]:
     """A charge only rises, and not after the package is settled."""
     for package in books.packages:
-        known = [seen for seen in package.seen if seen.state != EXPIRED]
-        for early, late in product(known, known):
-            if early.call.before(late.call) and late.charged_us < early.charged_us:
-                text = f"the charge of package {package.id} fell from {early.charged_us} to {late.charged_us}"
-                yield Violation("charge is final", text, (early.call, late.call))
-                break
-        settled = [seen for seen in known if seen.settled]
-        for first, other in product(settled[:1], known):
+        for early, late in islice(falls(package.seen, lambda seen: seen.call, lambda seen: seen.charged_us), 1):
+            text = f"the charge of package {package.id} fell from {early.charged_us} to {late.charged_us}"
+            yield Violation("charge is final", text, (early.call, late.call))
+        awaits = [seen for seen in package.seen if seen.call.route == "await_tasks"]
+        for early, late in islice(falls(awaits, lambda seen: seen.call, lambda seen: seen.settled), 1):
+            yield Violation("charge is final", f"package {package.id} is not settled any more", (early.call, late.call))
+        settled = [seen for seen in package.seen if seen.settled]
+        for first, other in product(settled[:1], package.seen):
             changed = other.charged_us != first.charged_us
             if changed and (other.settled or first.call.before(other.call)):
                 text = f"package {package.id} was charged {first.charged_us} and {other.charged_us}"
@@ -103,37 +106,36 @@ def grants_are_kept(books: Books) -> Iterator[Violation]:
 def spent_is_the_charges(books: Books) -> Iterator[Violation]:
     """An account has spent the final charges of its settled packages: of each that is known to be settled, once."""
     known = list(balances(books))
-    for early, late in product(known, known):
-        falls = early.account == late.account and late.spent_us < early.spent_us
-        if falls and early.call.before(late.call):
-            yield Violation("spent is the charges", f"{early.account} gets time back", (early.call, late.call))
-            return
-    for balance in known:
-        own = [package for package in books.packages if package.account == balance.account]
-        least = most = 0
-        complete = True
-        for package in own:
-            least += max((seen.charged_us for seen in _settled(package) if seen.call.before(balance.call)), default=0)
-            charge = _most(package, balance.call)
-            complete = complete and charge is not None
-            most += charge or 0
-        if balance.spent_us < least or (complete and balance.spent_us > most):
-            text = f"{balance.account} has spent {balance.spent_us}, but its packages {least} to {most}"
-            yield Violation("spent is the charges", text, (balance.call,))
+    for account in {balance.account for balance in known}:
+        own = [balance for balance in known if balance.account == account]
+        for early, late in islice(falls(own, lambda balance: balance.call, lambda balance: balance.spent_us), 1):
+            yield Violation("spent is the charges", f"{account} gets time back", (early.call, late.call))
+        settlements = [_settlement(package) for package in books.packages if package.account == account]
+        for balance in own:
+            began_ns, ended_ns = balance.call.began_ns, balance.call.ended_ns or 0
+            least = sum(each.charged_us or 0 for each in settlements if each.latest_ns < began_ns)
+            possible = [each.charged_us for each in settlements if each.earliest_ns <= ended_ns]
+            most = None if None in possible else sum(charge or 0 for charge in possible)
+            if balance.spent_us < least or (most is not None and balance.spent_us > most):
+                text = f"{account} has spent {balance.spent_us}, but its packages {least} to {most}"
+                yield Violation("spent is the charges", text, (balance.call,))
 
 
-def _settled(package: Package) -> list[Seen]:
-    return [seen for seen in package.seen if seen.settled and seen.state != EXPIRED]
+class Settlement(NamedTuple):
+    """Between which instants a package was settled, and for which charge; None if no client saw that."""
+
+    earliest_ns: int
+    latest_ns: int
+    charged_us: int | None
 
 
-def _most(package: Package, call: Call) -> int | None:
-    """Return the largest charge that a package can have been settled with before the end of a call."""
-    if all(call.before(start) for start in package.attempts):
-        return 0
-    unsettled = [read for read in package.kept if not read.status.settled and call.before(read.call)]
-    if unsettled:
-        return 0
-    return max((seen.charged_us for seen in _settled(package)), default=None)
+def _settlement(package: Package) -> Settlement:
+    settled = [seen for seen in package.seen if seen.settled]
+    # Before the first attempt to start it, and when an await still says otherwise, it is not settled.
+    before = [call.began_ns for call in package.attempts][:1]
+    before += [read.call.began_ns for read in package.reads if not read.status.settled]
+    latest_ns = min((seen.call.ended_ns or NEVER_NS for seen in settled), default=NEVER_NS)
+    return Settlement(max(before), latest_ns, settled[0].charged_us if settled else None)
 
 
 def nothing_starts_without_quota(books: Books) -> Iterator[Violation]:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from histories.books import RUNNING, WHOLE, Books, Package, Read, Result, Violation, numbers
+from histories.books import WHOLE, Books, Package, Read, Result, Violation, numbers
 from histories.history import Call
 
 
@@ -151,7 +151,7 @@ def nothing_after_the_end(books: Books) -> Iterator[Violation]:
 def everything_ends(books: Books) -> Iterator[Violation]:
     """In a history that goes on until all packages have ended, each is read to its end, or acknowledged."""
     for package in books.packages if books.complete else []:
-        if not package.acknowledged and not any(read.status.settled for read in package.ends()):
+        if not package.effective_acknowledgements() and not any(read.status.settled for read in package.ends()):
             yield Violation("everything ends", f"package {package.id} did not end", (package.starts[0],))
 
 
@@ -179,7 +179,6 @@ def cancelled_tasks_have_no_result(books: Books) -> Iterator[Violation]:
             if cancelled & have:
                 text = f"package {package.id} has results of {sorted(cancelled & have)[:10]}"
                 yield Violation("cancelled tasks have no result", text, (call,))
-        yield from _whole_cancels(package)
 
 
 def _cancelled(package: Package) -> Iterator[tuple[Call, set[int]]]:
@@ -188,20 +187,6 @@ def _cancelled(package: Package) -> Iterator[tuple[Call, set[int]]]:
     for call in package.cancels:
         if call.ok:
             yield call, numbers(call.reply.get("cancelled", []))
-
-
-def _whole_cancels(package: Package) -> Iterator[Violation]:
-    """A cancelled package has each task either among its results or among the cancelled ones."""
-    for call in package.cancels:
-        if not call.ok or call.reply["state"] != "cancelled":
-            continue
-        gone = numbers(call.reply.get("cancelled", []))
-        for read in package.ends():
-            found = seen_up_to(package, read.status.cursor)
-            if found is not None and read.status.state != RUNNING and set(found) | gone != set(range(package.n)):
-                text = f"tasks of package {package.id} are neither cancelled nor done"
-                yield Violation("cancelled tasks have no result", text, (call, read.call))
-                break
 
 
 RULES = [

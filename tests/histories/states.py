@@ -1,10 +1,11 @@
 """States: a package runs, ends once, and may then be deleted; counters only rise; no client, no cancel."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Final
 
-from histories.books import EXPIRED, RUNNING, Books, Package, Seen, Violation
+from histories.books import EXPIRED, RUNNING, Books, Package, Progress, Seen, Violation, falls
 from histories.history import Call
 
 REASONS: Final = {
@@ -33,27 +34,29 @@ def one_end(books: Books) -> Iterator[Violation]:
 def never_back(books: Books) -> Iterator[Violation]:
     """A package that has ended does not run again, and a deleted one does not return to awaits."""
     for package in books.packages:
-        for early, late in product(package.seen, package.seen):
-            least = _rank(early) if late.call.route == "await_tasks" else min(_rank(early), 1)
-            if _rank(late) < least and early.call.before(late.call):
-                text = f"package {package.id} was {early.state}, then {late.state}"
-                yield Violation("never back", text, (early.call, late.call))
-                break
+        awaits = [seen for seen in package.seen if seen.call.route == "await_tasks"]
+        ends = falls(package.seen, lambda seen: seen.call, lambda seen: min(_rank(seen), 1))
+        for early, late in [*ends, *falls(awaits, lambda seen: seen.call, _rank)][:1]:
+            text = f"package {package.id} was {early.state}, then {late.state}"
+            yield Violation("never back", text, (early.call, late.call))
 
 
 def counters_rise(books: Books) -> Iterator[Violation]:
     """Tasks that are done and errors that were counted stay so."""
     for package in books.packages:
-        known = [(seen, seen.progress) for seen in package.seen if seen.progress and seen.state != EXPIRED]
-        for (early, before), (late, after) in product(known, known):
-            fallen = [name for name in COUNTERS if getattr(after, name) < getattr(before, name)]
-            if fallen and early.call.before(late.call):
-                text = f"{', '.join(fallen)} of package {package.id} fell"
-                yield Violation("counters rise", text, (early.call, late.call))
+        known = [(seen.call, seen.progress) for seen in package.seen if seen.progress is not None]
+        for name in COUNTERS:
+            for early, late in falls(known, lambda each: each[0], partial(_counter, name)):
+                text = f"`{name}` of package {package.id} fell"
+                yield Violation("counters rise", text, (early[0], late[0]))
                 break
-        for seen, progress in known:
+        for call, progress in known:
             if not (progress.errors <= progress.done <= progress.tasks == package.n):
-                yield Violation("counters rise", f"impossible progress of package {package.id}", (seen.call,))
+                yield Violation("counters rise", f"impossible progress of package {package.id}", (call,))
+
+
+def _counter(name: str, each: tuple[Call, Progress]) -> int:
+    return int(getattr(each[1], name))
 
 
 def cancel_is_final(books: Books) -> Iterator[Violation]:
@@ -75,9 +78,8 @@ def _is_whole(request: dict[str, object]) -> bool:
 def acknowledge_deletes(books: Books) -> Iterator[Violation]:
     """After the answer to an acknowledgement, awaits say that the package was deleted."""
     for package in books.packages:
-        for call, read in product(package.acknowledged, package.reads):
-            owned = call.ok and call.account == package.account
-            if owned and call.before(read.call) and read.status.state != EXPIRED:
+        for call, read in product(package.effective_acknowledgements(), package.reads):
+            if call.ok and call.before(read.call) and read.status.state != EXPIRED:
                 text = f"package {package.id} is {read.status.state}"
                 yield Violation("acknowledge deletes", text, (call, read.call))
 
@@ -98,7 +100,7 @@ def no_end_without_cause(books: Books) -> Iterator[Violation]:
 
 def _wanted(package: Package, seen: Seen) -> list[Call] | None:
     """Return the requests that can have brought a package into this state; None if it needs no request."""
-    acknowledged = [call for call in package.effective_acknowledgements() if call.account == package.account]
+    acknowledged = package.effective_acknowledgements()
     if seen.state == EXPIRED:
         return acknowledged
     if seen.state == "cancelled":

@@ -99,7 +99,7 @@ def test_a_correct_history_has_no_violation() -> None:
     story.cancel()
     story.refuse("await_tasks", {"packages": [{"package_id": "p"}]}, 503, "unavailable")
     story.add("acknowledge", {"package_ids": ["p"]}, {})
-    story.wait(8, status("expired", 8))
+    story.wait(8, status("expired", 8, settled=True))
     story.add("list_packages", {}, {"packages": []})
     assert violations(story.calls, value) == []
 
@@ -157,8 +157,8 @@ PLANTED: dict[str, tuple[str, Plant]] = {
     "tasks cancelled without a request": (
         "cancelled tasks have no result", lambda s: said(s.half).update(cancelled=[[2, 3]])
     ),
-    "a task that is neither done nor cancelled": (
-        "cancelled tasks have no result", lambda s: end_in_cancel(s, cancelled=[[2, 3]])
+    "a result of a task of a cancelled package": (
+        "cancelled tasks have no result", lambda s: end_in_cancel(s, cancelled=[[1, 4]])
     ),
     "a package that runs again": ("never back", lambda s: s.wait(8, status("running", 8))),
     "two ends": ("one end", lambda s: s.wait(8, status("failed", 8, reason="expired"))),
@@ -179,6 +179,7 @@ PLANTED: dict[str, tuple[str, Plant]] = {
     ),
     "a charge that vanishes": ("charge is final", lambda s: said(s.again)["progress"].update(charged_us=0)),
     "a charge after the settlement": ("charge is final", lambda s: said(s.again)["progress"].update(charged_us=9_999)),
+    "a settlement that is taken back": ("charge is final", lambda s: s.wait(8, status("completed", 8))),
     "a second charge": (
         "charge is the sum",
         lambda s: [said(call)["progress"].update(charged_us=CHARGE_US + 100) for call in (s.end, s.again)],

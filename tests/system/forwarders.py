@@ -88,7 +88,8 @@ class _Pass(BaseHTTPRequestHandler):
     server: Proxy
 
     def handle(self) -> None:
-        with contextlib.suppress(OSError):  # the client may have closed the connection
+        # The client may have closed the connection, or the master may have been killed while it answered.
+        with contextlib.suppress(OSError, http.client.HTTPException):
             super().handle()
 
     def _pass(self) -> None:
