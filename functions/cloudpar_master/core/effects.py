@@ -63,7 +63,8 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
     # Settling is final, so it waits until workers have reported the time of all stopped tasks, or until `settle_at`.
     if life.ended and not life.settled and (not head.tasks.stopping or head.now >= (life.settle_at or 0.0)):
         effects.append(Settle(quota.used_us))
-    if life.unneeded and life.deleted_at is None and life.stored_bytes >= policy.kept_bytes:
+    # A package that stores less than `kept_bytes` is a tombstone here already: the fold made it one (life.drop_little).
+    if life.unneeded and life.deleted_at is None:
         effects.append(Delete())
     if life.deleted_at is not None and head.now >= life.deleted_at + policy.tombstone_s:
         effects.append(Forget())

@@ -41,7 +41,7 @@ def first_window(tasks: int, policy: Policy) -> int:
     >>> first_window(10, Policy()), first_window(1_000_000, Policy())
     (10, 8)
     """
-    return max(policy.first_window, tasks if tasks <= SMALL_PACKAGE else 0)
+    return max(policy.first_window, tasks) if tasks <= SMALL_PACKAGE else policy.first_window
 
 
 def chunk_target_us(executors: int, policy: Policy) -> int:
@@ -67,7 +67,7 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     Args:
         uncut: How many tasks are not in a chunk yet; at least 1.
         tasks: How many tasks the package has.
-        pace: Measured durations, executors and window of the package.
+        pace: Measured durations, executors and window of the package, which is not closed.
         policy: Figures of the deployment.
 
     Returns:
@@ -91,7 +91,7 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
         worthwhile = round(policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
         target_us = float(chunk_target_us(executors, policy))
         if target_us > SHORT_WAIT_US:
-            target_us *= min(1.0, 1.5 * _enough(executors) / max(pace.window, 1))
+            target_us *= min(1.0, 1.5 * _enough(executors) / pace.window)
         wished = min(round(target_us / mean_us), max(share, worthwhile))
     return max(1, min(wished, uncut))
 
@@ -127,7 +127,7 @@ def next_window(window: int, wait_us: int, executors: int, policy: Policy, most_
         window = window * 2 if window < enough else window + max(1, min(executors, 8), executors // 8)
     elif wait_us > min(2 * policy.chunk_target_us, 4 * SHORT_WAIT_US):
         window = max(window // 2, enough)
-    return max(1, min(window, largest_window(max(executors, most_executors), policy)))
+    return min(window, largest_window(max(executors, most_executors), policy))
 
 
 def _enough(executors: int) -> int:

@@ -48,6 +48,12 @@ def test_a_late_result_does_not_mark_a_newer_generation_as_sent() -> None:
     assert not any(chunk.sent for chunk in head.tasks.open)
 
 
+def test_a_late_result_of_an_older_generation_does_not_make_a_sent_chunk_be_sent_again() -> None:
+    head = sent(running())
+    head = then(head, published(1, [3]))
+    assert (len(head.tasks.open), head.tasks.unsent) == (5, [])
+
+
 def test_no_chunk_is_sent_while_the_reserve_is_spent() -> None:
     head = running(granted_us=5_000)
     head = then(head, published(head.version, [0], duration_us=5_000))
@@ -60,7 +66,8 @@ def test_a_package_that_waits_for_quota_is_due_when_it_may_ask_again() -> None:
 
 
 def test_a_time_to_ask_for_quota_that_is_over_or_of_an_ended_package_makes_no_package_due() -> None:
-    assert due_at(altered(sent(running()), ask_again_at=NOW - 1), POLICY) == NOW + quiet_s(POLICY)
+    for over in (NOW - 1, NOW):
+        assert due_at(altered(sent(running()), ask_again_at=over), POLICY) == NOW + quiet_s(POLICY)
     cancelled = altered(then(sent(running()), CancelAsked()), ask_again_at=NOW + 1)
     assert due_at(cancelled, POLICY) == NOW + 2 * POLICY.lease_s
 
@@ -112,6 +119,15 @@ def test_a_small_package_is_removed_with_its_tombstone_where_a_deletion_costs_ca
             assert pending(then(ended, now=NOW + policy.tombstone_s, policy=policy), policy) == [Forget()]
 
 
+def test_a_small_package_becomes_a_tombstone_only_when_it_is_settled_and_acknowledged() -> None:
+    policy = replace(POLICY, kept_bytes=10_000)
+    head = finished(running())
+    acknowledged = then(head, Acknowledged(), policy=policy)
+    for needed in (then(running(), policy=policy), acknowledged, then(head, Settled(charged_us=0), policy=policy)):
+        assert needed.life.deleted_at is None
+    assert then(acknowledged, Settled(charged_us=0), policy=policy).life.deleted_at == NOW
+
+
 def test_an_expired_package_is_deleted() -> None:
     head = then(settled(finished(running())), now=NOW + POLICY.retention_s)
     assert head.life.state == "expired"
@@ -124,3 +140,17 @@ def test_a_tombstone_is_forgotten_after_its_time() -> None:
     assert due_at(head, POLICY) == NOW + POLICY.tombstone_s
     head = then(head, now=NOW + POLICY.tombstone_s)
     assert pending(head, POLICY) == [Forget()]
+
+
+def test_a_running_package_without_chunks_is_due_at_the_end_of_its_lifetime() -> None:
+    assert due_at(new(window=0), POLICY) == NOW + POLICY.lifetime_s
+
+
+def test_an_ended_package_is_due_at_once_to_be_settled() -> None:
+    assert due_at(finished(running()), POLICY) == NOW
+
+
+def test_the_retention_counts_from_the_end_of_a_package_and_may_outlast_its_lifetime() -> None:
+    late = NOW + POLICY.lifetime_s - 1
+    head = then(settled(finished(then(running(), now=late))), now=late + 100)
+    assert due_at(head, POLICY) == late + POLICY.retention_s

@@ -19,8 +19,8 @@ QUOTA_US = 10**12
 
 
 def test_a_client_waits_a_tenth_of_the_time_that_is_left() -> None:
-    head = altered(running(), mean_us=1e6, done=80, fleet={1: Member(4, NOW)})
-    assert client_delay_s(head, NOW + 60) == 20 / 4 / 10
+    head = altered(running(), mean_us=2e6, done=80, fleet={1: Member(4, NOW)})
+    assert client_delay_s(head, NOW + 60) == 20 * 2 / 4 / 10
 
 
 def test_a_task_of_an_unmeasured_package_counts_as_a_second() -> None:
@@ -40,6 +40,17 @@ def test_results_are_collected_for_longer_where_chunks_are_long() -> None:
     assert collect_us(1, head, QUOTA_US, cloud) == 10_000_000
     assert collect_us(4, large, 3 * 750_000_000 - 1, cloud) == SHORTEST_COLLECTION_US
     assert collect_us(4, large, QUOTA_US, cloud) == 30_000_000 // 4
+
+
+def test_results_are_collected_for_longer_only_while_the_quota_lasts_for_three_chunks_of_each_executor() -> None:
+    """The worker counts, too, before it has published: the head does not know its executors yet."""
+    cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000)
+    assert collect_us(4, running(), 30_000_000, cloud) == 2_500_000
+    assert collect_us(4, running(), 29_999_999, cloud) == SHORTEST_COLLECTION_US
+
+
+def test_all_idle_workers_together_send_a_fixed_number_of_requests_a_second() -> None:
+    assert [workers / worker_delay_s(workers) for workers in (2, 40, 200)] == [POLLS_PER_S] * 3
 
 
 @given(st.integers(0, 100), st.floats(0, 1e13), st.integers(1, 10_000), st.floats(-1e6, 1e6))

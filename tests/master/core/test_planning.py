@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from cloudpar_master.core.head import Member, Pace
 from cloudpar_master.core.planning import (
+    SHORT_WAIT_US,
     UNMEASURED_CHUNK,
     chunk_size,
     chunk_target_us,
@@ -23,7 +24,7 @@ def pace(mean_us: float, executors: int, window: int) -> Pace:
     return Pace(mean_us=mean_us, measured=int(mean_us > 0), fleet={1: Member(executors, 0.0)}, window=window)
 
 
-@given(counts, counts, st.just(0.0) | st.floats(1.0, 1e13), st.integers(0, 640_000), st.integers(0, 400))
+@given(counts, counts, st.just(0.0) | st.floats(1.0, 1e13), st.integers(0, 640_000), st.integers(1, 400))
 def test_a_chunk_has_at_least_one_task_and_no_more_than_there_are(
     uncut: int, tasks: int, mean_us: float, executors: int, window: int
 ) -> None:
@@ -97,3 +98,42 @@ def test_a_small_package_opens_all_its_tasks_at_once() -> None:
 @given(st.integers(1, 400), st.integers(0, 10**12), st.integers(0, 640_000))
 def test_the_window_keeps_its_bounds(window: int, wait_us: int, executors: int) -> None:
     assert 1 <= next_window(window, wait_us, executors, POLICY) <= largest_window(executors, POLICY)
+
+
+def test_a_target_above_the_longest_chunk_counts_nevertheless() -> None:
+    """An operator may set the target alone."""
+    assert chunk_target_us(1, Policy(chunk_target_us=5_000_000)) == 5_000_000
+
+
+def test_an_unmeasured_package_has_sixteen_chunks_for_each_of_its_first_window() -> None:
+    assert chunk_size(1_280, 1_280, pace(0.0, 0, 8), POLICY) == 10
+
+
+@pytest.mark.parametrize(("most_executors", "size"), [(0, 10), (1, 10), (5, 2), (20, 1)])
+def test_unmeasured_chunks_leave_two_for_each_executor_that_the_package_has_had(most_executors: int, size: int) -> None:
+    assert chunk_size(20, 10**6, Pace(window=8, most_executors=most_executors), POLICY) == size
+
+
+def test_a_single_executor_gets_half_of_the_rest() -> None:
+    assert chunk_size(10, 100, pace(10_000.0, 1, 8), POLICY) == 5
+
+
+def test_a_large_window_does_not_shorten_chunks_that_wait_only_for_a_short_time() -> None:
+    policy = Policy(chunk_target_us=SHORT_WAIT_US, longest_chunk_us=SHORT_WAIT_US)
+    assert chunk_size(10**6, 10**6, pace(10_000.0, 2, 400), policy) == 50
+
+
+def test_the_largest_window_grows_in_proportion_to_a_large_fleet() -> None:
+    assert [largest_window(executors, POLICY) for executors in (0, 250, 500, 1_000)] == [400, 400, 800, 1_600]
+
+
+@pytest.mark.parametrize(("executors", "grown"), [(0, 301), (2, 302), (20, 308), (160, 320)])
+def test_a_window_that_keeps_the_executors_busy_grows_slowly(executors: int, grown: int) -> None:
+    assert next_window(300, 0, executors, POLICY) == grown
+
+
+def test_the_window_stays_as_large_as_the_most_executors_of_the_package_permitted() -> None:
+    """Workers of a large fleet may stop publishing for a while, because their tasks last long."""
+    assert next_window(400, 0, 2, POLICY) == 400
+    assert next_window(1_000, 100_000, 2, POLICY, most_executors=1_000) == 1_000
+    assert next_window(1_000, 100_000, 1_000, POLICY, most_executors=2) == 1_000

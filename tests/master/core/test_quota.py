@@ -38,7 +38,8 @@ def test_a_slice_covers_time_used_beyond_the_reserve() -> None:
 
 
 def test_a_package_with_no_task_left_wants_no_slice() -> None:
-    assert slice_wanted_us(package(done=100), POLICY) == 0
+    for left_us in (0, 10_000_000):
+        assert slice_wanted_us(package(done=100, reserved_us=50_000_000 + left_us), POLICY) == 0
 
 
 def test_an_ended_package_wants_no_slice() -> None:
@@ -57,7 +58,7 @@ def test_a_package_of_an_exhausted_account_uses_up_its_reserve_first() -> None:
 
 
 def test_no_slice_is_larger_than_a_table_holds() -> None:
-    huge = package(mean_us=float(MOST_US), done=0, fleet={1: Member(10_000, NOW)})
+    huge = package(mean_us=float(MOST_US), done=0, used_us=50_000_001, fleet={1: Member(10_000, NOW)})
     assert slice_wanted_us(huge, Policy(slice_us=MOST_US)) == MOST_US
     assert add_us(MOST_US, 2**63 - 1) == MOST_US
 

@@ -163,3 +163,24 @@ def test_an_account_neither_gains_nor_loses_by_chunks_that_come_back() -> None:
         else:
             done[name] += 1
     assert abs(done["ann's"] - done["bob's"]) <= 2
+
+
+def test_a_first_chunk_goes_first_up_to_the_allowance_and_then_takes_turns() -> None:
+    turns, long = Turns(), Line(0, "ann", "long", first=False, cost_us=LONG_US)
+    news = [Line(number, "ann", f"new {number}", first=True, cost_us=ALLOWANCE_US) for number in range(1, 5)]
+    assert [turns.take([long, new]).package for new in news] == ["new 1", "new 2", "new 3", "long"]
+
+
+def test_of_accounts_that_have_received_the_same_the_one_with_the_oldest_message_is_next() -> None:
+    lines = [
+        Line(number, account, str(number), False, LONG_US) for number, account in ((5, "bob"), (9, "ann"), (1, "ann"))
+    ]
+    assert Turns().take(lines).number == 1
+
+
+def test_a_bounded_number_of_accounts_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "REMEMBERED", 10)
+    own = Turns()
+    for number in range(60):
+        own.take([Line(number, f"account {number}", "package", True, LONG_US)])
+    assert list(own._packages) == [f"account {number}" for number in range(50, 60)]

@@ -29,7 +29,7 @@ def cancel(draft: Draft, event: CancelAsked) -> None:
     queued = ranges.subtract(ranges.intersect(asked, [(tasks.cursor, tasks.count)]), tasks.cancelled)
     # Each range that is taken out of the open ranges becomes two entries: a cancelled range and a stopping range.
     more = len(out.kept) - len(out.among) + 2 * len(out.taken) + len(queued)
-    if more > max(tasks.free_entries, 0):
+    if more > tasks.free_entries:
         return  # a client could not use a partial cancellation; the reply is an error: the tasks are too scattered
     out.keep(head)
     at_workers = [(each.start, each.end) for each in out.taken]

@@ -121,7 +121,7 @@ def queue(head: Head, start: int, end: int, losses: int = 0) -> None:
     insort(head.tasks.open, OpenRange(start, end, head.version, losses=losses), key=attrgetter("start"))
 
 
-def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 0, alone: Container[int] = ()) -> None:
+def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int, alone: Container[int]) -> None:
     """Queue tasks again as a new generation, in chunks of the current size, or larger if the head has little room.
 
     Args:
@@ -137,7 +137,7 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 
     # Before durations are measured, chunks are large. If each task that workers give back from large chunks became a
     # chunk of its own, a large fleet would fill the head with more chunks than its executors need.
     largest = 2 * planning.largest_window(head.pace.most_executors, policy)
-    most = len(head.tasks.open) + min(head.tasks.free_entries, largest - len(head.tasks.open))
+    most = min(len(head.tasks.open) + head.tasks.free_entries, largest)
     for left, each in zip(range(len(taken) - 1, -1, -1), taken, strict=True):
         start = each.start
         while start < each.end:
@@ -146,7 +146,6 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int = 
             # that the later ranges can be cut into several chunks, too.
             parts = max(1, (most - len(head.tasks.open) - left) // 2)
             end = start + max(_chunk(head, rest, policy), -(-rest // parts))
-            end = min(end, each.end)
             is_new = end - start == 1 and start not in alone
             queue(head, start, end, 0 if is_new else max(losses, each.losses))
             start = end

@@ -1,6 +1,8 @@
 """Commits the results of tasks, and queues tasks again that come back without a result."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -26,9 +28,12 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
         The results that were committed. None is committed if the head has no room for the ranges that would remain
         between the results. Then each open range that has one of these tasks is queued again as a whole.
     """
+    if not results:
+        return []
     head, tasks = draft.head, draft.head.tasks
     accepted: list[TaskResult] = []
-    at, last = tasks.among([(results[0].index, results[-1].index + 1)]).start if results else 0, -1
+    last: int | None = None
+    at = bisect_right(tasks.open, results[0].index, key=attrgetter("end"))
     for result in results:
         while at < len(tasks.open) and tasks.open[at].end <= result.index:
             at += 1

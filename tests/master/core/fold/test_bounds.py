@@ -167,6 +167,75 @@ def test_a_result_from_the_middle_of_a_chunk_needs_one_free_entry_and_one_from_i
         assert len(folded.results) == committed
 
 
+@pytest.mark.parametrize("event", [GaveBack(generation=2, ranges=[(5, 6)]), Cleared(generation=2, ranges=[(5, 6)])])
+def test_a_task_taken_from_the_middle_of_a_chunk_needs_an_entry_of_its_own_beside_the_two_of_the_rest(
+    event: Event,
+) -> None:
+    """If the head has less room, the whole chunk is queued again."""
+    for free, first in ((2, (0, 5, 2)), (1, (0, 10, 3))):
+        full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (FEW_ENTRIES - free), 10)]
+        head = altered(running(tasks=10_000, window=1), open=full, cursor=9_000)
+        head = altered(then(head, event), version=2)
+        assert (head.tasks.open[0].start, head.tasks.open[0].end) == first[:2]
+        assert (head.tasks.open[0].generation == 2) == (first[2] == 2)
+        assert head.tasks.free_entries == (0 if free == 2 else 1)
+
+
+def test_a_head_without_room_waits_for_the_time_of_the_first_stopped_tasks_only() -> None:
+    for free, stopping in ((1, [(9_000, 9_005), (9_006, 9_010)]), (0, [(9_000, 9_005)]), (-1, [(9_000, 9_005)])):
+        full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (FEW_ENTRIES - free - 1), 10)]
+        head = altered(running(tasks=10_000, window=1), open=full, cursor=9_500, stopping=[(9_000, 9_010)])
+        head = then(altered(head, settle_at=NOW + 60), published(2, [9_005], outcome="cancelled"))
+        assert head.tasks.stopping == stopping
+
+
+def full(free: int) -> Head:
+    """Return a head with room for this many more entries, all of whose open ranges have 10 tasks."""
+    opened = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (FEW_ENTRIES - free), 10)]
+    return altered(running(tasks=10_000, chunksize=1, window=1), open=opened, cursor=9_000)
+
+
+def test_declined_results_leave_the_chunks_between_them_with_their_workers() -> None:
+    head = then(full(free=0), published(2, [5, 25]))
+    assert [(each.start, each.generation == 2, each.sent) for each in head.tasks.open[:4]] == [
+        (0, False, False), (10, True, True), (20, False, False), (30, True, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "free", "halved"), [(1, 0, False), (1, 1, True), (0, 0, True)])
+def test_a_lost_chunk_is_halved_if_the_head_has_room_and_the_first_one_always(
+    place: int, free: int, halved: bool
+) -> None:
+    head = full(free)
+    lost = head.tasks.open[place]
+    assert spans(then(head, loss(lost)).tasks.unsent) == (
+        [(lost.start, lost.start + 5), (lost.start + 5, lost.end)] if halved else [(lost.start, lost.end)]
+    )
+
+
+def test_a_chunk_that_is_given_back_uses_half_of_the_entries_that_are_left() -> None:
+    head = then(full(free=5), GaveBack(generation=2, ranges=[(0, 10)]))
+    assert spans(head.tasks.unsent) == [(0, 4), (4, 7), (7, 9), (9, 10)]
+    assert head.tasks.free_entries == 2
+
+
+def test_tasks_that_are_given_back_become_at_most_twice_as_many_chunks_as_the_largest_window() -> None:
+    policy = Policy(largest_window=4)
+    head = granted(new(100, chunksize=100, window=1), PLENTY_US)
+    head = altered(head, chunksize=1)
+    whole = then(head, GaveBack(generation=2, ranges=[(0, 100)]), policy=policy)
+    assert 6 <= len(whole.tasks.open) <= 8
+    several = then(head, GaveBack(generation=2, ranges=[(0, 30), (35, 60), (65, 90)]), policy=policy)
+    assert spans(several.tasks.unsent) == [(0, 30), (35, 60), (65, 90)]
+
+
+@pytest.mark.parametrize("field", ["cancelled", "stopping"])
+def test_cancelled_and_stopping_ranges_leave_less_room_for_chunks(field: str) -> None:
+    scattered = [(start, start + 1) for start in range(5_000, 5_600, 2)]
+    head = altered(running(tasks=10_000, chunksize=1, window=1), settle_at=NOW + 60, window=400, **{field: scattered})
+    assert len(then(head).tasks.open) == FEW_ENTRIES - FEW_RESERVED - 300
+
+
 def test_tasks_that_all_kill_their_workers_all_fail() -> None:
     """Depth first: if the head has room for no other halves, it still has room for those of the first range."""
     head = running(tasks=1_200, chunksize=3)

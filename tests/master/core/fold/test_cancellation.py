@@ -137,17 +137,47 @@ def test_the_end_of_a_lease_ends_the_wait_for_the_time_of_its_stopped_tasks() ->
     assert (head.quota.used_us, head.tasks.stopping) == (10, [(10, 20)])
 
 
+def test_a_give_back_that_closes_a_lease_ends_the_wait_for_the_time_of_all_its_tasks() -> None:
+    head = then(running(tasks=20), CancelAsked(), GaveBack(generation=2, ranges=[(0, 4)], closed=(0, 10)))
+    assert head.tasks.stopping == [(10, 20)]
+
+
+def test_a_cancellation_of_tasks_in_no_chunk_does_not_prolong_the_wait_for_the_time_of_others() -> None:
+    head = then(running(), cancel((5, 15)))
+    head = then(head, cancel((50, 60)), now=NOW + POLICY.lease_s)
+    assert then(head, now=NOW + 2 * POLICY.lease_s).tasks.stopping == []
+
+
+def test_queued_tasks_in_several_ranges_are_cancelled_if_the_head_has_an_entry_for_each() -> None:
+    for free, cancelled in ((2, [(250_001, 250_002), (250_003, 250_004)]), (1, [])):
+        full = [OpenRange(start, start + 10, 2, sent=True) for start in range(0, 10 * (ENTRIES - free), 10)]
+        head = altered(running(tasks=300_000, window=1), open=full, cursor=250_000)
+        assert then(head, cancel((250_001, 250_002), (250_003, 250_004))).tasks.cancelled == cancelled
+
+
 # only queued tasks
 
 
 def test_draining_spares_what_workers_have() -> None:
     head = then(running(), CancelAsked(only_queued=True))
     assert (head.life.state, head.tasks.cancelled, head.tasks.done) == ("running", [(40, 100)], 60)
+    assert head.uncut == 0, "idle workers do not look at it any more"
     assert spans(head.tasks.open) == [(0, 10), (10, 20), (20, 30), (30, 40)]
     head = then(head, Cleared(generation=2, ranges=[(30, 40)]))
     assert (head.tasks.cancelled, head.tasks.done) == ([(30, 100)], 70)
     head = finished(head)
     assert (head.life.state, head.tasks.done, head.tasks.errors) == ("completed", 100, 0)
+
+
+def test_a_request_to_cancel_the_queued_tasks_cancels_no_task_in_a_chunk_even_if_it_names_some() -> None:
+    head = then(running(), CancelAsked(ranges=[(0, 5)], only_queued=True))
+    assert (head.tasks.cancelled, head.tasks.stopping) == ([(40, 100)], [])
+
+
+def test_a_package_that_is_cancelled_together_with_its_queued_tasks_counts_none_of_them() -> None:
+    """Only tasks that were cancelled while the package ran count as done."""
+    head = then(running(), CancelAsked(only_queued=True), CancelAsked())
+    assert (head.life.state, head.tasks.cancelled, head.tasks.done) == ("cancelled", [], 0)
 
 
 def test_tasks_that_come_back_to_a_draining_package_are_queued_to_be_cleared() -> None:
@@ -206,3 +236,14 @@ def test_acknowledging_an_ended_package_keeps_its_state(ended: Head) -> None:
     head = then(ended, Acknowledged(), now=NOW + 5)
     assert (head.life.state, head.life.acknowledged_at) == (ended.life.state, NOW + 5)
     assert then(head, Acknowledged(), now=NOW + 9).life.acknowledged_at == NOW + 5
+
+
+def test_a_package_whose_last_uncut_tasks_are_cancelled_ends_although_it_has_no_time_left_to_cut_them() -> None:
+    """Otherwise it would neither request time nor end, until its lifetime is over."""
+    head = then(running(tasks=20, window=1, granted_us=10_000), cancel((10, 20)))
+    assert then(head, published(2, range(10), duration_us=1_000)).life.state == "completed"
+
+
+def test_a_package_whose_tasks_in_no_chunk_are_all_cancelled_has_none_left_to_cut() -> None:
+    head = then(running(), cancel((40, 100)), published(2, range(10)))
+    assert (spans(head.tasks.open), head.uncut) == ([(10, 20), (20, 30), (30, 40)], 0)

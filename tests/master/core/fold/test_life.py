@@ -1,8 +1,10 @@
+from typing import cast
+
 import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.core.effects import Settle, pending
-from cloudpar_master.core.events import Acknowledged, Broken, CancelAsked, Deleted, Settled, Stranded
+from cloudpar_master.core.events import Acknowledged, Broken, CancelAsked, Deleted, Event, Settled, Stranded
 from cloudpar_master.core.head import MESSAGE_BYTES
 from cloudpar_master.core.policy import Policy
 from master.core.folds import NOW, POLICY, finished, new, published, running, take, then
@@ -112,3 +114,24 @@ def test_settling_ends_the_wait_for_stopped_tasks() -> None:
     head = then(then(running(), CancelAsked()), Settled(charged_us=0))
     assert head.tasks.stopping == []
     assert then(head, published(2, [0], outcome="cancelled")).quota.used_us == head.quota.used_us == 0
+
+
+def test_a_completed_package_whose_results_cannot_be_read_fails() -> None:
+    done = finished(running())
+    head = then(done, Broken(message="page 3 is damaged" + "!" * MESSAGE_BYTES, results=True))
+    assert (head.life.state, head.life.reason) == ("failed", "broken")
+    assert head.life.message == ("page 3 is damaged" + "!" * MESSAGE_BYTES)[:MESSAGE_BYTES]
+    assert then(then(running(), CancelAsked()), Broken(message="page 3", results=True)).life.state == "cancelled"
+
+
+def test_what_is_no_known_event_is_an_error_and_is_not_dropped() -> None:
+    """The service that folds then fails the package. Otherwise a new event without its branch would have no effect."""
+    with pytest.raises(AssertionError):
+        then(running(), cast("Event", object()))
+
+
+def test_the_time_of_stopped_tasks_that_is_reported_late_is_charged_until_the_package_is_settled() -> None:
+    head = then(running(), CancelAsked())
+    head = then(head, now=NOW + 3 * POLICY.lease_s)
+    head = then(head, published(2, [3], outcome="cancelled", duration_us=10))
+    assert pending(head, POLICY) == [Settle(10)]

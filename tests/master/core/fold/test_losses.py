@@ -133,3 +133,16 @@ def test_tasks_given_back_keep_their_losses_until_they_are_halved() -> None:
     first = head.tasks.open[0]
     head = then(head, lost(first.start, first.end, first.generation))
     assert [(chunk.start, chunk.end, chunk.losses) for chunk in head.tasks.open] == [(1, 4, 0), (4, 6, 0), (6, 10, 2)]
+
+
+def test_a_first_task_that_a_give_back_puts_into_a_chunk_of_its_own_counts_from_0_too() -> None:
+    head = then(running(tasks=10), GaveBack(generation=2, ranges=[(0, 1)], losses=3))
+    assert [(chunk.start, chunk.end, chunk.losses) for chunk in head.tasks.open] == [(0, 1, 0), (1, 10, 0)]
+
+
+def test_tasks_that_a_give_back_closes_without_naming_them_are_queued_again_with_one_more_loss() -> None:
+    """Otherwise a task whose result is refused each time would run again and again."""
+    head = then(running(tasks=10), GaveBack(generation=2, ranges=[(0, 4)], losses=1, closed=(0, 10)))
+    assert [(chunk.start, chunk.end, chunk.losses) for chunk in head.tasks.open] == [(0, 4, 1), (4, 10, 2)]
+    again = then(head, GaveBack(generation=3, ranges=[], closed=(0, 10)))
+    assert [(chunk.start, chunk.end, chunk.losses) for chunk in again.tasks.open] == [(0, 4, 2), (4, 10, 3)]

@@ -2,6 +2,7 @@ from cloudpar_master.core.effects import Send, due_at, pending
 from cloudpar_master.core.events import Event, ExecutorsIdle, GaveBack, Lost, Sent
 from cloudpar_master.core.fold.resending import DAY_S, quiet_s
 from cloudpar_master.core.head import Head
+from cloudpar_master.core.policy import Policy
 from master.core.folds import PLENTY_US, POLICY, granted, new, published, running, then
 from master.heads import altered
 
@@ -67,6 +68,7 @@ def test_a_package_that_waited_long_without_chunks_gets_the_whole_time_for_its_f
     head = sent(granted(head, PLENTY_US))
     assert head.tasks.open
     assert not resent(head, QUIET_S - 1)
+    assert resent(head, QUIET_S)
 
 
 def test_a_head_of_an_earlier_release_is_folded_once_and_nothing_is_sent_again_then() -> None:
@@ -75,3 +77,7 @@ def test_a_head_of_an_earlier_release_is_folded_once_and_nothing_is_sent_again_t
     later = then(head, now=head.now + 10 * QUIET_S)
     assert pending(later, POLICY) == []
     assert due_at(later, POLICY) == later.now + QUIET_S
+
+
+def test_no_chunk_is_sent_again_while_its_tasks_may_still_run() -> None:
+    assert quiet_s(Policy(task_timeout_s=100.0)) > 100.0

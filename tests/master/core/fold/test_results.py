@@ -107,10 +107,11 @@ def test_at_most_a_hundred_failed_ranges_are_kept_but_all_are_counted() -> None:
 def test_tasks_that_a_worker_wrongly_took_for_cancelled_are_given_back() -> None:
     """A worker stops a task that it takes for unwanted. If it is wrong, the task must run elsewhere."""
     head = running(tasks=10)
-    folded = take(head, published(head.version, [4, 4], outcome="cancelled"))
+    folded = take(head, published(head.version, [4, 4, 5], outcome="cancelled"))
     assert folded.results == []
     assert (folded.head.quota.used_us, folded.head.tasks.done, folded.head.tasks.errors) == (0, 0, 0)
-    assert [(p.start, p.end, p.generation) for p in folded.head.tasks.open] == [(0, 4, 2), (4, 5, 3), (5, 10, 2)]
+    assert [(p.start, p.end, p.generation) for p in folded.head.tasks.open] == [(0, 4, 2), (4, 6, 3), (6, 10, 2)]
+    assert [p.losses for p in folded.head.tasks.open] == [0, 0, 0]
 
 
 def test_a_worker_of_an_older_generation_that_stops_a_task_does_not_take_it_from_its_new_holder() -> None:
@@ -124,7 +125,7 @@ def test_tasks_that_a_closed_lease_leaves_without_a_result_are_queued_again() ->
     head = running(tasks=10, chunksize=10)
     event = replace(published(head.version, [0, 1, 3]), closed=(0, 10))
     closed = then(head, event)
-    assert spans(closed.tasks.open) == [(2, 3), (4, 10)]
+    assert [(each.start, each.end, each.losses) for each in closed.tasks.open] == [(2, 3, 1), (4, 10, 1)]
     assert all(each.generation > head.version and not each.sent for each in closed.tasks.open)
     assert then(closed, event).tasks.open == closed.tasks.open
 
@@ -160,6 +161,7 @@ def test_the_fleet_of_a_head_counts_at_most_the_first_workers() -> None:
     for number in range(FLEET + 10):
         head = then(head, published(2, [number % 10], worker_id=f"w{number}", executors=1))
     assert head.pace.executors == FLEET
+    assert then(head, published(2, [20], worker_id="w0", executors=5)).pace.executors == FLEET + 4
 
 
 def test_the_costs_of_a_publication_count_with_its_first_result_only() -> None:

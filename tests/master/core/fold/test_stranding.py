@@ -49,7 +49,12 @@ def test_a_result_shows_that_a_worker_can_run_a_package_and_an_empty_publication
     assert then(head, published(2, [0])).life.stranded_at is None
 
 
-def test_a_refusal_fails_the_package_with_the_workers_message_or_one_that_names_the_reason() -> None:
+def test_a_refusal_without_a_message_fails_the_package_with_one_that_names_the_reason() -> None:
     refusal = Published(worker_id="w", executors=1, generation=2, results=[], refused="seal")
     head = then(running(), refusal)
     assert (head.life.state, head.life.reason, head.life.message) == ("failed", "seal", "a worker refused it: seal")
+
+
+def test_the_message_of_a_worker_that_refuses_a_package_is_kept() -> None:
+    refusal = Published(worker_id="w", executors=1, generation=2, results=[], refused="seal", message="seal 7 is wrong")
+    assert then(running(), refusal).life.message == "seal 7 is wrong"

@@ -1,8 +1,10 @@
+from msgspec.structs import replace
+
 from cloudpar_master.core.effects import pending
 from cloudpar_master.core.events import ExecutorsIdle
 from cloudpar_master.core.fold.open_ranges import RESERVED
 from cloudpar_master.core.head import ENTRIES
-from master.core.folds import PLENTY_US, POLICY, granted, new, published, running, spans, take, then
+from master.core.folds import NOW, PLENTY_US, POLICY, granted, new, published, running, spans, take, then
 
 
 def test_the_window_is_refilled_as_chunks_finish() -> None:
@@ -67,3 +69,41 @@ def test_a_closed_package_holds_nothing_until_executors_idle() -> None:
     head = then(head, ExecutorsIdle(executors=1))
     assert head.pace.window == POLICY.first_window
     assert len(granted(head, PLENTY_US).tasks.open) == POLICY.first_window
+
+
+def test_idle_executors_do_not_narrow_a_window() -> None:
+    head = then(running(tasks=100, window=50), ExecutorsIdle(executors=1))
+    assert (len(head.tasks.open), head.pace.window) == (10, 50)
+
+
+def test_idle_executors_widen_the_window_to_no_more_than_the_operator_permits() -> None:
+    policy = replace(POLICY, largest_window=12)
+    assert then(running(tasks=1_000), ExecutorsIdle(executors=100), policy=policy).pace.window == 12
+
+
+def test_a_publication_without_new_results_leaves_the_window() -> None:
+    """Two workers ran the same tasks, and the second one's chunk hardly waited."""
+    head = running(tasks=1_000)
+    first, late = published(head.version, range(10)), published(head.version, range(10), wait_us=0)
+    head = then(head, first)
+    assert then(head, late).pace.window == head.pace.window == 4
+
+
+def test_a_wait_that_leaves_the_window_as_it_is_does_not_keep_chunks_of_that_time_from_changing_it() -> None:
+    head = running(tasks=1_000)
+    generation = head.version
+    head = then(head, published(generation, range(10)))
+    assert then(head, published(generation, range(10, 20), wait_us=0)).pace.window > head.pace.window
+
+
+def test_the_most_executors_that_a_package_has_had_are_remembered() -> None:
+    """Its window may stay as large as they permitted, while their tasks last long."""
+    head = running()
+    one, two = (published(2, [index], worker_id=f"w{index}", executors=4 - index) for index in (0, 1))
+    head = then(head, one, two)
+    assert head.pace.most_executors == 7
+    head = then(head, published(2, [2], worker_id="w0", executors=1), now=NOW + 2 * POLICY.fleet_memory_s)
+    assert (head.pace.executors, head.pace.most_executors) == (1, 7)
+    head = then(head, ExecutorsIdle(executors=10_000))
+    most = head.pace.most_executors
+    assert then(head, ExecutorsIdle(executors=1)).pace.most_executors == most > 10_000

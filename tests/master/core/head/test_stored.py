@@ -72,3 +72,13 @@ def test_no_flipped_bit_of_a_stored_head_changes_what_is_read() -> None:
         damaged = (body ^ 1 << bit).to_bytes(len(good))
         with suppress(ValueError):
             assert replace(stored.decode(damaged), later={}) == head, f"bit {bit}"
+
+
+def test_what_a_head_of_an_earlier_release_does_not_say_is_zero_empty_or_unknown() -> None:
+    least = {name: FLAT[name] for name in ("package_id", "account_id", "tasks", "window", "started_at", "now")}
+    head = stored.decode(msgspec.msgpack.encode(least | {"open": [[0, 3, 2]]}))
+    assert head.tasks.open == [OpenRange(0, 3, 2, sent=False, losses=0)]
+    written = msgspec.msgpack.decode(stored.encode(head), strict=False)
+    given = {*least, "open", stored.CHECKSUM, "schema", "codec", "state"}
+    assert {name: value for name, value in written.items() if name not in given and value} == {}
+    assert (written["schema"], written["codec"], written["state"]) == (1, "pickle", "running")
