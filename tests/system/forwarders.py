@@ -70,6 +70,7 @@ class Proxy(ThreadingHTTPServer):
     daemon_threads = True
     prefix = ""
     refused: Collection[str] = ()
+    largest_bytes: int | None = None
 
     def __init__(self, endpoint: str) -> None:
         super().__init__(("127.0.0.1", 0), _Pass)
@@ -98,6 +99,9 @@ class _Pass(BaseHTTPRequestHandler):
             self.command in self.server.refused and self.path.startswith("/blobs/")
         ):
             self.send_error(502)
+            return
+        if self.server.largest_bytes is not None and len(body) > self.server.largest_bytes:
+            self.send_error(413)
             return
         master = http.client.HTTPConnection(self.server.target, timeout=60)
         try:
@@ -140,6 +144,15 @@ def half_way(endpoint: str, *refused: str) -> Iterator[str]:
     """Start a proxy that refuses payloads by these HTTP methods and passes all calls. Yields its endpoint."""
     with Proxy(endpoint) as server:
         server.refused = refused
+        with serving(server):
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+
+
+@contextmanager
+def limited_proxy(endpoint: str, largest_bytes: int) -> Iterator[str]:
+    """Start a proxy that refuses larger bodies with status 413, as nginx does. Yields its endpoint."""
+    with Proxy(endpoint) as server:
+        server.largest_bytes = largest_bytes
         with serving(server):
             yield f"http://127.0.0.1:{server.server_address[1]}"
 

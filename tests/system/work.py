@@ -63,6 +63,13 @@ def slowly_square(number: int) -> int:
     return number**2
 
 
+def zeros(job: tuple[int, float]) -> bytes:
+    """Sleep, and return some bytes."""
+    size, seconds = job
+    time.sleep(seconds)
+    return bytes(size)
+
+
 def number_after_gate(job: tuple[int, str]) -> int:
     """Wait for a gate, and return the number of this task."""
     number, gate = job
