@@ -35,10 +35,16 @@ export const ENVIRONMENTS = {
 export type EnvironmentName = keyof typeof ENVIRONMENTS;
 
 /**
+ * The families that a deployment uses only if the setting `families` names them. Their processors are slower under
+ * steady load, but AWS's free plan permits them and no other family of this page.
+ */
+export const ONLY_NAMED: readonly string[] = ['c7i-flex', 'm7i-flex'];
+
+/**
  * Instance families. In each family, an instance of a size has as many vCPUs as EXECUTORS says. AWS can choose among
  * many families, so spot interruptions are rare.
  */
 export const FAMILIES = {
   arm64: ['c8g', 'c7g', 'c6g', 'm8g', 'm7g', 'm6g'],
-  x86_64: ['c7i', 'c7a', 'c6i', 'c6a', 'm7i', 'm6i'],
+  x86_64: ['c7i', 'c7a', 'c6i', 'c6a', 'm7i', 'm6i', 'c7i-flex', 'm7i-flex'],
 } as const;

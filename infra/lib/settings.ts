@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import contract from './contract.json';
-import { ENVIRONMENTS, type EnvironmentName, FAMILIES } from './environments';
+import { ENVIRONMENTS, type EnvironmentName, FAMILIES, ONLY_NAMED } from './environments';
 
 /**
  * How many vCPUs, and therefore executors, an instance of each size has. The numbers hold for all families of
@@ -117,7 +117,8 @@ export function readSettings(context: Context, given: readonly string[] = []): S
   const read = new Reader(context);
   const maxInstances = read.whole('maxInstances', defaults.maxInstances, 1, 100);
   const pythons = read.list('pythons', contract.pythons, contract.pythons);
-  const families = Object.values(FAMILIES).flat();
+  const families: readonly string[] = Object.values(FAMILIES).flat();
+  const byDefault = families.filter((family) => !ONLY_NAMED.includes(family));
   const settings: Settings = {
     env,
     bundle: read.text('bundle') ?? 'build/functions',
@@ -140,7 +141,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     instanceSize: read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize,
     architectures: read.list('architectures', ['arm64', 'x86_64'], ['arm64', 'x86_64']) as Architecture[],
     families: read
-      .list('families', families, families)
+      .list('families', byDefault, families)
       .filter((family) => !read.list('unavailableFamilies', [], families).includes(family)),
     onDemandBase: read.whole('onDemandBase', 0, 0, maxInstances),
     zones: read.whole('zones', defaults.zones, 2, 6),

@@ -68,6 +68,12 @@ describe('settings', () => {
     expect(families).not.toContain('m7i');
   });
 
+  it('uses the families that a free plan permits only if they are named', () => {
+    expect(read({ env: 'dev' }).families).not.toContain('c7i-flex');
+    const named = { env: 'dev', families: 'c7i-flex,m7i-flex', architectures: 'x86_64' };
+    expect(read(named).families).toEqual(['c7i-flex', 'm7i-flex']);
+  });
+
   it.each([
     [{}, /no environment: add -c env=NAME/],
     [{ env: 'test' }, /env=test is no environment: use one of dev, staging, prod/],

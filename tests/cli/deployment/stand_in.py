@@ -52,7 +52,11 @@ class StandIn:
         changes: The changes to resources in a change set.
         images: Sizes of the images in the CDK's registry.
         lacking: Instance families that the region does not offer.
+        bare_zones: Availability zones that offer no instance type.
         zones: The region's availability zones; `zone_filters` are those of the last request for them.
+        plan: The plan of the AWS account.
+        eligible: The instance types that an account with the free plan may start.
+        regions: For each operation, the region of its last call.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -73,6 +77,10 @@ class StandIn:
         self.spot_prices: dict[tuple[str, str], float] = {}
         self.images: list[int] = []
         self.lacking: set[str] = set()
+        self.bare_zones: set[str] = set()
+        self.plan = "PAID"
+        self.eligible = ["c7i-flex.large", "m7i-flex.large", "t3.micro", "t3.small", "t4g.micro", "t4g.small"]
+        self.regions: dict[str, str] = {}
         self.zones = 3
         self.zone_filters: dict[str, list[str]] = {}
         self.undeletable: str | None = None
@@ -95,6 +103,8 @@ class StandIn:
             "Invoke": self._invoke,
             "DescribeImages": self._describe_images,
             "DescribeInstanceTypeOfferings": self._describe_offerings,
+            "DescribeInstanceTypes": self._describe_types,
+            "GetAccountPlanState": lambda _: {"accountPlanType": self.plan, "accountPlanStatus": "ACTIVE"},
             "DescribeAvailabilityZones": self._describe_zones,
         }
         self._group_answers: dict[str, Answer] = {
@@ -172,6 +182,7 @@ class StandIn:
 
     def _call(self, client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
         model = client.meta.service_model.operation_model(operation)
+        self.regions[operation] = client.meta.region_name
         problems = ParamValidator().validate(dict(parameters), model.input_shape) if model.input_shape else None
         assert problems is None or not problems.has_errors(), problems.generate_report()
         if operation in self.refusals:
@@ -225,11 +236,27 @@ class StandIn:
     def _describe_offerings(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         (types,) = (each["Values"] for each in asked["Filters"] if each["Name"] == "instance-type")
         offered = [each for each in types if each.partition(".")[0] not in self.lacking]
-        return {"InstanceTypeOfferings": [{"InstanceType": each, "LocationType": "region"} for each in offered]}
+        zones = {each["ZoneName"] for each in self._zones()} - self.bare_zones
+        places = [("availability-zone", zone) for zone in sorted(zones)]
+        if asked["LocationType"] == "availability-zone":
+            # A zone that needs an opt-in offers all types.
+            located = [(each, *place) for place in places for each in offered]
+            located += [(each, "availability-zone", "us-east-1-atl-1a") for each in types]
+        else:
+            located = [(each, "region", "us-east-1") for each in offered]
+        keys = ("InstanceType", "LocationType", "Location")
+        return {"InstanceTypeOfferings": [dict(zip(keys, each, strict=True)) for each in located]}
+
+    def _describe_types(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        assert asked["Filters"] == [{"Name": "free-tier-eligible", "Values": ["true"]}]
+        return {"InstanceTypes": [{"InstanceType": each, "FreeTierEligible": True} for each in self.eligible]}
 
     def _describe_zones(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         self.zone_filters = {each["Name"]: each["Values"] for each in asked["Filters"]}
-        return {"AvailabilityZones": [{"ZoneName": f"us-east-1{letter}"} for letter in "abcdef"[: self.zones]]}
+        return {"AvailabilityZones": self._zones()}
+
+    def _zones(self) -> list[dict[str, str]]:
+        return [{"ZoneName": f"us-east-1{letter}"} for letter in "abcdef"[: self.zones]]
 
     def _start_instance_refresh(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         self.refreshes.append(asked)

@@ -229,6 +229,9 @@ def test_a_quota_that_was_never_changed_has_its_default(aws: StandIn, project: P
         ("DescribeInstanceTypeOfferings", "instance types", "ec2:DescribeInstanceTypeOfferings"),
         ("GetServiceQuota", "spot quota", "service-quotas:GetServiceQuota"),
         ("GetServiceQuota", "Lambda quota", "service-quotas:GetServiceQuota"),
+        ("GetServiceQuota", "VPC quota", "service-quotas:GetServiceQuota"),
+        ("DescribeVpcs", "VPC quota", "ec2:DescribeVpcs"),
+        ("GetAccountPlanState", "account plan", "freetier:GetAccountPlanState"),
     ],
 )
 def test_what_may_not_be_looked_up_is_no_obstacle(

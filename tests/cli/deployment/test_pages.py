@@ -40,7 +40,7 @@ def test_the_settings_that_the_guide_names_exist() -> None:
 def test_the_prices_are_of_the_fleets_families() -> None:
     source = (ROOT / "infra/lib/environments.ts").read_text(encoding="utf-8")
     families = source.partition("FAMILIES")[2]
-    named = re.findall(r"'([a-z]\d[a-z]+)'", families)
+    named = re.findall(r"'([a-z]\d[a-z]+(?:-flex)?)'", families)
     assert set(named) == set(prices.ON_DEMAND_USD)
     assert named == [each for known in FAMILIES.values() for each in known]
 

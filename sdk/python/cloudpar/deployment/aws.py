@@ -11,6 +11,9 @@ ATTEMPTS = 5
 CONNECT_S, ANSWER_S = 5.0, 40.0
 """The time limits for connecting to AWS and for an answer, in seconds. The account function may take up to 29 s."""
 
+ONE_REGION = {"freetier": "us-east-1"}
+"""Services with an endpoint in only one region. For each other region, botocore makes up a host that does not exist."""
+
 
 class Aws:
     """One AWS account in one region, with the credentials that AWS's own tools use.
@@ -56,7 +59,7 @@ class Aws:
         try:
             answer: dict[str, Any] = getattr(self._client(service), operation)(**parameters)
         except self._failures as error:
-            raise refusal(*told(error), service, operation, self.region) from None
+            raise refusal(*told(error), service, operation, self._region_of(service)) from None
         return answer
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
@@ -70,9 +73,13 @@ class Aws:
             for page in self._client(service).get_paginator(operation).paginate(**parameters):
                 yield from page.get(key, ())  # S3 leaves the list out of a page without objects
         except self._failures as error:
-            raise refusal(*told(error), service, operation, self.region) from None
+            raise refusal(*told(error), service, operation, self._region_of(service)) from None
 
     def _client(self, service: str) -> Any:
         if service not in self._clients:
-            self._clients[service] = self._session.create_client(service, self.region, config=self._config)
+            region = self._region_of(service)
+            self._clients[service] = self._session.create_client(service, region, config=self._config)
         return self._clients[service]
+
+    def _region_of(self, service: str) -> str:
+        return ONE_REGION.get(service, self.region)

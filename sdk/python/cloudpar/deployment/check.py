@@ -1,6 +1,9 @@
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
+
+from .failures import AwsRefused
 
 State = Literal["ok", "warning", "missing", "failed"]
 
@@ -20,3 +23,16 @@ class Check(msgspec.Struct, frozen=True):
     state: State
     found: str
     fix: str = ""
+
+
+def unless_refused(name: str, check: Callable[[], Check]) -> Check:
+    """Run a check. If AWS refuses its call, the result is a warning, so that the deployment can go on."""
+    try:
+        return check()
+    except AwsRefused as error:
+        return not_looked_up(name, error)
+
+
+def not_looked_up(name: str, error: AwsRefused) -> Check:
+    """The result of a check that AWS did not permit."""
+    return Check(name, "warning", "could not be looked up", str(error))

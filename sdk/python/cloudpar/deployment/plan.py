@@ -3,12 +3,16 @@ import msgspec
 from cloudpar.errors import ConfigurationError
 
 from .prices import VCPUS
+from .stack import stack_name
 
 FAMILIES = {
     "arm64": ("c8g", "c7g", "c6g", "m8g", "m7g", "m6g"),
-    "x86_64": ("c7i", "c7a", "c6i", "c6a", "m7i", "m6i"),
+    "x86_64": ("c7i", "c7a", "c6i", "c6a", "m7i", "m6i", "c7i-flex", "m7i-flex"),
 }
-"""The default instance families of infra/lib/environments.ts, by architecture."""
+"""The instance families of infra/lib/environments.ts, by architecture."""
+
+ONLY_NAMED = ("c7i-flex", "m7i-flex")
+"""The families that a deployment uses only if the setting `families` names them."""
 
 ARCHITECTURES = ",".join(FAMILIES)
 LEAST_ZONES = 2
@@ -17,6 +21,7 @@ LEAST_ZONES = 2
 class Plan(msgspec.Struct, frozen=True):
     """The part of a deployment that the checks need to know."""
 
+    stack: str
     max_instances: int
     on_demand: int
     instance_size: str
@@ -34,7 +39,13 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def drawn(self) -> tuple[str, ...]:
         """The instance families that the fleet may use."""
-        return self.families or tuple(each for name in self.architectures for each in FAMILIES.get(name, ()))
+        known = (each for name in self.architectures for each in FAMILIES.get(name, ()))
+        return self.families or tuple(each for each in known if each not in ONLY_NAMED)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The instance types that the fleet may use."""
+        return tuple(f"{family}.{self.instance_size}" for family in self.drawn)
 
     @property
     def instance_vcpus(self) -> int:
@@ -50,6 +61,7 @@ def read_plan(environment: str, settings: dict[str, str]) -> Plan:
     """
     families = settings.get("families")
     return Plan(
+        stack=stack_name(environment),
         max_instances=_count(settings, "maxInstances", 4, 1),
         on_demand=_count(settings, "onDemandBase", 0, 0),
         instance_size=settings.get("instanceSize", "large" if environment == "dev" else "xlarge"),
