@@ -23,6 +23,8 @@ PYTHONS: Final = Path("/opt/cloudpar/python")
 """The folder with an environment for each version, such as 3.13/bin/python. worker/install.sh makes the environments.
 """
 TOKEN: Final = Path("/run/cloudpar/worker-token")
+SIGNS: Final = Path("/run/cloudpar/signs")
+"""A folder of the host. If the container has it, the agent shows there whether it has work (shell/signs.py)."""
 USER: Final = 10001
 
 
@@ -43,6 +45,7 @@ def main() -> int:
         have = ", ".join(interpreters) or "none at all"
         print(f"cloudpar: CLOUDPAR_PYTHON={wanted} is not in this image, which has {have}", file=sys.stderr)
         return 2
+    signs = Path(os.environ.get("CLOUDPAR_SIGNS", SIGNS))
     settings = {
         "endpoint": os.environ["CLOUDPAR_ENDPOINT"].rstrip("/"),
         "token": token,
@@ -52,6 +55,7 @@ def main() -> int:
         "isolation": "shared",
         "readable": folders("CLOUDPAR_READABLE"),
         "writable": folders("CLOUDPAR_WRITABLE"),
+        "signs": str(signs) if signs.is_dir() else None,
     }
     return look_after(interpreters[wanted], settings)
 

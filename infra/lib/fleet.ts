@@ -1,4 +1,4 @@
-import { type CfnCondition, Duration, Fn, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Duration, Fn, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as autoscaling from 'aws-cdk-lib/aws-autoscaling';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
 import * as iam from 'aws-cdk-lib/aws-iam';
@@ -6,8 +6,6 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import { NagSuppressions } from 'cdk-nag';
 import { Construct } from 'constructs';
 import { FAMILIES } from './environments';
-import type { Queue } from './queue';
-import { Scaling } from './scaling';
 import type { Architecture, Settings } from './settings';
 import type { Storage } from './storage';
 import { userData } from './user-data';
@@ -30,23 +28,20 @@ const IMAGE_PARAMETERS: Record<Architecture, string> = {
 export interface FleetProps {
   readonly settings: Settings;
   readonly storage: Storage;
-  readonly queue: Queue;
   readonly endpoint: string;
   readonly groupName: string;
-  /** Whether alarms on metric math are available. */
-  readonly mathAlarms: CfnCondition;
 }
 
 /**
  * The workers: an Auto Scaling group, of spot instances except the first `onDemandBase`. It has no instance while there
- * are no tasks.
+ * are no tasks. It has no scaling policy: the master raises its size, and hosts without work end themselves
+ * (host/watch.sh), which reduces it.
  */
 export class Fleet extends Construct {
   readonly group: autoscaling.AutoScalingGroup;
   readonly role: iam.Role;
   readonly log: logs.LogGroup;
   readonly images: ReadonlyMap<Architecture, WorkerImage>;
-  readonly scaling: Scaling;
 
   constructor(
     scope: Construct,
@@ -54,7 +49,7 @@ export class Fleet extends Construct {
     private readonly props: FleetProps,
   ) {
     super(scope, id);
-    const { settings, groupName, queue } = props;
+    const { settings, groupName } = props;
     const vpc = this.network();
     this.images = workerImages(this, settings);
     this.log = new logs.LogGroup(this, 'WorkerLog', {
@@ -111,13 +106,6 @@ export class Fleet extends Construct {
       lifecycleTransition: autoscaling.LifecycleTransition.INSTANCE_TERMINATING,
       heartbeatTimeout: HOOK_TIMEOUT,
       defaultResult: autoscaling.DefaultResult.CONTINUE,
-    });
-    this.scaling = new Scaling(this, 'Scaling', {
-      settings,
-      group: this.group,
-      queue,
-      warmUp: WARM_UP,
-      mathAlarms: props.mathAlarms,
     });
     this.suppress(vpc);
   }
@@ -178,6 +166,7 @@ export class Fleet extends Construct {
             CLOUDPAR_LOG_GROUP: this.log.logGroupName,
             CLOUDPAR_GROUP: groupName,
             CLOUDPAR_HOOK: HOOK,
+            CLOUDPAR_IDLE_S: String(Duration.minutes(settings.idleMinutes).toSeconds()),
           },
           Duration.minutes(settings.drainMinutes).toSeconds(),
         ),
@@ -199,7 +188,7 @@ export class Fleet extends Construct {
       },
       {
         id: 'AwsSolutions-AS3',
-        reason: 'The group grows and shrinks with the work; the alarm on capacity says when no instance starts.',
+        reason: 'The master and the hosts change its size; the alarm on capacity says when no instance starts.',
       },
     ]);
   }

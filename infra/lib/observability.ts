@@ -91,7 +91,7 @@ export class Observability extends Construct {
     });
     const timer = this.alarm(topic, 'Timer', {
       anchor: 'timer',
-      meaning: 'the timer fails or does not run.',
+      meaning: 'the timer fails or does not run, or instances run without a worker that reaches the master.',
       metric: services.timer.handler.metricErrors({ period: FIVE_MINUTES }),
       threshold: 1,
       periods: 3,

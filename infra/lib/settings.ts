@@ -28,9 +28,9 @@ export interface EnvironmentSettings {
   readonly instanceSize: InstanceSize;
   readonly zones: number;
   readonly volumeGib: number;
-  /** Instances are added when more chunks than this wait for each executor. */
+  /** While the duration of a package's tasks is unknown, the fleet gets one executor for so many of its chunks. */
   readonly backlogPerExecutor: number;
-  /** Instances are removed after this many minutes with too little work. */
+  /** An instance ends itself after this many minutes without work. */
   readonly idleMinutes: number;
   /**
    * How long running tasks may continue after the group has decided to remove their instance. A spot interruption

@@ -25,8 +25,8 @@ export class CloudparStack extends Stack {
     const queue = new Queue(this, 'Queue', LOST_TIMEOUT);
     const services = new Services(this, 'Services', { settings, storage, queue, fleetGroup: groupName });
     const endpoint = services.api.apiEndpoint;
+    const fleet = new Fleet(this, 'Fleet', { settings, storage, endpoint, groupName });
     const mathAlarms = this.mathAlarms();
-    const fleet = new Fleet(this, 'Fleet', { settings, storage, queue, endpoint, groupName, mathAlarms });
     const { topic } = new Observability(this, 'Observability', { settings, services, queue, fleet, mathAlarms });
     new Grants(this, 'Grants', { storage, queue, services, fleet, groupName, topic });
     Tags.of(this).add('cloudpar:environment', settings.env);
@@ -60,7 +60,7 @@ export class CloudparStack extends Stack {
       allowedValues: ['true', 'false'],
       default: 'true',
       description:
-        'Whether there are alarms on metric math, which scale the fleet. "false" only on an emulator that lacks them.',
+        'Whether there is an alarm on metric math, for missing instances. "false" only on an emulator that lacks those.',
     });
     return new CfnCondition(this, 'HasMathAlarms', { expression: Fn.conditionEquals(parameter, 'true') });
   }

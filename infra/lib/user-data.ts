@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Duration } from 'aws-cdk-lib';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
 
 const HOST = join(import.meta.dirname, 'host');
+/** When an instance switches itself off on which watch.sh does not run. The group then replaces it. */
+const POWER_OFF = Duration.minutes(15);
 const END = '__CLOUDPAR_END__';
 
 /**
@@ -14,7 +17,12 @@ const END = '__CLOUDPAR_END__';
  */
 export function userData(environment: Readonly<Record<string, string>>, drainS: number): ec2.UserData {
   const data = ec2.UserData.forLinux();
-  data.addCommands('set -eu', 'mkdir -p /etc/cloudpar /opt/cloudpar /etc/systemd/system/cloudpar-worker.service.d');
+  data.addCommands(
+    // If the first boot fails before watch.sh runs, nothing else would end this instance. watch.sh cancels it.
+    `shutdown --poweroff +${POWER_OFF.toMinutes()} || true`,
+    'set -eu',
+    'mkdir -p /etc/cloudpar /opt/cloudpar /etc/systemd/system/cloudpar-worker.service.d',
+  );
   write(
     data,
     '/etc/cloudpar/worker.env',

@@ -1,7 +1,6 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Match } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
 import { only, template, text } from './deployment';
 
@@ -156,72 +155,18 @@ describe('hosts', () => {
 });
 
 describe('scaling', () => {
-  const alarm = (name: string) => only(dev, 'AWS::CloudWatch::Alarm', `FleetScaling${name}`).Properties;
-  const expression = (name: string) =>
-    (alarm(name)['Metrics'] as { Expression?: string }[]).find((metric) => metric.Expression)?.Expression;
-
-  /**
-   * Returns the value of an alarm's expression for a minute with these metrics. A metric that is missing was not
-   * reported.
-   */
-  const value = (name: string, metrics: Record<string, number>): number => {
-    const IF = (condition: boolean, yes: number, no: number) => (condition ? yes : no);
-    const FILL = (metric: number | undefined, otherwise: number) => metric ?? otherwise;
-    const ids = (alarm(name)['Metrics'] as { Id: string; Expression?: string }[])
-      .filter((metric) => !metric.Expression)
-      .map(({ Id }) => Id);
-    const evaluate = new Function('IF', 'FILL', ...ids, `return ${expression(name)}`);
-    return evaluate(IF, FILL, ...ids.map((id) => metrics[id]));
-  };
-
-  it('grows with the waiting chunks of both queues for each executor; from zero with any chunk', () => {
-    expect(value('Grow', { desired: 0 })).toBe(0);
-    expect(value('Grow', { desired: 0, waiting: 1 })).toBeGreaterThan(18);
-    expect(value('Grow', { desired: 0, waitingExpress: 1 })).toBeGreaterThan(18);
-    expect(value('Grow', { desired: 3, waiting: 8, waitingExpress: 4 })).toBe(2);
-    expect(alarm('Grow')).toMatchObject({
-      Threshold: 2,
-      ComparisonOperator: 'GreaterThanThreshold',
-      EvaluationPeriods: 3,
-      DatapointsToAlarm: 1,
-    });
-    dev.hasResourceProperties('AWS::AutoScaling::ScalingPolicy', {
-      PolicyType: 'StepScaling',
-      AdjustmentType: 'ChangeInCapacity',
-      StepAdjustments: [
-        { MetricIntervalLowerBound: 0, MetricIntervalUpperBound: 6, ScalingAdjustment: 1 },
-        { MetricIntervalLowerBound: 6, MetricIntervalUpperBound: 18, ScalingAdjustment: 2 },
-        { MetricIntervalLowerBound: 18, ScalingAdjustment: 4 },
-      ],
-    });
+  it("is the master's and the hosts': no alarm and no policy of the group changes its size", () => {
+    dev.resourceCountIs('AWS::AutoScaling::ScalingPolicy', 0);
+    const alarms = Object.values(dev.findResources('AWS::CloudWatch::Alarm'));
+    expect(alarms.filter(({ Properties }) => Properties.AlarmActions !== undefined)).toEqual([]);
   });
 
-  it('shrinks while half of the executors idle, to zero only when no chunk of either queue runs', () => {
-    expect(value('Shrink', { there: 0 })).toBe(1);
-    expect(value('Shrink', { there: 4 })).toBe(-1);
-    expect(value('Shrink', { there: 4, runningExpress: 2 })).toBe(0.25);
-    expect(value('Shrink', { there: 4, running: 2, runningExpress: 2 })).toBe(0.5);
-    expect(value('Shrink', { there: 1, runningExpress: 1 })).toBe(1);
-    expect(alarm('Shrink')).toMatchObject({
-      Threshold: 0.5,
-      ComparisonOperator: 'LessThanThreshold',
-      EvaluationPeriods: 5,
-      DatapointsToAlarm: 5,
-    });
-    dev.hasResourceProperties('AWS::AutoScaling::ScalingPolicy', {
-      PolicyType: 'StepScaling',
-      AdjustmentType: 'PercentChangeInCapacity',
-      MinAdjustmentMagnitude: 1,
-      StepAdjustments: Match.arrayWith([
-        { MetricIntervalLowerBound: -1, MetricIntervalUpperBound: 0, ScalingAdjustment: -25 },
-        { MetricIntervalUpperBound: -1, ScalingAdjustment: -100 },
-      ]),
-    });
-  });
-
-  it('keeps instances that have not started yet: chunks wait for them, and the alarm on capacity counts them', () => {
-    expect(value('Shrink', { desired: 1, there: 0, waiting: 5 })).toBe(1);
-    expect(value('Shrink', { desired: 4, there: 1, waiting: 5, running: 2 })).toBe(1);
+  it.each(['Client', 'Timer'])('the function %s knows what an instance offers', (id) => {
+    const large = template({ env: 'prod', instanceSize: '2xlarge', backlogPerExecutor: '5' });
+    const { Variables } = only(large, 'AWS::Lambda::Function', `Services${id}`).Properties['Environment'] as {
+      Variables: Record<string, string>;
+    };
+    expect(JSON.parse(Variables['CLOUDPAR_FLEET_HOST'] as string)).toEqual({ executors: 8, chunks_per_executor: 5 });
   });
 });
 

@@ -25,7 +25,7 @@ COMMAND_S = 300.0
 
 class Deployment:
     """One stack. It equals a user's, except for the functions' architecture, which is this machine's,
-    and the alarms on metric math, which the stand-in lacks; the worker's image is named and never pulled.
+    and the alarm on metric math, which the stand-in lacks; the worker's image is named and never pulled.
 
     Args:
         aws: Where to deploy.

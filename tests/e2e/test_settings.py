@@ -111,8 +111,8 @@ def test_tables_in_use_stay_until_others_are_named(operator: Operator) -> None:
 
 
 def test_a_deployment_that_fails_ends_with_the_failing_resources_reason(operator: Operator) -> None:
-    """The stand-in lacks alarms on metric math, which the other environment's stack contains."""
-    chosen = ("--set=workerImage=example/worker:1", "--set=architectures=x86_64")
+    """The stand-in lacks alarms on metric math, of which the other environment's stack contains one."""
+    chosen = ("--set=workerImage=example/worker:1", "--set=architectures=x86_64", f"--set=alarmEmail={EMAIL}")
     ended = operator.deploy(*chosen, environment="staging")
     assert ended.returncode == 8, ended.stderr[-5_000:]
     last = ended.stderr.splitlines()[-1]

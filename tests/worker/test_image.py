@@ -92,6 +92,15 @@ def test_a_map_runs_and_no_process_is_root(image: Image, master: Up, folder: Pat
             assert f"\nCapEff:\t{capabilities:016x}\n" in status
 
 
+def test_the_agent_shows_its_host_that_the_master_answers(image: Image, master: Up, folder: Path) -> None:
+    signs = folder / "signs"
+    signs.mkdir()
+    if os.getuid() == 0:
+        os.chown(signs, USER, USER)  # as host/prepare.sh does
+    with container(image, master, folder, CLOUDPAR_SIGNS=str(signs)):
+        await_file(signs / "heard")
+
+
 def test_sigterm_drains_the_container(image: Image, master: Up, folder: Path) -> None:
     with (
         tempfile.TemporaryDirectory() as name,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs before each start of the worker: stores the worker token where only root can read it, adds the firewall rule,
-# pulls the worker's image.
+# Runs before each start of the worker: stores the worker token where only root can read it, makes the folder for the
+# worker's signs of life, adds the firewall rule, pulls the worker's image.
 set -euo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_TOKEN_SECRET:?}" "${CLOUDPAR_IMAGE:?}"
 token=${CLOUDPAR_TOKEN_FILE:-/run/cloudpar/worker-token}
@@ -10,6 +10,11 @@ mkdir -p "$(dirname "$token")"
 aws secretsmanager get-secret-value --region "$CLOUDPAR_REGION" --secret-id "$CLOUDPAR_TOKEN_SECRET" \
   --query SecretString --output text >"$token.new"
 mv "$token.new" "$token"
+
+# The agent's user (worker/entrypoint.py) shows here whether it has work; watch.sh looks at it.
+signs=${CLOUDPAR_SIGNS:-/run/cloudpar/signs}
+mkdir -p "$signs"
+chown 10001:10001 "$signs"
 
 # The metadata service answers across one network hop, and containers are two hops away. In addition, the firewall
 # refuses connections from containers to the metadata service.

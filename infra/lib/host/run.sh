@@ -3,6 +3,7 @@
 set -euo pipefail
 : "${CLOUDPAR_REGION:?}" "${CLOUDPAR_ENDPOINT:?}" "${CLOUDPAR_IMAGE:?}" "${CLOUDPAR_PYTHON:?}" "${CLOUDPAR_LOG_GROUP:?}"
 token=${CLOUDPAR_TOKEN_FILE:-/run/cloudpar/worker-token}
+signs=${CLOUDPAR_SIGNS:-/run/cloudpar/signs}
 metadata=${CLOUDPAR_METADATA:-http://169.254.169.254/latest}
 
 session=$(curl --silent --fail --max-time 2 --request PUT --header 'X-aws-ec2-metadata-token-ttl-seconds: 60' \
@@ -21,6 +22,7 @@ exec docker run --rm --name cloudpar-worker --network bridge \
   --security-opt no-new-privileges --pids-limit "$processes" --ulimit nofile=65536:65536 --shm-size 256m \
   --tmpfs "/tmp:rw,nosuid,nodev,exec,mode=1777,size=${tmp_kib}k" \
   --mount "type=bind,source=$token,target=/run/cloudpar/worker-token,readonly" \
+  --mount "type=bind,source=$signs,target=/run/cloudpar/signs" \
   --env "CLOUDPAR_ENDPOINT=$CLOUDPAR_ENDPOINT" --env "CLOUDPAR_PYTHON=$CLOUDPAR_PYTHON" \
   --log-driver awslogs --log-opt "awslogs-region=$CLOUDPAR_REGION" --log-opt "awslogs-group=$CLOUDPAR_LOG_GROUP" \
   --log-opt "awslogs-stream=$instance" --log-opt mode=non-blocking \

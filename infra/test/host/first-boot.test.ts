@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,11 +10,20 @@ const [data] = Object.values(template({ env: 'dev' }).findResources('AWS::EC2::L
   ({ Properties }) => Properties.LaunchTemplateData,
 );
 
+const BOOT = [
+  'shutdown --poweroff +15',
+  'systemctl daemon-reload',
+  'systemctl enable --now cloudpar-watch.service',
+  'dnf install --assumeyes --quiet --releasever=latest docker',
+  'systemctl enable --now docker.service',
+  'systemctl enable --now cloudpar-worker.service',
+];
+
 describe('the first boot', () => {
   const root = mkdtempSync(join(tmpdir(), 'cloudpar-boot-'));
   const moved = (lines: string) => lines.replaceAll(/\/(?=(etc|opt)\/)/g, `${root}/`);
   const calls = join(root, 'calls');
-  for (const program of ['dnf', 'systemctl']) {
+  for (const program of ['dnf', 'shutdown', 'systemctl']) {
     writeFileSync(join(root, program), `#!/usr/bin/env bash\necho "${program} $*" >> ${calls}\n`, { mode: 0o755 });
   }
   const script = join(root, 'user-data');
@@ -45,12 +54,47 @@ describe('the first boot', () => {
     expect(names(asked)).toEqual(names(given));
   });
 
-  it('installs the container engine and starts the units', () => {
-    expect(readFileSync(calls, 'utf8').trim().split('\n')).toEqual([
-      'dnf install --assumeyes --quiet --releasever=latest docker',
-      'systemctl daemon-reload',
-      'systemctl enable --now docker.service',
-      'systemctl enable --now cloudpar-watch.service cloudpar-worker.service',
-    ]);
+  it('schedules its own end, starts the unit that watches, and then installs the container engine', () => {
+    expect(readFileSync(calls, 'utf8').trim().split('\n')).toEqual(BOOT);
+  });
+});
+
+describe('a first boot that fails', () => {
+  /** Runs the first boot with one call that fails, and returns the calls. */
+  function boot(failing: string): string[] {
+    const root = mkdtempSync(join(tmpdir(), 'cloudpar-boot-'));
+    for (const program of ['shutdown', 'dnf', 'systemctl', 'mkdir', 'chmod', 'cat', 'sleep']) {
+      const real = ['mkdir', 'chmod', 'cat'].includes(program) ? `exec /bin/${program} "$@"` : '';
+      const body = `call="${program} $*"; echo "$call" >> ${root}/calls; [[ $call != "${failing}"* ]] || exit 1; ${real}`;
+      writeFileSync(join(root, program), `#!/bin/bash\n${body}\n`, { mode: 0o755 });
+    }
+    const script = join(root, 'user-data');
+    writeFileSync(script, text(data.UserData).replaceAll(/\/(?=(etc|opt)\/)/g, `${root}/`));
+    spawnSync('bash', [script], { env: { PATH: `${root}:${process.env['PATH']}` } });
+    return readFileSync(join(root, 'calls'), 'utf8').trim().split('\n');
+  }
+
+  it.each(['mkdir', 'cat', 'chmod', 'systemctl daemon-reload', 'systemctl enable --now cloudpar-watch'])(
+    'before watch.sh runs, by %s, switches itself off',
+    (failing) => {
+      const calls = boot(failing);
+      expect(calls[0]).toMatch(/^shutdown --poweroff \+15/);
+      expect(calls).not.toContain('systemctl enable --now docker.service');
+    },
+  );
+
+  it.each(['dnf', 'systemctl enable --now docker.service', 'systemctl enable --now cloudpar-worker.service'])(
+    'later, by %s, is ended by watch.sh, which runs already',
+    (failing) => {
+      const calls = boot(failing);
+      expect(calls).toContain('systemctl enable --now cloudpar-watch.service');
+      expect(calls.findIndex((call) => call.startsWith(failing))).toBeGreaterThan(
+        calls.indexOf('systemctl enable --now cloudpar-watch.service'),
+      );
+    },
+  );
+
+  it('goes on if it cannot schedule its own end', () => {
+    expect(boot('shutdown')).toContain('systemctl enable --now cloudpar-worker.service');
   });
 });

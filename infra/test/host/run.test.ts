@@ -28,6 +28,7 @@ describe('scripts around the container', () => {
         CLOUDPAR_ENDPOINT: 'https://api.example.com',
         CLOUDPAR_TOKEN_SECRET: 'arn:secret',
         CLOUDPAR_TOKEN_FILE: join(folder, 'run/token'),
+        CLOUDPAR_SIGNS: join(folder, 'run/signs'),
         CLOUDPAR_IMAGE: 'example/worker:1',
         CLOUDPAR_PYTHON: '3.13',
         CLOUDPAR_LOG_GROUP: 'log',
@@ -43,6 +44,7 @@ describe('scripts around the container', () => {
     folder = mkdtempSync(join(tmpdir(), 'cloudpar-host-'));
     program('docker', 'if [[ $1 == login ]]; then cat > /dev/null; fi');
     program('aws', 'echo tok');
+    program('chown', '');
     program('curl', 'echo i-1');
     program('iptables', '[[ $* != *--check* ]]');
   });
@@ -54,6 +56,7 @@ describe('scripts around the container', () => {
     expect(statSync(token).mode & 0o777).toBe(0o600);
     expect(calls()).toEqual([
       'aws secretsmanager get-secret-value --region eu-west-1 --secret-id arn:secret --query SecretString --output text',
+      `chown 10001:10001 ${folder}/run/signs`,
       `iptables --wait --check ${RULE}`,
       `iptables --wait --insert ${RULE}`,
       'docker pull --quiet example/worker:1',
@@ -87,7 +90,18 @@ describe('scripts around the container', () => {
     expect(existsSync(join(folder, 'run/token'))).toBe(false);
   });
 
-  it('run.sh gives the container three capabilities, no place to write but /tmp, and no token in its environment', () => {
+  it.each([
+    ['aws', 'exit 1'],
+    ['chown', 'exit 1'],
+    ['docker', '[[ $1 != pull ]]'],
+    ['docker', '[[ $1 != login ]]'],
+  ])('prepare.sh fails if %s does, so that the worker does not start: %s', (name, body) => {
+    program(name, body);
+    const image = '123456789012.dkr.ecr.us-east-2.amazonaws.com/worker:1';
+    expect(() => run('prepare.sh', { CLOUDPAR_IMAGE: image })).toThrow();
+  });
+
+  it('run.sh gives the container three capabilities, no place to write but /tmp and its signs, and no token in its environment', () => {
     run('run.sh');
     const started = calls().find((call) => call.startsWith('docker run')) ?? '';
     for (const part of [
@@ -97,12 +111,14 @@ describe('scripts around the container', () => {
       '--network bridge',
       '--tmpfs /tmp:rw,nosuid,nodev,exec,mode=1777,size=',
       `--mount type=bind,source=${folder}/run/token,target=/run/cloudpar/worker-token,readonly`,
+      `--mount type=bind,source=${folder}/run/signs,target=/run/cloudpar/signs `,
       '--env CLOUDPAR_ENDPOINT=https://api.example.com --env CLOUDPAR_PYTHON=3.13',
       '--log-opt awslogs-stream=i-1',
     ]) {
       expect(started).toContain(part);
     }
     expect(started.match(/--cap-add/g)).toHaveLength(3);
+    expect(started.match(/--mount/g)).toHaveLength(2);
     expect(started.match(/--env (\w+)/g)).toEqual(['--env CLOUDPAR_ENDPOINT', '--env CLOUDPAR_PYTHON']);
     expect(started).not.toMatch(/privileged |--volume|docker\.sock|--network host/);
     expect(started.endsWith(' example/worker:1')).toBe(true);

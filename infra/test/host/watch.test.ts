@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,6 +14,8 @@ const HEARTBEAT = `aws autoscaling record-lifecycle-action-heartbeat ${HOOK}`;
 const REPLACE =
   'aws autoscaling terminate-instance-in-auto-scaling-group --region eu-west-1 --instance-id i-1 ' +
   '--no-should-decrement-desired-capacity';
+const END = REPLACE.replace('--no-should', '--should');
+const CANCEL = 'shutdown -c';
 const STOP = 'systemctl stop --no-block cloudpar-worker.service';
 
 /** A fake of the instance's metadata service, with sessions, and of the two programs that the script calls. */
@@ -41,10 +43,18 @@ class Host {
     writeFileSync(join(this.folder, 'calls'), '');
     this.drained(false);
     this.program('aws', 'exit 0');
+    this.program('shutdown', '');
     this.program('systemctl', `if [[ $1 == show ]]; then cat "${this.folder}/state"; fi`);
   }
 
-  async start(): Promise<void> {
+  /** Makes a file of the worker as old as this many seconds. */
+  sign(name: 'heard' | 'leased', age: number): void {
+    const file = join(this.folder, name);
+    writeFileSync(file, '');
+    utimesSync(file, Date.now() / 1000 - age, Date.now() / 1000 - age);
+  }
+
+  async start(environment: Record<string, string> = {}): Promise<void> {
     this.server.listen(0, '127.0.0.1');
     await once(this.server, 'listening');
     const { port } = this.server.address() as AddressInfo;
@@ -57,6 +67,10 @@ class Host {
         CLOUDPAR_HOOK: 'drain',
         CLOUDPAR_LOOK_S: '0.05',
         CLOUDPAR_HEARTBEAT_S: '1',
+        CLOUDPAR_IDLE_S: '300',
+        CLOUDPAR_TRIES: '3',
+        CLOUDPAR_SIGNS: this.folder,
+        ...environment,
       },
       stdio: ['ignore', 'inherit', 'inherit'],
     });
@@ -71,10 +85,13 @@ class Host {
     return process?.exitCode ?? null;
   }
 
-  /** Returns the script's calls of programs, without calls that only read. */
+  /** Returns the script's calls of programs, without calls that only read and without the cancelled power-off. */
   calls(): string[] {
-    const lines = readFileSync(join(this.folder, 'calls'), 'utf8').split('\n');
-    return lines.filter((line) => line && !line.startsWith('systemctl show'));
+    return this.log().filter((line) => line && !line.startsWith('systemctl show') && line !== CANCEL);
+  }
+
+  log(): string[] {
+    return readFileSync(join(this.folder, 'calls'), 'utf8').split('\n');
   }
 
   drained(yes: boolean): void {
@@ -174,5 +191,79 @@ describe('watch.sh', () => {
     host.answers.set('spot/instance-action', '{}');
     await until(() => host.calls().length > 0);
     expect(host.calls()).toEqual([STOP]);
+  });
+
+  it('cancels the power-off that the first boot has scheduled', async () => {
+    await until(() => host.log().includes(CANCEL));
+  });
+
+  it.each([
+    ['idle', 10, 301],
+    ['silent', 601, 601],
+  ] as const)('ends an %s instance, and the group then wants one less', async (reason, heard, leased) => {
+    host.sign('leased', leased);
+    host.sign('heard', heard);
+    await until(() => host.calls().length > 0);
+    host.drained(reason === 'idle');
+    await until(() => host.calls().includes(END));
+    host.answers.set('autoscaling/target-lifecycle-state', 'Terminated');
+    expect(await host.ended()).toBe(0);
+    expect(host.calls()).toEqual([STOP, END, COMPLETE]);
+  });
+
+  it.each([
+    ['whose worker has a lease', 601, 10],
+    ['whose worker had one lately', 10, 250],
+  ])('leaves an instance alone %s', async (_, heard, leased) => {
+    host.sign('leased', leased);
+    host.sign('heard', heard);
+    await until(() => host.looks.length > 30);
+    expect(host.calls()).toEqual([]);
+  });
+
+  it('counts the time without work from the first answer of the master, and not from the boot', async () => {
+    host.sign('heard', 10);
+    await until(() => host.looks.length > 30);
+    expect(host.calls()).toEqual([]);
+  });
+
+  it('waits for the tasks that an idle worker has received just now', async () => {
+    host.sign('leased', 301);
+    host.sign('heard', 10);
+    await until(() => host.calls().length > 0);
+    const seen = host.looks.length;
+    await until(() => host.looks.length > seen + 10);
+    expect(host.calls()).toEqual([STOP]);
+    host.drained(true);
+    await until(() => host.calls().includes(END));
+  });
+
+  it('asks again when the group did not end the instance', async () => {
+    host.drained(true);
+    host.program('aws', `[[ $(grep -c terminate "$(dirname "$0")/calls") -ge 3 ]]`);
+    host.sign('leased', 301);
+    host.sign('heard', 10);
+    await until(() => host.calls().filter((call) => call === END).length >= 3);
+    const seen = host.looks.length;
+    await until(() => host.looks.length > seen + 10);
+    expect(host.calls()).toEqual([STOP, END, END, END]);
+  });
+
+  it('switches an instance off that cannot end itself otherwise', async () => {
+    host.drained(true);
+    host.program('aws', 'exit 1');
+    host.sign('leased', 601);
+    host.sign('heard', 601);
+    expect(await host.ended()).toBe(0);
+    expect(host.calls()).toEqual([STOP, END, END, END, 'systemctl poweroff']);
+  });
+});
+
+describe('watch.sh on an instance whose worker never starts', () => {
+  it('ends it after the time in which it should have worked', async () => {
+    const host = new Host();
+    await host.start({ CLOUDPAR_SILENT_S: '1' });
+    await until(() => host.calls().includes(END));
+    await host.close();
   });
 });

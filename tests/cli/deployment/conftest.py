@@ -41,7 +41,7 @@ TEMPLATE: dict[str, Any] = {
         },
         "Schedule": {"Type": "AWS::Events::Rule", "Properties": {}},
         "Errors": {"Type": "AWS::CloudWatch::Alarm", "Properties": {"MetricName": "5xx"}},
-        "Grow": {
+        "Capacity": {
             "Type": "AWS::CloudWatch::Alarm",
             "Properties": {"Metrics": [{"Expression": "a + b"}, {"MetricStat": {}}, {"MetricStat": {}}]},
         },

@@ -227,12 +227,12 @@ def test_a_failed_deployment_ends_with_the_reason_of_the_resource_that_failed_fi
     error = here.error(*QUIETLY, "--set", "zones=2")
     assert error.endswith("cdk deploy failed (exit status 1): Cloudpar-dev failed")
     aws.happen_in_failure(
-        ("Grow", alarm, "CREATE_FAILED", "metric math is not supported"),
+        ("Capacity", alarm, "CREATE_FAILED", "metric math is not supported"),
         ("Tasks", "AWS::SQS::Queue", "CREATE_FAILED", "Resource creation cancelled"),
-        (NAME, "AWS::CloudFormation::Stack", "UPDATE_ROLLBACK_FAILED", "failed to create: [Grow]"),
+        (NAME, "AWS::CloudFormation::Stack", "UPDATE_ROLLBACK_FAILED", "failed to create: [Capacity]"),
     )
     error = here.error(*QUIETLY, "--set", "zones=2")
-    assert error.endswith(f"{NAME} is as it was before: Grow ({alarm}): metric math is not supported")
+    assert error.endswith(f"{NAME} is as it was before: Capacity ({alarm}): metric math is not supported")
 
 
 def test_a_failed_first_deployment_ends_with_the_reason_too(master: FakeMaster, aws: StandIn, here: Here) -> None:

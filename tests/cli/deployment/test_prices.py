@@ -19,7 +19,7 @@ def test_the_lines_add_up_and_the_dashboard_is_on_its_own() -> None:
 
 def test_each_line_of_the_idle_cost_is_computed() -> None:
     lines = usd(Shape())
-    assert lines["Alarms"] == pytest.approx(0.60)
+    assert lines["Alarms"] == 0
     assert lines["Secrets"] == pytest.approx(0.40)
     # The fleet's five long polls of 20 s run all month.
     assert lines["Polling of queues"] == pytest.approx(5 * 730 * 3600 / 20 * 0.5e-6)
@@ -28,7 +28,7 @@ def test_each_line_of_the_idle_cost_is_computed() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "more"),
-    [(Shape(keys=1), 1.0), (Shape(secrets=2), 0.4), (Shape(alarm_metrics=7), 0.1), (Shape(nat_gateways=1), 32.85)],
+    [(Shape(keys=1), 1.0), (Shape(secrets=2), 0.4), (Shape(alarm_metrics=5), 0.5), (Shape(nat_gateways=1), 32.85)],
 )
 def test_larger_shapes_cost_more(shape: Shape, more: float) -> None:
     assert prices.total(prices.idle(shape)) - prices.total(prices.idle(Shape())) == pytest.approx(more)

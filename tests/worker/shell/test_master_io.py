@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
+from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.limits import BULK_ITEMS
 from cloudpar_protocol.payloads import TaskResult
-from cloudpar_protocol.worker_messages import ExtendLeasesReply, LeaseRef, Publication, PublishResultsReply
+from cloudpar_protocol.worker_messages import (
+    ExtendLeasesReply,
+    LeaseRef,
+    Publication,
+    PublishResultsReply,
+    RetrieveTasks,
+    RetrieveTasksReply,
+)
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.shell.master_io import MasterIO
 
@@ -70,3 +78,26 @@ def test_requests_are_sent_when_tasks_have_used_up_all_processes(
     monkeypatch.setattr(threading.Thread, "start", refuse)
     ask(master)
     assert isinstance(heard.get(timeout=60), on.Extended | on.Published)
+
+
+class Refusing:
+    """A master that refuses the first request for work."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def call(self, *_: Any, **__: Any) -> RetrieveTasksReply:
+        self._asked += 1
+        if self._asked == 1:
+            raise BadRequest("x")
+        return RetrieveTasksReply(leases=[])
+
+
+def test_only_a_request_for_work_that_was_answered_counts_as_heard() -> None:
+    heard: list[None] = []
+    stimuli: SimpleQueue[on.Stimulus] = SimpleQueue()
+    master = MasterIO("http://127.0.0.1:9", "token", 1, stimuli.put, heard=lambda: heard.append(None))
+    refusing: Any = Refusing()
+    for expected in (0, 1):
+        master._retrieve(refusing, RetrieveTasks(attempt_id="a", worker_id="w", executors=1, chunks=1))
+        assert len(heard) == expected

@@ -25,6 +25,7 @@ from .executors import Executors
 from .master_io import MasterIO
 from .reach import warn
 from .settings import WorkerSettings
+from .signs import Signs
 from .zygotes import Zygotes
 
 _Action = Callable[..., object]
@@ -83,9 +84,10 @@ class Agent:
         self._executors = Executors(zygotes, self._selector, settings, self._stimuli.append)
         zygotes.listen(self._executors, [self._selector, self._others])
         folder = None if settings.payload_folder is None else PayloadFolder(settings.payload_folder)
+        self._signs = Signs(settings.signs)
         self._master_io = MasterIO(
             settings.endpoint, settings.token, settings.executors, self._deliver, folder,
-            own=settings.isolation == "own",
+            own=settings.isolation == "own", heard=self._signs.heard,
         )  # fmt: skip
         self._actions: dict[type[do.Instruction], _Action] = {
             do.Spawn: self._executors.spawn,
@@ -162,6 +164,8 @@ class Agent:
             stimulus = self._stimuli.popleft()
             for instruction in self._state.handle(stimulus, _now_us()):
                 self._carry_out(instruction)
+            if self._state.facts.leases:
+                self._signs.leased()
             if self._unready and isinstance(stimulus, on.ExecutorReady):
                 self._unready -= 1
                 if not self._unready:

@@ -71,6 +71,7 @@ class MasterIO:
         executors: How many executors the worker has.
         deliver: Is called with each stimulus, in the threads of this object.
         folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
+        heard: Called, in a thread of this object, after each request for work that the master has answered.
 
     Raises:
         ValueError: The endpoint is no URL, or the token has characters that a token cannot have.
@@ -85,10 +86,11 @@ class MasterIO:
         folder: PayloadFolder | None = None,
         *,
         own: bool = False,
+        heard: Callable[[], None] = lambda: None,
     ) -> None:
         self.worker_id = uuid4().hex
         self._executors, self._own = executors, own
-        self._deliver = deliver
+        self._deliver, self._heard = deliver, heard
         reach = Reach(lambda stalled_us: deliver(on.RequestFailed(stalled_us)))
         self._retrieval = MasterClient(endpoint, token, reach, folder)
         self._client = MasterClient(endpoint, token, reach, folder)
@@ -145,6 +147,7 @@ class MasterIO:
         except RequestError as error:
             warn(f"the master refused to hand out tasks: {error}")
             return on.Retrieved([], 2_000_000, besides=besides)
+        self._heard()
         elapsed_us = int((time.monotonic() - started_at) * 1e6)
         # While the master held the request, there was no chunk. So this time does not count as a cost of the request.
         cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))

@@ -50,6 +50,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             executor has a network of its own with nothing but a loopback interface.
         processes, file_mb: Only for isolation "shared": how many processes and threads one executor may have, and how
             large one file may be, in MB.
+        signs: A folder for the files of signs.py, which show the machine what the worker does. None means no files.
 
     Raises:
         ValueError: An interpreter in `pythons` does not exist or cannot be run, or `network` is "none" although
@@ -71,6 +72,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     network: Literal["outbound", "none"] = "outbound"
     processes: Annotated[int, Meta(ge=1)] = 512
     file_mb: Annotated[int, Meta(ge=1)] = 16 << 10
+    signs: str | None = None
 
     def __post_init__(self) -> None:
         for version, path in self.pythons.items():
