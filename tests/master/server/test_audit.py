@@ -46,6 +46,14 @@ def test_each_action_of_an_administrator_leaves_a_line(served: Served, tmp_path:
     assert "a" * 64 not in path.read_text()
 
 
+def test_a_line_has_the_time_of_the_machines_clock_which_may_be_set(served: Served, tmp_path: Path) -> None:
+    served.assembly.clock._machine = lambda: 1_000.0
+    new = CreateAccount(idempotency_key="k", name="ann", token_hash="a" * 64, quota_us=5)
+    made = served.call("admin", routes.CREATE_ACCOUNT, new).account
+    (line,) = (tmp_path / "data" / "audit.jsonl").read_text().splitlines()
+    assert (round(json.loads(line)["at"]), round(made.created_at)) == (1_000, 1_000)
+
+
 def test_an_action_that_fails_half_way_leaves_a_line(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
