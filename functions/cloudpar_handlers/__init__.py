@@ -1,1 +1,1 @@
-"""The Lambda functions. Each parses its event, calls a service, renders the answer, and logs one line and metrics."""
+"""The Lambda functions. Each function parses its input, calls a service, renders the answer, and logs what happened."""

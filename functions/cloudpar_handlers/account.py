@@ -29,7 +29,7 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Carry out a call of an operator.
+    """Carry out an operator's call.
 
     The event is {"route": NAME, "who": the caller's ARN, "body": the message}; `who` and `body` may be missing. The
     answer is {"status": the HTTP status, "body": the reply, or the error}.

@@ -1,4 +1,4 @@
-"""The Lambda function that reads the dead-letter queue. SQS moves a message there after too many deliveries."""
+"""The Lambda function that reads the dead-letter queue. SQS moves a message to this queue after too many deliveries."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Answers requests POST /v1/{name}, which an HTTP API of API Gateway passes on as events (payload format 2.0)."""
+"""Answers POST requests for /v1/{name}. An HTTP API of API Gateway passes them on (payload format 2.0)."""
 
 import base64
 import binascii
@@ -21,8 +21,8 @@ Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
 def handler(*served: Route[Any, Any]) -> Handler:
     """Make the handler of a Lambda function that serves these routes. Environment variables describe the master.
 
-    While a process starts, Lambda gives it a whole processor. Therefore the first link, which loads the client of S3,
-    is made here and not by the first request.
+    Lambda gives a process a whole processor while it starts. Therefore this function already makes a link, which loads
+    the client of S3, so that the first request need not load it.
     """
     backend = from_environment()
     backend.blobs.get_link("warm-up")

@@ -1,4 +1,4 @@
-"""Fills the fields of a log line: what a call names and how the call ended, never a payload."""
+"""Fills the fields of a log line with the ids in a call and the result of the call, never with a payload."""
 
 from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_master.services.dispatcher import Call
@@ -10,9 +10,9 @@ from .request_log import Entry
 
 
 def note_call(entry: Entry, call: Call) -> None:
-    """Note the caller's role and account, and the packages that the call names.
+    """Record the caller's role and account, and the packages that the call names.
 
-    For retrievals and publications, which workers send, also note the worker's id.
+    For retrievals and publications, which workers send, also record the worker's id.
     """
     entry.note(account_id=call.user.account_id if call.user else None, role=call.caller.role)
     match call.request:
@@ -36,7 +36,7 @@ def note_call(entry: Entry, call: Call) -> None:
 
 
 def note_reply(entry: Entry, call: Call, reply: object) -> None:
-    """Note what a call has done, such as which package it started or how many results it published."""
+    """Record the effect of a call, such as the package that it started or the number of results that it published."""
     match call.request, reply:
         case StartTasks(n=tasks), StartTasksReply(package_id=package_id):
             entry.packages([package_id])
@@ -52,7 +52,7 @@ def note_reply(entry: Entry, call: Call, reply: object) -> None:
 
 
 def note_error(entry: Entry, error: Exception) -> Exception:
-    """Note why a call failed, and return the error for its caller.
+    """Record why a call failed, and return the error for its caller.
 
     An error of AWS after which the call may succeed later is translated to a RequestError. For a RequestError the line
     gets the error's code. Any other error is unforeseen, and the line gets its traceback.

@@ -36,7 +36,7 @@ class RequestLog:
             self._log.info(kind, extra=dict(facts))
 
     def count(self, figures: Mapping[str, float]) -> None:
-        """Write metrics in CloudWatch's embedded metric format. If there are none, write nothing."""
+        """Write metrics in CloudWatch's embedded metric format. If `figures` is empty, write nothing."""
         if not figures:
             return
         metrics = EphemeralMetrics(namespace=self._namespace, service=self._service)
@@ -46,7 +46,7 @@ class RequestLog:
 
 
 class Entry:
-    """Collects what is known of one invocation, and writes it at the end."""
+    """Collects the fields and the metrics of one invocation, and writes them at its end."""
 
     def __init__(self, log: RequestLog, kind: str, request_id: str) -> None:
         self._log = log
@@ -61,7 +61,7 @@ class Entry:
         self._facts |= {name: fact for name, fact in facts.items() if fact not in (None, "", [])}
 
     def packages(self, package_ids: list[str]) -> None:
-        """Note which packages the invocation is about."""
+        """Record the ids of the packages that the invocation is about."""
         names = list(dict.fromkeys(package_ids))
         self.note(package_ids=names[:IDS], packages=len(names) if len(names) > IDS else None)
 
@@ -71,10 +71,10 @@ class Entry:
             self._figures[name] = self._figures.get(name, 0) + value
 
     def fail(self, error: Exception) -> None:
-        """Note an unforeseen error. The metric InternalErrors counts it.
+        """Record an unforeseen error. The metric InternalErrors counts it.
 
-        The line gets the error's class and traceback. If an invocation has several unforeseen errors, the last one
-        counts.
+        The line gets the class and the traceback of the error. If an invocation has several unforeseen errors, the line
+        gets those of the last one.
         """
         self._failure = error
         self.note(error=type(error).__name__)

@@ -23,13 +23,13 @@ _log = RequestLog()
 
 
 def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
-    """Start missing hosts, and fold the packages that are due, in rounds, until none is left or little time is left.
+    """Start the missing hosts of the fleet. Then fold the due packages in rounds until none, or little time, is left.
 
-    Packages that cannot be folded are put off, so that the rounds go on with the others.
+    A package that cannot be folded gets a later due time, so that the next rounds fold other packages.
 
     Raises:
         Exception: The packages at work or the registry of due packages cannot be read.
-        SilentFleet: Hosts run without workers; all packages were folded.
+        SilentFleet: Hosts run, but no worker on them reports; all packages were folded.
         ExceptionGroup: Some packages could not be folded; all others were.
     """
     del event

@@ -27,7 +27,7 @@ log = logging.getLogger("cloudpar_master")
 
 
 class HeadRow(NamedTuple):
-    """A stored head, with what the store knows of its package without decoding the head."""
+    """A stored head, with the facts about its package that the store knows without decoding the head."""
 
     package_id: str
     account_id: str
@@ -63,7 +63,7 @@ class Records:
         """Decode a spec.
 
         Raises:
-            Unreadable: It is damaged.
+            Unreadable: The record is damaged.
         """
         try:
             return _specs.decode(self._unpack(body))
@@ -74,7 +74,7 @@ class Records:
         """Decode the result page of a version. Returns the page's size without compression, and its results.
 
         Raises:
-            Unreadable: It is damaged.
+            Unreadable: The record is damaged.
         """
         try:
             body = self._unpack(page)

@@ -72,7 +72,7 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
 
 
 def due_at(head: Head, policy: Policy) -> float:
-    """Return when the timer should fold this package, if no request does so before."""
+    """Return the time at which the timer should fold this package, if no request has done so earlier."""
     life = head.life
     times = [head.started_at + policy.lifetime_s] if not life.ended else []
     if life.deleted_at is not None:

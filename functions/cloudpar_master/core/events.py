@@ -9,11 +9,11 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
     """A worker published results of a chunk, or refused to run the chunk's package.
 
     Attributes:
-        executors: How many executors the worker has.
-        wait_us: How long the chunk waited in the queue.
+        executors: The number of the worker's executors.
+        wait_us: The time for which the chunk waited in the queue.
         retrieve_us, publish_us: Times of the worker's requests, as in Publication.
-        refused, message: Why the worker refuses the package, for programs and for people; None if the worker does not
-            refuse it.
+        refused, message: The reason for which the worker refuses the package, as a word for programs and as a text for
+            people. None: the worker does not refuse the package.
         closed: All tasks of the chunk if the worker has closed the chunk's lease; otherwise None.
     """
 
@@ -35,11 +35,12 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
     A master also makes this event itself, for a chunk that it does not hand out because no compute time is left.
 
     Attributes:
-        losses: How many workers were lost with these tasks before.
-        unfit: The worker's host, and what the worker lacks that the tasks need. None: the worker gives the tasks back
-            for another reason.
+        losses: The number of workers that were lost while they had these tasks, as the master counted it for this
+            lease.
+        unfit: The worker's host name, and the thing that the tasks need and the worker lacks. None: the worker lacks
+            nothing, and gives the tasks back for a different reason.
         used_us: Execution time to charge, although the tasks have no result.
-        closed: As in Published.
+        closed: See Published.
     """
 
     generation: int
@@ -84,7 +85,7 @@ class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_de
     Attributes:
         ranges: The tasks to cancel; None: the whole package.
         only_queued: Cancel only the tasks that no worker has yet; `ranges` is then ignored.
-        reason, message: Why the whole package is cancelled, for programs and for people.
+        reason, message: The reason to cancel the whole package, as a word for programs and as a text for people.
     """
 
     ranges: list[Range] | None = None
@@ -123,8 +124,9 @@ class QuotaGranted(Struct, frozen=True, kw_only=True, tag="quota_granted"):
         slice: The number of the slice.
         granted_us: The part of the slice that was granted; it may be 0.
         exhausted: Nothing was granted, and waiting is useless: no other package of the account can give compute time
-            back, or this package may not get any.
-        packages: If nothing was granted: how many packages of the account may be waiting for compute time.
+            back, or this package may not get compute time.
+        packages: The number of the account's packages that may be waiting for compute time; 0 if the account granted
+            something.
     """
 
     slice: int

@@ -1,4 +1,4 @@
-"""How many hosts a fleet needs for the work that the packages have left.
+"""Computes how many hosts (machines) a fleet needs for the work that the packages have left.
 
 The work comes from the heads, and not from the number of messages in the queue: a package has only its window in the
 queue, and workers hold some of these chunks ahead. So a queue that looks empty may stand for a million tasks.
@@ -19,8 +19,9 @@ class HostShape(NamedTuple):
     """What a host of the fleet offers.
 
     Attributes:
-        executors: How many executors the host has.
-        chunks_per_executor: How many chunks of unknown duration there should be for each executor.
+        executors: The number of the host's executors.
+        chunks_per_executor: The number of chunks for which the fleet gets one executor, while the chunks' durations are
+            unknown.
     """
 
     executors: int
@@ -31,9 +32,9 @@ class Work(NamedTuple):
     """What a package has left to do.
 
     Attributes:
-        parts: How many executors could work at the package at the same time, at most.
-        total_us: How long the remaining tasks are likely to take, in all; None if no duration is known yet.
-        chunks: How many chunks the package has in the queue and at workers at the same time.
+        parts: The largest number of executors that could work at the package at the same time.
+        total_us: The likely time of all remaining tasks together; None if no duration is known yet.
+        chunks: The number of chunks that the package has in the queue and at workers at the same time.
     """
 
     parts: int
@@ -48,7 +49,8 @@ UNREAD: Final = Work(parts=1, total_us=None, chunks=1)
 def work_of(head: Head) -> Work:
     """Return what a package has left to do.
 
-    Tasks in no chunk count only if they may be cut now: tasks of an account without compute time need no host.
+    Uncut tasks count only if the master may cut them into chunks now. Without compute time it may not, so the tasks of
+    an account without compute time start no machine.
     """
     if head.life.ended:
         return Work(parts=0, total_us=0.0, chunks=0)

@@ -17,11 +17,11 @@ a single idle worker sends fewer requests, and more than 240 idle workers send m
 
 
 def client_delay_s(head: Head, now: float) -> float:
-    """Return how many seconds a client that awaits a package should wait before its next request.
+    """Return the seconds before the next request of a client that awaits a package.
 
-    The delay is a tenth of the time that the remaining tasks will probably take, where a task counts as 1 s until
-    durations are measured. Little is known about a young package, and it may end much sooner than estimated, so the
-    delay is at most YOUNG_S plus half of the package's age. CLIENT_BOUNDS_S bound the delay in any case.
+    The delay is a tenth of the likely time of the remaining tasks. Until durations are measured, a task counts as 1 s.
+    A young package may end much sooner than estimated, so the delay is at most YOUNG_S plus half of the package's age.
+    CLIENT_BOUNDS_S bound the delay in any case.
     """
     tasks, pace = head.tasks, head.pace
     rest_us = (tasks.count - tasks.done) * (pace.mean_us or 1_000_000.0)
@@ -35,7 +35,7 @@ cost a fold for little work."""
 
 
 def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
-    """Return for how many microseconds a worker may collect results while all of its executors have work.
+    """Return the microseconds for which a worker may collect results while all of its executors have work.
 
     The time is at least SHORTEST_COLLECTION_US. If it is longer, the worker finishes about one chunk in this time, so
     that a chunk costs about one publication. If little of the quota is left, the time is SHORTEST_COLLECTION_US. Only
@@ -43,10 +43,10 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
     no account pays for the excess.
 
     Args:
-        executors: How many executors the worker has.
+        executors: The number of the worker's executors.
         head: The package whose results the worker collects.
-        budget_us: How much compute time the package may still use.
-        policy: Figures of the deployment.
+        budget_us: The compute time that the package may still use.
+        policy: The settings of the deployment.
     """
     chunk_us = planning.chunk_target_us(head.pace.executors, policy) // executors
     scarce = budget_us < 3 * chunk_us * max(executors, head.pace.executors)
@@ -54,7 +54,7 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
 
 
 def worker_delay_s(idle_workers: int) -> float:
-    """Return how many seconds a worker that got no chunks should wait before its next request.
+    """Return the seconds before the next request of a worker that got no chunks.
 
     >>> worker_delay_s(1), worker_delay_s(40), worker_delay_s(10_000)
     (0.2, 5.0, 30.0)

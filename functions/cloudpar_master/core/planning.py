@@ -1,4 +1,4 @@
-"""How large a chunk is, and how many are open: guided self-scheduling with measured durations.
+"""Computes the size and the number of chunks, by guided self-scheduling with measured durations.
 
 Source: Polychronopoulos and Kuck, "Guided self-scheduling", 1987. Each chunk takes a share of the uncut tasks, so
 chunks become smaller towards the end of a package. In addition, a chunk should last at most a target time, so that
@@ -36,7 +36,7 @@ next package wait behind these chunks."""
 
 
 def first_window(tasks: int, policy: Policy) -> int:
-    """Return how many chunks a package may have open before anything is measured.
+    """Return the number of chunks that a package may have open before durations are measured.
 
     >>> first_window(10, Policy()), first_window(1_000_000, Policy())
     (10, 8)
@@ -45,7 +45,7 @@ def first_window(tasks: int, policy: Policy) -> int:
 
 
 def chunk_target_us(executors: int, policy: Policy) -> int:
-    """Return how many microseconds chunks should last for this many executors.
+    """Return how long a chunk should last, in microseconds, if there are this many executors.
 
     The more executors there are, the sooner one of them is free for another account, so the longer chunks may last.
 
@@ -60,15 +60,15 @@ def chunk_target_us(executors: int, policy: Policy) -> int:
 def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     """Return how many of the `uncut` tasks the next chunk takes.
 
-    Chunks in the queue delay other accounts. Therefore the target time is reduced if it is over SHORT_WAIT_US and the
-    window is too large: over 1.5 times the number of chunks that keep the executors busy. A window twice as large as
-    that halves the target time.
+    Chunks in the queue delay other accounts. Therefore the target time is reduced if it is over SHORT_WAIT_US, and the
+    window is over 1.5 times the number of chunks that keep the executors busy. A window of 3 times this number halves
+    the target time.
 
     Args:
-        uncut: How many tasks are not in a chunk yet; at least 1.
-        tasks: How many tasks the package has.
+        uncut: The number of tasks that are in no chunk yet; at least 1.
+        tasks: The number of the package's tasks.
         pace: Measured durations, executors and window of the package, which is not closed.
-        policy: Figures of the deployment.
+        policy: The settings of the deployment.
 
     Returns:
         A number from 1 to `uncut`.
@@ -97,7 +97,7 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
 
 
 def largest_window(executors: int, policy: Policy) -> int:
-    """Return how many chunks a package may have open, at most: in proportion to its executors if these are many.
+    """Return the largest window that a package may have. If it has many executors, this is in proportion to them.
 
     >>> largest_window(2, Policy()), largest_window(1_000, Policy())
     (400, 1600)
@@ -106,7 +106,7 @@ def largest_window(executors: int, policy: Policy) -> int:
 
 
 def next_window(window: int, wait_us: int, executors: int, policy: Policy, most_executors: int = 0) -> int:
-    """Return how many chunks may be open from now on, given how long a recent chunk waited in the queue.
+    """Return the new window, given the time for which a recent chunk waited in the queue.
 
     If the wait was short, the window doubles until it keeps the known executors busy, and then grows slowly, because
     chunks in the queue delay other accounts. If the wait was long, the window is halved, but stays large enough to keep

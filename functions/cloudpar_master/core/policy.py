@@ -1,4 +1,4 @@
-"""The figures of a master that its operator may set."""
+"""The settings of a master that its operator may change."""
 
 from typing import Annotated
 
@@ -10,18 +10,18 @@ Amount = Annotated[float, Meta(gt=0)]
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Figures of one deployment.
+    """The settings of one deployment.
 
     Attributes:
         chunk_target_us: How long a chunk should keep an executor busy. This time is short where a request costs little.
-        longest_chunk_us: The same for very many executors. The more executors there are, the sooner one of them is free
-            for another account, so the longer chunks may last.
-        first_window: How many chunks a package may have open before anything is measured. A package of at most
-            planning.SMALL_PACKAGE tasks may have more.
+        longest_chunk_us: The time that replaces `chunk_target_us` for very many executors. The more executors there
+            are, the sooner one of them is free for another account, so the longer chunks may last.
+        first_window: The number of chunks that a package may have open before durations are measured. A package of at
+            most planning.SMALL_PACKAGE tasks may have more.
         largest_window: The size to which the window of a package may grow, with up to planning.LARGE_FLEET executors.
             Each open chunk takes room in the head.
         lease_s: A worker that does not beat for this long loses its chunks to others.
-        slice_us: How much compute time a package reserves ahead for each of its executors, at most, once durations are
+        slice_us: The most compute time that a package reserves ahead for each of its executors, once durations are
             measured.
         task_timeout_s: The longest time that one task may run.
         lifetime_s: A package fails if not all of its tasks are done this long after its start.
@@ -29,26 +29,27 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tombstone_s: The tombstone of a deleted package is kept for this time.
         kept_bytes: If an ended package stores fewer bytes than this, its data and results are removed together with its
             tombstone, because a separate removal may cost requests. The data and results of any other package are
-            removed as soon as the package is settled, and its client has acknowledged it or the retention time is over.
-        fleet_memory_s: With each publication, a package stops counting the workers that published none of its results
-            for this long. A worker that did not retrieve, publish or extend leases for this long counts as gone.
+            removed as soon as the package is settled and is either acknowledged or expired.
+        fleet_memory_s: A package does not count a worker that published none of its results for this long. A worker
+            that did not retrieve, publish or extend leases for this long counts as gone.
         grace_s: If there are live workers, but none of them has a package's version of Python, the package waits this
             long for such a worker before it fails. If there are no workers, the package waits without this limit.
         open_packages, open_small_packages: If an account has this many packages running and chunks wait in the queue,
-            its next package starts closed, unless a task starts it. The second figure is for a next package of at most
-            planning.SMALL_PACKAGE tasks.
+            its next package starts closed, unless a task starts it. `open_small_packages` is the number for a next
+            package of at most planning.SMALL_PACKAGE tasks.
         looks_at_end: Whether the master looks for the next closed package of an account, to open it, when a publication
             or a cancellation ends an open package. On AWS looking costs requests, so this is False: closed packages
             open when their clients await them, or when executors are idle.
-        requests_per_s: How many requests a second a process of the master accepts from one account, after a burst.
-        request_burst: How many requests of one account may come at once.
-        running_packages: How many packages an account may have running. This limit and the next two are checked when a
-            package starts. Starts at the same moment do not count each other, so together they may exceed a limit.
-        running_tasks: How many tasks the running packages may have in all, done or not.
-        running_bytes: How many bytes of task data the running packages may have in all.
-        stored_bytes: How many bytes an account may store before its uploads and starts wait: uploads, and what its
-            packages keep until they are deleted. Results of running packages are always stored. The limit does not
-            apply to the default account, which belongs to the user who runs the master.
+        requests_per_s: The requests per second that a process of the master accepts from one account after a burst.
+        request_burst: The number of requests of one account that may come at once.
+        running_packages: The number of packages that an account may have running. This limit and the next two are
+            checked when a package starts. Starts at the same moment do not count each other, so together they may
+            exceed a limit.
+        running_tasks: The number of tasks that the running packages may have in all, done or not.
+        running_bytes: The bytes of task data that the running packages may have in all.
+        stored_bytes: The bytes that an account may store before its uploads and starts wait. Its uploads count, and all
+            that its packages keep until they are deleted. Results of running packages are always stored. The limit does
+            not apply to the default account, which belongs to the user who runs the master.
     """
 
     chunk_target_us: Count = 200_000

@@ -1,4 +1,4 @@
-"""Compute time in whole microseconds: what a package reserves ahead, and what a lease may use."""
+"""Computes how much compute time a package reserves ahead, and how much a lease may use, in whole microseconds."""
 
 from .head import Head
 from .policy import Policy
@@ -25,11 +25,11 @@ def add_us(sum_us: int, more_us: int) -> int:
 
 
 def slice_wanted_us(head: Head, policy: Policy) -> int:
-    """Return how many microseconds of compute time a package should request now; 0: none.
+    """Return the microseconds of compute time that a package should request now; 0: none.
 
-    A package reserves what its remaining tasks are likely to take, but at most `slice_us` for each executor, so that it
-    does not hold the whole quota of its account. While the duration of its tasks is unknown, this amount is
-    FIRST_SLICE_US. The package requests more only when less than a third of the amount is free. If the last request was
+    A package reserves the likely time of its remaining tasks, but at most `slice_us` for each executor, so that it does
+    not hold the whole quota of its account. While the duration of its tasks is unknown, this amount is FIRST_SLICE_US.
+    The package requests more only when its reserve has less than a third of this amount left. If the last request was
     useless (`exhausted`), the package first uses up its reserve, and then requests at least MARGIN_US. If no task
     remains, it requests only what its tasks have used beyond the reserve. A package that has ended, is closed, or has
     to wait until `ask_again_at` requests nothing.
@@ -52,7 +52,7 @@ def slice_wanted_us(head: Head, policy: Policy) -> int:
 
 
 def budget_us(head: Head, account_free_us: int) -> int:
-    """Return how many microseconds a package may use until its reserve and its account's free time are used up.
+    """Return the microseconds that a package may use until its reserve and its account's free time are used up.
 
     The result is at least 0.
     """

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Bucket(NamedTuple):
-    """How many requests an account could send at the time `at`, which is in seconds."""
+    """The number of requests (`free`) that an account could send at the time `at`, in seconds."""
 
     free: float
     at: float

@@ -25,7 +25,7 @@ class Line(NamedTuple):
     Attributes:
         number: The number of the oldest chunk's message. Older messages have smaller numbers.
         first: Whether the oldest chunk starts with the first task of its package.
-        cost_us: How long the oldest chunk is likely to keep an executor busy, in microseconds.
+        cost_us: The likely time for which the oldest chunk keeps an executor busy, in microseconds.
     """
 
     number: int
@@ -65,16 +65,16 @@ class Turns:
     def give_back(self, line: Line) -> None:
         """Take back the charge for a chunk that a worker gave back whole.
 
-        The chunks into which its tasks are cut again are charged when they are handed out.
+        The new chunks with its tasks are charged when they are handed out.
 
-        If the charge stayed, a short package that its first worker cannot run would wait behind the long package that
-        it should overtake.
+        If the first worker cannot run a short package, and the charge stayed, the short package would wait behind a
+        long package that it should overtake.
         """
         self._accounts.refund(line.account, line.cost_us)
         self._packages_of(line.account).refund(line.flow, line.cost_us)
 
     def _first_chunk(self, by_account: dict[str, list[Line]]) -> Line | None:
-        """Return the line whose first chunk goes before everything else; None if there is none."""
+        """Return the line whose first chunk goes before all other chunks; None if no line has such a chunk."""
         found = [line for own in by_account.values() for line in own if line.first and self._within_allowance(line)]
         return min(found, key=lambda line: (self._accounts.start_us(line.account), line.number), default=None)
 

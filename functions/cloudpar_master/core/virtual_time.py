@@ -28,7 +28,7 @@ class VirtualTime:
     def lead_us(self, key: str) -> int:
         """Return how far a key is ahead of `now_us`, without counting its last chunk.
 
-        If that chunk counted, an account would lose the precedence of its first chunks by a single long task.
+        If that chunk counted, an account would lose the precedence of its first chunks because of a single long task.
         """
         return self._last_start_us.get(key, 0) - self.now_us
 
@@ -41,12 +41,12 @@ class VirtualTime:
         return min(waiting, key=self.start_us)
 
     def advance(self, waiting: Iterable[str]) -> None:
-        """Move `now_us` on to the least virtual time of these keys, at least one. `now_us` never goes back."""
+        """Move `now_us` forward to the least virtual time of these keys (at least one). It never goes back."""
         # No maximum with the old value is needed: `start_us` is at least `now_us`.
         self.now_us = min(map(self.start_us, waiting))
 
     def charge(self, key: str, cost_us: int) -> None:
-        """Add work to what a key has received."""
+        """Add an amount of work to the work that a key has received."""
         start_us = self.start_us(key)
         self._finish_us.pop(key, None)
         self._finish_us[key] = start_us + cost_us

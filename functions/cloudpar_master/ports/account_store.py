@@ -11,8 +11,8 @@ above it."""
 class AccountRecord(NamedTuple):
     """An account as stored. Its free compute time is granted - spent - reserved.
 
-    An account of the role "worker" is the token of one worker, and has no packages. `valid_until` is when the token
-    expires, in seconds since 1970; 0: never.
+    An account with the role "worker" stands for the token of one worker, and has no packages. `valid_until` is the time
+    at which the token expires, in seconds since 1970; 0: never.
 
     `spent_us` is the sum of the charges for settled packages. `reserved_us` is the sum of the slices of all other
     packages.
@@ -39,7 +39,7 @@ class Reservation(NamedTuple):
     """The answer to a request for a slice.
 
     `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says that waiting is useless: no
-    other package of the account can give compute time back, or this package may not get any.
+    other package of the account can give compute time back, or this package may not get compute time.
     """
 
     granted_us: int
@@ -72,7 +72,7 @@ class AccountStore(Protocol):
     def free_us(self, account_id: str) -> int:
         """Return how much of the quota is free, in microseconds; 0 if there is no such account.
 
-        An answer of at least one hour of compute time may be some seconds old. A smaller answer is always read afresh.
+        An answer of at least one hour of compute time may be some seconds old. A smaller answer is always up to date.
         """
 
     def by_token(self, token_hash: str) -> AccountRecord | None:

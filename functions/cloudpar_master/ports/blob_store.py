@@ -14,7 +14,7 @@ class BlobStore(Protocol):
     def put_link(self, key: str, size: int, crc32: int) -> Link:
         """Make a link for an upload of this size and CRC-32.
 
-        The upload may be repeated; an upload of other bytes is refused.
+        The same upload may be repeated; an upload of different bytes is refused.
         """
 
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
@@ -46,4 +46,4 @@ class BlobStore(Protocol):
         """
 
     def free_bytes(self) -> int | None:
-        """Return how many bytes the store may still take in, without its reserve; None if it is never full."""
+        """Return the bytes that the store can still take without using its reserve; None if it is never full."""

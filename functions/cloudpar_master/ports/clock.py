@@ -4,15 +4,15 @@ from typing import Protocol
 class Clock(Protocol):
     """A master's time. The clocks of several masters agree only roughly, and the services need no more.
 
-    Everything that waits, ends or expires goes by `now`. Only what people read goes by `date`, and so does the expiry
+    All waiting, ending and expiring goes by `now`. Only the times that people read go by `date`, and so does the expiry
     of tokens, which an operator reads, too.
     """
 
     def now(self) -> float:
-        """Return the master's time in seconds. At best it is the seconds since 1970, UTC."""
+        """Return the master's time in seconds. Usually these are the seconds since 1970, UTC."""
 
     def date(self, at: float) -> float:
-        """Return when a moment of this clock was, or will be, by the machine's clock: in seconds since 1970, UTC."""
+        """Convert a time of this clock to the time of the machine's clock, in seconds since 1970, UTC."""
 
 
 class Ids(Protocol):

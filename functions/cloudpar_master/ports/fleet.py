@@ -6,16 +6,17 @@ from cloudpar_protocol.client_messages import FleetStatus
 
 
 class FleetSize(NamedTuple):
-    """How many hosts are wanted, and how many of them run. Hosts that end do not count."""
+    """How many hosts (machines) are wanted, and how many of them run. Hosts that are ending do not count."""
 
     wanted: int
     running: int
 
 
 class Fleet(Protocol):
-    """The hosts of workers, which a master may be able to start and count.
+    """The hosts (machines) of the workers. Some masters can start and count them.
 
-    The calls raise no errors. They are cheap: on AWS, a process usually looks at the hosts once in some seconds only.
+    The calls raise no errors. They are cheap: on AWS, a process usually requests the state of the hosts only once in
+    some seconds.
     """
 
     def grow(self, works: Sequence[Work]) -> None:
@@ -29,7 +30,7 @@ class Fleet(Protocol):
         """Return the size of the fleet; None if the size is unknown. The answer is not older than this call."""
 
     def status(self) -> FleetStatus | None:
-        """Return how many hosts run and start, and why no more can start; None if that is unknown.
+        """Return how many hosts run, how many are starting, and why no more can start; None if that is unknown.
 
         The answer may be some seconds old.
         """

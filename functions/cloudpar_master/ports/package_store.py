@@ -50,7 +50,7 @@ class ResultPage(NamedTuple):
 
 
 class Running(NamedTuple):
-    """What an account has running: packages, all of their tasks, and the bytes of their task data."""
+    """The number of an account's running packages, of all their tasks, and of the bytes of their task data."""
 
     packages: int
     tasks: int
@@ -58,12 +58,12 @@ class Running(NamedTuple):
 
     @classmethod
     def of(cls, head: Head) -> "Running":
-        """Return the figures of one running package. They must never change: an adapter may store them only once."""
+        """Return the numbers of one running package. They must never change: an adapter may store them only once."""
         return cls(packages=1, tasks=head.tasks.count, data_bytes=head.data_bytes)
 
     @property
     def figures(self) -> dict[str, int]:
-        """The figures that adapters store with each package, by name.
+        """The numbers that adapters store with each package, by name.
 
         `packages` is not among them: adapters count rows.
         """
@@ -71,7 +71,7 @@ class Running(NamedTuple):
 
 
 class AtWork(NamedTuple):
-    """The running packages of all accounts: the heads of the oldest ones, and about how many others there are."""
+    """The running packages of all accounts: the heads of the oldest ones, and the approximate number of the others."""
 
     heads: list[Head]
     others: int
@@ -116,17 +116,18 @@ class PackageStore(Protocol):
     def open(self, package_id: str, limit: int) -> Opened | None:
         """Return the head, and the oldest events of its inbox: at most `limit` events, and about 1 MB.
 
-        If the inbox has more than about 1 MB, the events may be others than the oldest. A fold deletes the events that
-        it has consumed, so that the next call returns the others. Returns None if there is no such package.
+        If the inbox has more than about 1 MB, the returned events need not be the oldest. A fold deletes the events
+        that it has consumed, so that the next call returns the remaining events. Returns None if there is no such
+        package.
         """
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         """Replace the head if the stored head has the version head.version - 1. Returns whether it was replaced.
 
-        A head of an earlier package with the same id, which has another start time, is not replaced.
+        The head of an earlier package with the same id, which has a different start time, is not replaced.
 
-        The same write stores `due_at`, which is when the timer should fold the package, and a page of the results that
-        this version commits, if there are any.
+        `due_at` is the time at which the timer should fold the package. The same write stores `due_at` and, if this
+        version commits results, a page of these results.
         """
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
@@ -157,8 +158,8 @@ class PackageStore(Protocol):
     def defer(self, package_id: str, now: float, until: float) -> None:
         """Make a package that is due before `now` due at `until` instead. Its head stays as it is.
 
-        Without this call, the packages that this master cannot fold would always be the most overdue packages, and hide
-        the others.
+        Without this call, the packages that this master cannot fold would always be the most overdue ones, and the
+        master would never get to the others.
         """
 
     def uncut(self) -> list[str]:
@@ -168,7 +169,7 @@ class PackageStore(Protocol):
         """Return the packages of an account (None: of all accounts), newest first, at most `limit`."""
 
     def running(self, account_id: str) -> Running:
-        """Count what an account has running. A hint: it may be a little old."""
+        """Count an account's running packages, their tasks and their bytes. A hint: it may be a little old."""
 
     def stored_bytes(self, account_id: str) -> int:
         """Add up `Head.counted_bytes` of an account's packages. A hint: it may be a little old, or rounded up."""
@@ -188,6 +189,6 @@ class PackageStore(Protocol):
     def forget(self, head: Head) -> bool:
         """Remove everything of the package if this head is still stored. Returns whether everything was removed.
 
-        If another version of the head is stored, or a later package with the same id, that package loses nothing: at
-        most, some of a tombstone's other records are removed.
+        If the stored head is a different one, for example of a later package with the same id, its package loses
+        nothing. Only of a tombstone some other records may be gone.
         """

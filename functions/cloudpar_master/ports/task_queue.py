@@ -11,15 +11,16 @@ class Sending(NamedTuple):
 
     Attributes:
         group: The message's group and deduplication id. Within 5 minutes the queue drops further messages of the same
-            group. Later the queue may accept such messages, but it delivers none while another message of the group is
-            hidden.
+            group. Later the queue may accept such messages, but it delivers none of them while an earlier message of
+            the group is hidden.
         account, package: The owner and the package of the chunk. Accounts take turns, and so do the packages of an
             account.
         first: The chunk starts with the first task of its package.
-        cost_us: How long the chunk is likely to keep an executor busy, in microseconds.
+        cost_us: The likely time for which the chunk keeps an executor busy, in microseconds.
         python: The version of Python that the chunk needs; "" if any version will do.
         express: The chunk starts with one of the first tasks of its package, and no worker was lost with it. A queue
-            that cannot choose among messages keeps such messages apart, so that they do not wait behind others.
+            that cannot choose among messages keeps such messages apart, so that they do not wait behind all other
+            messages.
     """
 
     group: str
@@ -47,7 +48,7 @@ class Needs(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Which messages a worker can take.
+    """The messages that a worker can take.
 
     The worker has the versions of Python in `pythons` (empty: any version), is set aside for the packages in
     `set_aside`, and serves only `account` ("": all accounts). It can also take all messages of the packages in `ended`.
@@ -60,7 +61,7 @@ class Fit(NamedTuple):
     ended: tuple[str, ...] = ()
 
     def takes(self, needs: Needs) -> bool:
-        """Whether the worker can take messages that need this."""
+        """Whether the worker can take messages with these needs."""
         runs = self.serves(needs.account) and self.has(needs.python) and needs.package not in self.set_aside
         return runs or needs.package in self.ended
 
@@ -69,7 +70,7 @@ class Fit(NamedTuple):
         return self.account in ("", account_id)
 
     def has(self, python: str) -> bool:
-        """Whether the worker has this version of Python, as far as it reported ("": any version does)."""
+        """Whether the worker can run this version of Python. True for "" (any version), and if `pythons` is empty."""
         return not python or not self.pythons or python in self.pythons
 
 
@@ -94,7 +95,7 @@ class Message(NamedTuple):
 class StaleAttempt(Exception):
     """The queue cannot repeat an attempt, for example because some of its messages were deleted.
 
-    A new attempt needs another id.
+    The caller must make a new attempt, with a new id.
     """
 
 
@@ -107,7 +108,7 @@ class TaskQueue(Protocol):
     """
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """Store messages durably in the queue. Returns, for each message, False if the caller has to send it again.
+        """Store messages durably in the queue. Returns False for each message that the caller must send again.
 
         The answer is also True for a message that the queue drops because of its group.
         """
@@ -155,7 +156,7 @@ class TaskQueue(Protocol):
         """Return about how many messages could be received now. A queue may stop counting at a large number."""
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
-        """Whether a message could be received now that fits, and whose package is not in `besides`.
+        """Whether the queue has a message that fits and could be received now, of a package that is not in `besides`.
 
         A queue that cannot look into messages only estimates this.
         """
@@ -163,7 +164,7 @@ class TaskQueue(Protocol):
     def express_waits(self) -> bool:
         """Whether a busy worker should fetch a first chunk (`express`) as soon as one of its executors is free.
 
-        Always False if the queue can choose: its busy workers peek instead.
+        Always False if the queue can choose among messages: then busy workers peek instead.
         """
 
     def dead(self, limit: int) -> list[Message]:

@@ -5,7 +5,7 @@ from .task_queue import ANY, Fit
 
 
 class WorkerRecord(NamedTuple):
-    """What a worker reported with its last retrieval, and when it last sent a request.
+    """A worker's report with its last retrieval, and the time of its last request.
 
     `executors` is 0 if the registry does not have the worker's last report any more, and only beats came since then.
     """
@@ -21,10 +21,10 @@ class WorkerRegistry(Protocol):
     """The workers that sent requests lately. If a registry forgets them, packages wait longer, but none fails."""
 
     def note(self, worker: WorkerRecord) -> None:
-        """Keep what a worker reports. While a worker reports nothing new, its stored `seen_at` may lag some seconds."""
+        """Store a worker's report. While a worker reports nothing new, its stored `seen_at` may lag some seconds."""
 
     def beat(self, worker_id: str, now: float) -> None:
-        """Note that a worker is alive; a beat reports nothing else. The stored `seen_at` may lag here, too."""
+        """Record that a worker is alive; a beat says nothing else. The stored `seen_at` may lag some seconds."""
 
     def leave(self, worker_id: str) -> None:
         """Remove a worker that has ended.
@@ -35,8 +35,8 @@ class WorkerRegistry(Protocol):
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
         """Return the workers whose `seen_at` is at this time or later.
 
-        What other processes noted in the last seconds may be missing. With `newest` nothing is missing, but on AWS the
-        call then always costs a request.
+        Reports that other processes have received in the last seconds may be missing. With `newest` no report is
+        missing, but on AWS the call then always costs a request.
         """
 
     def knows_all(self, now: float) -> bool:

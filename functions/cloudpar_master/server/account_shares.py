@@ -1,4 +1,4 @@
-"""What one account may use of the server at the same time: connections, and memory for bodies."""
+"""Limits the connections, and the memory for bodies, that one account may use at the same time."""
 
 import resource
 from collections import Counter, defaultdict
@@ -31,7 +31,7 @@ class Connection(Protocol):
 
 
 class Shares:
-    """The connections of each account, and the bytes that they hold.
+    """Counts the connections of each account, and the bytes in memory for the calls on them.
 
     Workers and operators have no account, so they have no limit: the operator owns their tokens.
 
@@ -57,7 +57,7 @@ class Shares:
         clients of their account.
 
         Raises:
-            RateLimited: The account has too many connections, and the server works on a request of each.
+            RateLimited: The account has too many connections, and the server works on a request on each of them.
         """
         before = self._accounts.get(connection, "")
         if account == before:
@@ -79,13 +79,13 @@ class Shares:
             _forget_zero(self._numbers, account)
 
     def rest(self, connection: Connection, *, holds: bool = False) -> None:
-        """Note that a connection is idle, or that it only `holds` a request until there is news."""
+        """Record that a connection is idle or, if `holds`, that its request is held until there is news."""
         account = self._accounts.get(connection, "")
         if account:
             (self._holding if holds else self._idle)[account][connection] = None
 
     def start(self, connection: Connection) -> None:
-        """Note that a connection is not idle any more, and does not hold a request any more."""
+        """Record that a connection is not idle any more, and that no request is held on it any more."""
         account = self._accounts.get(connection, "")
         for resting in (self._idle, self._holding):
             own = resting.get(account, {})
@@ -134,7 +134,7 @@ def _forget_zero(counter: Counter[T], name: T) -> None:
 
 
 def most_connections() -> int:
-    """Return how many connections each account may have: CONNECTIONS, or an eighth of the files that may be open."""
+    """Return how many connections each account may have: CONNECTIONS, but at most an eighth of all open files."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return CONNECTIONS if files == resource.RLIM_INFINITY else min(CONNECTIONS, files // 8)
 

@@ -1,4 +1,4 @@
-"""The routes of the embedded master. Each parses a request, calls a service and renders the reply."""
+"""The routes of the embedded master. Each route parses a request, calls a service and renders the reply."""
 
 import sqlite3
 from collections.abc import Awaitable, Callable

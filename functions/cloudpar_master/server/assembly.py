@@ -60,7 +60,7 @@ class Assembly(NamedTuple):
     failures: FailureLog
 
     def tick(self) -> int:
-        """Do what is due by time: wake held retrievals and peeks for the chunks that wait, and do the timer's work.
+        """Wake held retrievals and peeks for the chunks that wait, and do the timer's work.
 
         A chunk whose lease has run out waits again, and no other call wakes a request for it. Returns how many packages
         and lost chunks the timer handled.
@@ -85,7 +85,7 @@ def assemble(
     Args:
         folder: The data folder.
         connection: The master's endpoint and tokens.
-        policy: The figures that the operator may set.
+        policy: The settings that the operator may change.
         new_secret: Whether a new secret may replace a lost one.
         of_pool: Whether a pool has started this master for itself, so that its callers may get links to files.
 

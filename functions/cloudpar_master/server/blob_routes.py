@@ -31,15 +31,15 @@ PART_BYTES: Final = 64 * 1024
 class BlobRoutes:
     """Serves uploads of whole blobs, and downloads of whole blobs or of byte ranges.
 
-    Each part of a transfer waits for the turn of the account whose payload it is: otherwise one account's many large
-    transfers would delay all other requests.
+    Before each part of a transfer, the transfer waits until `turns` lets it go on. Otherwise many large transfers of
+    one account would delay all other requests.
 
     Args:
         store: Stores the blobs.
-        packages: Tells whose results are under a key.
-        turns: In which order parts of transfers are handled.
+        packages: Stores the packages, which say to which account a result belongs.
+        turns: Chooses the next request or part of a transfer, so that each account gets its share.
         failures: Logs a disk that fails during a download.
-        stored: Counts what accounts upload, and refuses what is too much; None: nothing is refused.
+        stored: Counts the uploads of each account, and refuses an upload that is too much; None: no upload is refused.
     """
 
     def __init__(

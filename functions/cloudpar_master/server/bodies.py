@@ -37,7 +37,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def answer(request: Request, body: bytes, reply: Struct) -> Response:
-    """Render the reply to a request with this body as a response.
+    """Render a reply as the response to a request; `body` is the body of the request.
 
     Raises:
         RateLimited: The calls of the account hold too many bytes.

@@ -68,7 +68,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data. Refuse a request whose head, or what surrounds the parts of its body, is too long."""
+        """Parse data. Refuse a request whose head, or the framing of whose body, is too long."""
         if self._refused:
             self.flow.pause_reading()  # a second time, because the application's `receive` has resumed reading
             return
@@ -92,8 +92,8 @@ class BoundedConnection(HttpToolsProtocol):
         """Expect the rest of a request's head.
 
         Raises:
-            RuntimeError: The earlier request is not answered yet. Without this error, the parser would make requests of
-                all that has arrived: the data of one read may contain thousands.
+            RuntimeError: The earlier request is not answered yet. Without this error, the parser would parse all
+                requests that have arrived: one read may contain thousands of them.
         """
         if self._in_work:
             raise RuntimeError("a request has come before the answer to the one before it")
@@ -121,7 +121,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._part = _Part.BODY
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body, and read the next one only when the application calls `receive`."""
+        """Keep a part of the body. Read the next part only when the application calls `receive`."""
         self._body_came = self._progressed = True
         super().on_body(body)
         if self._in_work:
@@ -136,7 +136,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._reading.set(self.timeout_keep_alive, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:
-        """Stop reading, since what has arrived cannot or must not be parsed, and close the connection.
+        """Stop reading, because the arrived data cannot or must not be parsed, and close the connection.
 
         If the application works on an earlier request, the connection closes after the answer to that request.
         Otherwise the server answers the refused request with status 400, unless its answer has started.

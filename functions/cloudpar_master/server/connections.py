@@ -1,4 +1,4 @@
-"""The connections of the server: those of strangers, and those that count towards the limits of accounts."""
+"""Closes surplus connections: those without a valid token, and those beyond an account's limit."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ class Strangers:
         return connection in self._connections
 
     def add(self, connection: "GuardedConnection") -> None:
-        """Note a new connection."""
+        """Add a new connection."""
         if len(self._connections) >= self._most:
             oldest = next(iter(self._connections))
             self.remove(oldest)
@@ -42,7 +42,7 @@ class Strangers:
 
 
 class GuardedConnection(BoundedConnection):
-    """A connection that counts as a stranger's until a valid token comes on it, and then as one of the token's account.
+    """A connection that counts as a stranger's until a valid token comes on it, and then for the token's account.
 
     uvicorn calls these methods, except `admit`, `close` and `give_way`.
     """
@@ -57,7 +57,7 @@ class GuardedConnection(BoundedConnection):
         self.gave_way = False
 
     def close(self) -> None:
-        """Close this idle connection. A head that is just arriving is lost, as if it had come a moment later."""
+        """Close this idle connection. A request that is just arriving is lost, as if it had come a moment later."""
         self.transport.close()
 
     def give_way(self) -> None:
@@ -68,12 +68,12 @@ class GuardedConnection(BoundedConnection):
         self.cycle.message_event.set()
 
     def admit(self, account: str) -> None:
-        """Note that a valid token of an account has come. Raises like `Shares.enter`."""
+        """Record that a valid token of an account has come. Raises like `Shares.enter`."""
         self.shares.enter(self, account)
         self.strangers.remove(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Note the connection."""
+        """Add the connection to the strangers'."""
         super().connection_made(transport)
         self.strangers.add(self)
 
@@ -85,12 +85,12 @@ class GuardedConnection(BoundedConnection):
         self._settle()
 
     def on_message_begin(self) -> None:
-        """Let the application find this connection."""
+        """Store this connection where the application finds it."""
         super().on_message_begin()
         self.scope["state"]["connection"] = self
 
     def resume_writing(self) -> None:
-        """Note that the client has read what was sent."""
+        """Record that the client has read all that was sent."""
         super().resume_writing()
         self._settle()
 
@@ -112,7 +112,7 @@ class GuardedConnection(BoundedConnection):
             self._settle()
 
     def _settle(self) -> None:
-        """Give the account back what the connection no longer uses.
+        """Stop counting for the account the memory or the connection that is no longer used.
 
         A request whose client has hung up still counts until the application has ended it: otherwise a client could
         send requests and hang up, again and again, faster than the master ends them.
@@ -125,11 +125,11 @@ class GuardedConnection(BoundedConnection):
 
 
 def admitted(request: Request, account: str = "", *, by_link: bool = False) -> None:
-    """Note that the token, or the signed link, of a request is valid.
+    """Record that the token, or the signed link, of a request is valid.
 
     Args:
         request: The request.
-        account: The id of the account to which the connection counts from now on; "" for workers and operators.
+        account: The id of the account for which the connection counts from now on; "" for workers and operators.
         by_link: Whether the request has a link and no token. On a connection on which a token has come, a link changes
             nothing: payloads of many accounts pass a worker's connection.
 
@@ -154,10 +154,11 @@ def hold(request: Request, size: int) -> None:
 
 @contextmanager
 def holding(request: Request) -> Iterator[Callable[[], bool]]:
-    """Note that a request is held, so that it gives way if its account has too many connections.
+    """Mark a request as held, so that the server may end it if its account has too many connections.
 
-    Yields a function that returns whether the request had to give way. A request that gives way looks as if its client
-    had hung up. The application must send an answer nevertheless, because the client still waits for it.
+    Yields a function that returns whether the server has ended the request for this reason. In this case the
+    application reads a disconnect, as if the client had hung up. The client still waits, so the application must send
+    an answer.
     """
     connection = _connection(request)
     if connection is None:

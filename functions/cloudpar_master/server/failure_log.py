@@ -46,7 +46,7 @@ log = logging.getLogger("cloudpar_master")
 def unwritable(error: BaseException) -> Unwritable | None:
     """Return a report with the system's message if an error means that nothing can be written; None for other errors.
 
-    In a group of errors, the first error that means this counts.
+    If the error is a group, the report is about the first such error in the group.
 
     >>> unwritable(OSError(errno.ENOSPC, "No space left on device")).why
     'No space left on device'
@@ -78,8 +78,8 @@ class FailureLog:
         """Log a failure.
 
         Args:
-            error: What was raised.
-            what: What failed, such as "a request failed".
+            error: The error that was raised.
+            what: The start of the log line, such as "a request failed".
 
         Returns:
             The error with which the server answers the caller, if nothing can be written: the caller then tries again.

@@ -15,7 +15,7 @@ _base: ContextVar[str] = ContextVar("base")
 
 
 def note(request: Request) -> None:
-    """Remember how the links in this request's answer start.
+    """Choose and remember how the links in the answer to this request start.
 
     A caller that resolves relative links gets relative links, so that they lead through any proxy. A caller that can
     open the master's files gets links to these files, if a pool has started the master. An older caller gets links to
@@ -33,7 +33,7 @@ def note(request: Request) -> None:
 
 
 def current(endpoint: str, *, files: bool) -> Callable[[], str]:
-    """Return a function that returns how links start: as `note` has set it for the current request, else `endpoint`.
+    """Return a function that returns the start of links: as `note` has set it for the request, else `endpoint`.
 
     Args:
         endpoint: The master's own address.

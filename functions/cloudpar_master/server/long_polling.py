@@ -60,8 +60,9 @@ class LongPolling:
     async def retrieve(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold a retrieval until there is a chunk for it; hold a peek until a chunk of another package waits.
 
-        Both end after `hold_s` at the latest, and when the server ends. A worker that has hung up gets no lease: the
-        chunk would lie idle until the lease ends. Another held retrieval that can take the chunk is woken instead.
+        Both end after `hold_s` at the latest, and when the server ends. A worker that has hung up gets no lease:
+        otherwise the chunk would lie idle until the lease ends. Another held retrieval that can take the chunk is woken
+        instead.
         """
         request: RetrieveTasks = call.request
         fit = self.dispatcher.fit(request)
@@ -99,10 +100,10 @@ class LongPolling:
             self._wakeups.chunks_sent([woken_for])
 
     def started(self, call: Call, package_id: str) -> None:
-        """Note a new package.
+        """Record a new package.
 
-        One await of the package's session that does not name the package is answered at once: the held await, or else
-        the next one.
+        If an await of the package's session is held and does not name the package, the await is answered at once. If
+        none is held, the next such await is answered at once.
         """
         session = _session(call)
         self._unseen[session] = self._unseen.get(session, set()) | {package_id}
@@ -111,9 +112,9 @@ class LongPolling:
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold an await until one of its packages has news, for at most `hold_s`.
 
-        The await also ends when its session has started a package that the await does not name, when the server ends,
-        and when a report comes that the master, or a worker that shares its folder, cannot write. While there is such a
-        report, an await is held for at most `storage_state.HOLD_S`.
+        The await also ends when its session has started a package that the await does not name, and when the server
+        ends. It ends, too, when the master, or a worker that shares its folder, reports that it cannot write. While
+        there is such a report, an await is held for at most `storage_state.HOLD_S`.
         """
         request: AwaitTasks = call.request
         unwritable = self._storage.unwritable is not None

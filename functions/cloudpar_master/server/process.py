@@ -1,4 +1,4 @@
-"""The master's process: it serves a socket, does what is due by time, and ends with its parent."""
+"""The master's process: it serves a socket, does the timer's work, and ends with its parent."""
 
 import asyncio
 import contextlib
@@ -66,7 +66,7 @@ class MasterServer(uvicorn.Server):
         yield
 
     def end(self) -> None:
-        """Answer held requests, hold no others, and let `serve` return."""
+        """Answer all held requests, hold no further ones, and let `serve` return."""
         self.should_exit = True
         self._long_polling.end()
 
@@ -147,7 +147,7 @@ async def _sweep(assembly: Assembly) -> None:
 
 
 async def _step_by_step(assembly: Assembly, work: Iterator[None], failure: str) -> None:
-    """Do work in steps, with requests in between. An error of the work must not end the loop that repeats it."""
+    """Do work in steps, and serve requests between the steps. An error of the work is logged and not raised."""
     try:
         for _ in work:
             await asyncio.sleep(0)

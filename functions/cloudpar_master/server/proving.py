@@ -23,11 +23,11 @@ REMEMBERED: Final = 1_000
 
 
 class Proving:
-    """What one master process knows of tokens: their hashes, and the nonce that it made.
+    """Knows the hashes of tokens, and the nonce that this process of the master made.
 
     Args:
         fixed: The hashes of the tokens that belong to no account.
-        stored: Returns the hashes of accounts' tokens that start with a key.
+        stored: Called with the first digits of a hash. Returns the hashes of accounts' tokens that start with them.
     """
 
     def __init__(self, fixed: Sequence[str], stored: Callable[[str], Iterable[str]]) -> None:

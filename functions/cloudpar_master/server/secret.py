@@ -12,13 +12,13 @@ def secret_of(folder: DataFolder, database: Database, *, new: bool = False) -> b
     """Return the secret that signs links and encrypts accounts' keys. If the folder has none, make one.
 
     Args:
-        folder: Where the secret is kept.
+        folder: The data folder, which has the file with the secret.
         database: Keeps a mark that identifies the secret on which the database depends.
-        new: Whether to go on although the database depends on another secret, or on one that was lost.
+        new: Whether to go on although the database depends on a secret that is lost or differs from the folder's.
 
     Raises:
-        DataFolderError: The database depends on another secret, or on one that was lost, and `new` is False; or a new
-            secret cannot be written.
+        DataFolderError: The database depends on a secret that is lost or differs from the folder's, and `new` is False;
+            or a new secret cannot be written.
         OSError: The stored secret cannot be read.
         sqlite3.Error: The database cannot be read or written.
     """

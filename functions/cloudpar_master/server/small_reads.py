@@ -10,25 +10,25 @@ _memory: Final = memoryview(bytearray(READ_BYTES))
 
 
 class SmallReads(asyncio.BufferedProtocol):
-    """Passes the events of a connection on to another protocol, with at most READ_BYTES of data at a time."""
+    """Passes the transport's calls on to another protocol object, with at most READ_BYTES of data at a time."""
 
     def __init__(self, protocol: asyncio.Protocol) -> None:
         self._protocol = protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Pass the event on."""
+        """Pass the call on."""
         self._protocol.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass the event on."""
+        """Pass the call on."""
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass the event on."""
+        """Pass the call on."""
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass the event on."""
+        """Pass the call on."""
         self._protocol.resume_writing()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -37,5 +37,5 @@ class SmallReads(asyncio.BufferedProtocol):
         return _memory
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Pass on what was read."""
+        """Pass the read data on."""
         self._protocol.data_received(bytes(_memory[:nbytes]))

@@ -1,4 +1,4 @@
-"""Whose request the master's one thread serves next: a new one, or a held one that was woken."""
+"""Chooses the request that the master's one thread serves next: a new one, or a held one that was woken."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ without LEAST_US they would cost nothing, and their accounts would not take turn
 
 
 class Turns:
-    """Serves roles in turn, and within a role the account whose requests have used the least of the thread's time.
+    """Serves the roles in turn. Of a role, it serves the account that has used the least of the thread's time.
 
     The requests of one account are served in the order of arrival. Without turns, requests are served as they come: a
     user with many connections would make all others wait until all of the user's own requests are done. It is not
@@ -24,7 +24,7 @@ class Turns:
     Roles come first because all workers together count as one account. If workers took turns with each account, many
     busy accounts would delay the workers' beats until leases end.
 
-    Each part of an upload or download takes a turn of its own, in a role of its own.
+    Each part of an upload or download waits like a request, under a role for transfers.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Turns:
         self._choosing = False
 
     async def wait(self, role: str, account: str = "") -> None:
-        """Wait for the turn of a request. The caller then serves the request without further waiting."""
+        """Wait until a request may be served. The caller then serves it without an `await`."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(role, {}).setdefault(account, deque()).append(turn)
         self._choose_soon()

@@ -75,9 +75,9 @@ class Wakeups:
             self.head_saved(name)
 
     async def wait_for_chunks(self, timeout_s: float, fit: Fit = ANY) -> Needs | None:
-        """Wait until the queue may have a chunk that fits, for at most `timeout_s`.
+        """Wait at most `timeout_s` until the queue may have a chunk that fits.
 
-        Returns what that chunk needs; None after `timeout_s`.
+        Returns the needs of that chunk; None after `timeout_s`.
 
         If this call is cancelled after its retrieval was woken, it wakes another retrieval. Otherwise the chunk would
         wait for the next tick.
@@ -96,7 +96,7 @@ class Wakeups:
                 self._retrievals.remove(retrieval)
 
     async def wait_for_others(self, timeout_s: float, fit: Fit, besides: Iterable[str]) -> None:
-        """Wait until a chunk that fits is sent, of a package that is not in `besides`, for at most `timeout_s`.
+        """Wait at most `timeout_s` until a chunk is sent that fits and whose package is not in `besides`.
 
         When this returns, another worker may already have taken the chunk.
         """
@@ -108,7 +108,7 @@ class Wakeups:
             self._peeks.remove(peek)
 
     async def wait_for_news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
-        """Wait until one of the packages may have news, or the session a new package, for at most `timeout_s`."""
+        """Wait at most `timeout_s` until one of the packages may have news, or the session has a new package."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         names = [*package_ids, _session(session)]
         for name in names:

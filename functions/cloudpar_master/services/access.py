@@ -53,7 +53,7 @@ def permit(caller: Caller, role: Role, route: str) -> None:
     """Check that the caller may use a route.
 
     Raises:
-        Forbidden: The token is valid, but for another role.
+        Forbidden: The token is valid, but the route is not for its role.
     """
     if role not in {"any", caller.role}:
         raise Forbidden(f"{route} takes a token for the role {role!r}, and this one is for {caller.role!r}")

@@ -27,7 +27,7 @@ log = logging.getLogger("cloudpar_master")
 
 
 class _Known(NamedTuple):
-    """The keys of an account, the newest first: as they are stored, and decrypted."""
+    """The keys of an account, the newest first: in their stored form, and decrypted."""
 
     stored: bytes
     keys: tuple[bytes, ...]
@@ -37,9 +37,9 @@ class AccountKeys:
     """The keys that seal the payloads of accounts. A key is made when it is first needed, and stored encrypted.
 
     An operator may rotate the key of an account: new packages get the new key, and earlier packages keep theirs. The
-    stored bytes are the encrypted keys one after another, the newest first. After a rotation, a hash of its idempotency
-    key follows, which is shorter than a key. If the secret that encrypts the keys has changed, the stored keys are
-    lost, and the accounts get new ones.
+    stored bytes are the encrypted keys one after another, the newest first. After a rotation, the stored bytes end with
+    a hash of the rotation's idempotency key. This hash is shorter than a key. If the secret that encrypts the keys has
+    changed, the stored keys are lost, and the accounts get new ones.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -64,7 +64,7 @@ class AccountKeys:
         worker then refuses the task code.
 
         Raises:
-            Unavailable: As for `key`.
+            Unavailable: See `key`.
         """
         safe = self._backend.safe
         if safe is None:
@@ -79,7 +79,7 @@ class AccountKeys:
         return maker
 
     def rotate(self, account_id: str, idempotency_key: str) -> None:
-        """Store a new key before the others, once for each idempotency key.
+        """Make a new key the first of the stored keys. A repeated call with the same idempotency key does nothing.
 
         Raises:
             BadRequest: This deployment has no safe for keys.

@@ -8,8 +8,9 @@ class Attempts:
     """Names a retrieval's calls of the queue, so that the queue recognizes a repeated call.
 
     SQS repeats a call with the same name only until one of the call's messages is deleted or extended. When a retrieval
-    has deleted messages that it could not lease, its next call therefore needs a new name. If this process gets the
-    retrieval again, the first call has the last of these names: by that name the queue delivered the leased chunks.
+    has deleted messages that it could not lease, its next call therefore needs a new name. If the worker repeats the
+    retrieval, and this process gets it, the first call gets the last of these names, because the queue delivered the
+    leased chunks under this name.
     """
 
     def __init__(self) -> None:
@@ -21,5 +22,5 @@ class Attempts:
         return f"{attempt_id}+{stale}" if stale else attempt_id
 
     def went_stale(self, attempt_id: str) -> None:
-        """Note that SQS refuses the current name from now on, for example because messages of the call were deleted."""
+        """Record that SQS refuses the current name from now on, for example because a message was deleted."""
         self._stale[attempt_id] = self._stale.get(attempt_id, 0) + 1

@@ -20,7 +20,7 @@ def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | 
     Args:
         backend: The backend of the master that carries the call out.
         call: The call.
-        who: The operator, as the server knows them.
+        who: The operator's name, as the server knows it.
         outcome: "done", or the error's code.
         reply: The reply, if the call was carried out.
     """

@@ -19,7 +19,7 @@ __all__ = ["Backend", "hash_token"]
 
 
 class Backend(NamedTuple):
-    """What a master runs on: its ports, its policy, and the hashes of the workers' and the operators' tokens.
+    """The parts of a master: its ports, its policy, and the hashes of the workers' and the operators' tokens.
 
     An empty hash matches no token. Without `safe`, packages are not sealed. `default_account` is the account of the
     user who runs the master; "" if there is none.

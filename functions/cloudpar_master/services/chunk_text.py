@@ -20,11 +20,11 @@ class ChunkText(NamedTuple):
 
     Attributes:
         package_id, start, end, generation: The chunk: tasks [start, end), cut at this version of its package's head.
-        losses: How many workers were lost with these tasks before this message was sent.
-        queue_losses: How many of these workers were lost between the time when the chunk was cut and the time when it
-            was put back as a new message. Such a worker may still run the chunk.
-        waits_since_ms: If the chunk was put back because a worker could not run it: the time from which it waits, in
-            milliseconds of Unix time. None: it waits from the time when its message was sent.
+        losses: The number of workers that were lost with these tasks before this message was sent.
+        queue_losses: The number of these workers that were lost after the chunk was cut. Such a worker may still run
+            the chunk.
+        waits_since_ms: The time since which the chunk waits, in milliseconds of Unix time, if the chunk was put back
+            because a worker could not run it. None: the chunk waits since its message was sent.
     """
 
     package_id: str
@@ -79,10 +79,10 @@ class ChunkText(NamedTuple):
         return message.receives == 1 and not self.queue_losses
 
     def waited_us(self, message: Message, now: float) -> int:
-        """Return how many microseconds the chunk has waited since it was first sent.
+        """Return the microseconds for which the chunk has waited since it was first sent.
 
-        If a worker was lost with the chunk since then, return how long the chunk has waited since it came back into the
-        queue, or 0 if the queue cannot tell.
+        If a worker was lost with the chunk since then, return the time since the chunk came back into the queue, or 0
+        if the queue does not know it.
         """
         if self.waits_since_ms is None or message.receives > 1:
             return message.wait_us

@@ -112,7 +112,7 @@ class ClientService:
         A repeated request succeeds even if meanwhile the quota is spent, too much is running, or its payload is gone.
 
         Raises:
-            BadRequest, Forbidden: As in `check_submission`.
+            BadRequest, Forbidden: See `check_submission`.
             NotFound: The package's task data was not uploaded.
             TooLarge: The package exceeds a limit of the protocol or of the account.
             QuotaExhausted: The account's whole quota is spent.
@@ -153,7 +153,7 @@ class ClientService:
         """Check that a package may start now, unless it has started already.
 
         Raises:
-            NotFound, TooLarge, RateLimited, Unavailable: As `start_tasks`.
+            NotFound, TooLarge, RateLimited, Unavailable: See `start_tasks`.
         """
         request, first = spec.start, Head.first(spec, 0)
         # This call comes first, because it counts as a use of the upload: even if the start has to wait, the upload is
@@ -181,7 +181,8 @@ class ClientService:
     def _used_up(self, account: AccountRecord) -> bool:
         """Whether all of the quota is spent.
 
-        If so, the account is read again: a remembered account may miss a grant.
+        If the given account has no quota left, the account is read again, because the given one may lack a recent
+        grant.
         """
         if account.granted_us > account.spent_us:
             return False
@@ -189,9 +190,10 @@ class ClientService:
         return now.granted_us <= now.spent_us
 
     def _first_window(self, running: Running, request: StartTasks) -> int:
-        """Return how many chunks a new package may have open; 0: the package starts closed.
+        """Return the first window of a new package; 0: the package starts closed.
 
-        Small packages (planning.SMALL_PACKAGE) have a higher limit, so that they seldom wait for large packages.
+        An account may have more open packages when it starts a small one (planning.SMALL_PACKAGE), so that small
+        packages seldom wait for large ones.
         """
         policy = self._backend.policy
         most = policy.open_small_packages if request.n <= planning.SMALL_PACKAGE else policy.open_packages
@@ -232,7 +234,7 @@ class ClientService:
         )
 
     def _status_of_fleet(self, lonely: Sequence[Work]) -> FleetStatus | None:
-        """Return the state of the fleet if packages without workers wait for it."""
+        """Return the state of the fleet if some packages wait for its workers (`lonely`); otherwise None."""
         if not lonely:
             return None
         self._backend.fleet.grow(lonely)  # the start of these packages may have failed to do so
@@ -363,15 +365,16 @@ class ClientService:
         return ListPackagesReply(packages=summaries, executors=sum(fleet.values()))
 
     def _visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
-        """Return a package as it is now; None if it does not exist, or belongs to another account than `account`."""
+        """Return a package as it is now; None if it does not exist, or does not belong to `account`."""
         opened = self._folding.look(package_id)
         theirs = opened is not None and account is not None and opened.head.account_id != account.account_id
         return None if theirs else opened
 
 
 def _set_aside(head: Head) -> list[Unfit]:
-    """Return the workers that cannot run a package.
+    """Return the workers that are set aside for a package, for its client.
 
-    If workers run the package anyway, the list is empty, because the errors of its tasks say what the workers lack.
+    If each live worker lacks something, the workers run the tasks nevertheless (`run_anyway`). Then the list is empty,
+    because the errors of the tasks say what the workers lack.
     """
     return [] if head.life.run_anyway else head.life.set_aside

@@ -14,7 +14,7 @@ from .uncut_packages import UncutPackages
 
 
 class OpenCount:
-    """Counts an account's open packages once, although one request may name a hundred closed packages."""
+    """Counts an account's open packages only once for a request, which may name a hundred closed packages."""
 
     def __init__(self, packages: PackageStore) -> None:
         self._packages = packages
@@ -43,9 +43,9 @@ class ClosedPackages:
     def open_next(self, ended: Head) -> None:
         """After a package has ended, open the oldest closed package of the same account, if there is one.
 
-        If the policy's `looks_at_end` is False, or the ended package was closed itself, do nothing. A package that is
-        not opened here, for example because this process dies, opens when another package ends, when a client awaits
-        the closed one, or when executors idle.
+        If the policy's `looks_at_end` is False, or the ended package was closed itself, do nothing. If the closed
+        package is not opened here, for example because this process dies, it opens when another package ends, when a
+        client awaits it, or when executors are idle.
         """
         if not self._backend.policy.looks_at_end or ended.pace.closed:
             return

@@ -1,4 +1,4 @@
-"""Turns bytes and a token into a reply: what every server does with a request."""
+"""Turns the bytes and the token of a request into a reply, for every server."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -108,7 +108,7 @@ class Dispatcher:
         return Call(route, caller, codec.decode(body, route.request, media))
 
     def fit(self, request: RetrieveTasks) -> Fit:
-        """Return which messages the worker of a retrieval can take. Raises the same as `fit_of`."""
+        """Return which messages the worker of a retrieval can take. Raises like `fit_of`."""
         return fit_of(request, self._backend.default_account)
 
     def perform(self, call: Call) -> Struct:

@@ -21,7 +21,7 @@ CHECKED = 1_000
 
 
 class _Check(NamedTuple):
-    """How many packages an account had at a check, and until when the account is not checked again."""
+    """The number of an account's packages at a check, and the time until which the account is not checked again."""
 
     packages: int
     again_at: float
@@ -83,11 +83,11 @@ class EffectRunner:
 
         The check reads the heads of all packages of the account, unless the answer is False because of this package
         alone. For an account with many packages, this reading is slow. Therefore the account's next packages get an
-        answer of False without another check, for as long as all of its packages take to request a slice once.
+        answer of False without a new check, until all of its packages have had time to request a slice.
 
         Returns:
-            The answer, and about how many packages of the account may request slices. This number decides how soon each
-            of these packages requests a slice again, so the number must not be too small.
+            The answer, and the approximate number of the account's packages that may request slices. This number
+            decides how soon each of these packages requests a slice again, so it must not be too small.
         """
         account_id, now = head.account_id, self._backend.clock.now()
         known = self._checks.get(account_id)

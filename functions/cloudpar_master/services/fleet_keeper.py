@@ -12,13 +12,13 @@ SILENT_S: Final = 600.0
 
 
 class SilentFleet(Exception):
-    """Hosts run, and no worker on them reaches the master."""
+    """Hosts of the fleet run, but no worker on them reaches the master."""
 
 
 class FleetKeeper:
     """Makes the fleet large enough for all packages, once a minute.
 
-    A call that fails is not repeated here: the next minute's look sees the same work.
+    A call that fails is not repeated at once: a minute later, the next call sees the same work.
     """
 
     def __init__(self, backend: Backend) -> None:

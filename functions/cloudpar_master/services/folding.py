@@ -60,8 +60,8 @@ class Folding:
     def look(self, package_id: str) -> Opened | None:
         """Return a package for a reader; None if there is no such package.
 
-        If the head is old, waiting events and what is due are folded first: the master that wrote the head may have
-        died before it carried the effects out.
+        If the head is old, the package is folded first, with its waiting events: the master that wrote the head may
+        have died before it carried the effects out.
         """
         opened = self._backend.packages.open(package_id, EVENTS)
         # `abs`: a head with a later time than now is from a master whose clock is ahead, so it may be old, too.
@@ -71,7 +71,7 @@ class Folding:
         return None if head is None else Opened(head, [], more=False)
 
     def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
-        """Fold events, together with the inbox and with what is due by time, and carry out the effects.
+        """Fold events together with those of the inbox, and carry out the effects.
 
         Args:
             package_id: The package.
@@ -83,8 +83,8 @@ class Folding:
             cannot be read, the events wait in the inbox.
 
         Raises:
-            Unavailable: Other processes won each race. The caller should try again with all events: the events that
-                were tried are durable, later events may not be.
+            Unavailable: Other processes won each race. The caller should try again with all events: some of them may
+                not be durable.
             TooLarge: An event had to wait in the inbox, because its fold lost a race or a master of a newer release has
                 written the head, and the event is larger than the store's records can be.
         """
@@ -209,9 +209,9 @@ class Folding:
             head = saved
 
     def _fold_and_save(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Head | None:
-        """Fold events of the inbox and others that are not stored, once. Returns the head that this call has saved.
+        """Fold events of the inbox and events that are not stored, once. Returns the head that this call has saved.
 
-        None: another process saved first.
+        Returns None if another process has saved a head first.
         """
         folded, results = self._fold_safely(head, inbox, others)
         if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):

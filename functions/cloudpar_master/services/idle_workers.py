@@ -24,7 +24,7 @@ class IdleWorkers:
         self._since: dict[str, _Idle] = {}
 
     def note(self, worker_id: str, now: float, fit: Fit, *, idle: bool) -> None:
-        """Note a worker's retrieval. A worker whose retrieval brought no chunk is idle."""
+        """Record a worker's retrieval. A worker whose retrieval brought no chunk is idle."""
         self._since = {name: each for name, each in self._since.items() if now - each.at < self.MEMORY_S}
         self._since.pop(worker_id, None)
         if idle:
@@ -39,9 +39,10 @@ class IdleWorkers:
         return sum(1 for each in self._since.values() if now - each.at < self.MEMORY_S)
 
     def other(self, worker_id: str, now: float, heads: Sequence[Head]) -> Fit | None:
-        """Find another idle worker that can run one of these packages, and return what it can take.
+        """Find an idle worker other than this one that can run one of these packages, and return what it can take.
 
-        Of several such workers, the one that sent its retrieval last is chosen. None: there is no such worker.
+        Of several such workers, the one that sent its retrieval last is chosen. Returns None if there is no such
+        worker.
         """
         idle = [each.fit for name, each in self._since.items() if name != worker_id and now - each.at < self.MEMORY_S]
         return next((fit for fit in reversed(idle) if any(runs(fit, head) for head in heads)), None)

@@ -1,4 +1,4 @@
-"""Says what a worker may run: makes leases of chunks, and later says which of their tasks are still wanted."""
+"""Makes leases of chunks, and later says which of their tasks the worker should still run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -65,9 +65,9 @@ class Leases:
         )
 
     def budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
-        """Return, by package id, how many microseconds each running package may still use.
+        """Return the microseconds that each running package may still use, by package id.
 
-        None stands for a package that does not exist. Each account is read once.
+        In `heads`, None stands for a package that does not exist. Each account is read once.
         """
         running = [head for head in heads if head is not None and not head.life.ended]
         account_ids = dict.fromkeys(head.account_id for head in running)  # always in the same order
@@ -95,8 +95,8 @@ def wanted(head: Head | None, start: int, end: int, generation: int) -> list[Ran
 
     There are none if the package has ended, or does not exist (`head` is None).
 
-    The generation distinguishes a chunk from a later chunk with the same tasks. If the generation did not count, a
-    message that is delivered late would lease tasks that another worker has.
+    The generation distinguishes a chunk from a later chunk with the same tasks. Without the generation, a message that
+    is delivered late would lease tasks that another worker has.
     """
     if head is None or head.life.ended:
         return []

@@ -31,7 +31,7 @@ def runs(fit: Fit, head: Head) -> bool:
 
 
 def fit_of(request: RetrieveTasks, default_account: str) -> Fit:
-    """Return which messages a worker can take, as its retrieval says.
+    """Return the messages that a worker can take, as its retrieval says.
 
     Raises:
         Forbidden: The worker runs only tasks of the default account, and this master has none.
@@ -57,7 +57,7 @@ class Placement:
         self._folding = Folding(backend)
 
     def heard(self, request: RetrieveTasks) -> Fit:
-        """Note which messages a worker can take, as its retrieval says, and return that.
+        """Record the messages that a worker can take, as its retrieval says, and return them as a `Fit`.
 
         Raises:
             Forbidden: The worker runs only tasks of the default account, and this master has none.
@@ -68,11 +68,11 @@ class Placement:
         return fit
 
     def beats(self, worker_id: str) -> None:
-        """Note that a worker lives."""
+        """Record that a worker is alive."""
         self._backend.registry.beat(worker_id, self._backend.clock.now())
 
     def left(self, worker_id: str) -> None:
-        """Note that a worker has announced its end, so that no package waits for this worker."""
+        """Record that a worker has announced its end, so that no package waits for this worker."""
         self._backend.registry.leave(worker_id)
 
     def attended(self, head: Head) -> Head:
@@ -90,11 +90,11 @@ class Placement:
         return replace(head, pace=replace(head.pace, fleet=fleet))
 
     def widened(self, fit: Fit, passed_over: Sequence[str]) -> Fit:
-        """Decide about packages whose chunks do not fit a worker, and return which messages it can take after that.
+        """Decide about packages whose chunks do not fit a worker, and return which messages it can take now.
 
-        The worker then takes chunks of packages that workers run anyway, because each live worker with the right Python
-        lacks something. The worker also takes the queued chunks of packages that have ended: otherwise these chunks
-        would wait until another worker comes, and the master would consider itself busy.
+        If each live worker with a package's Python lacks something, the worker now takes chunks of this package
+        nevertheless. The worker also takes the queued chunks of packages that have ended: otherwise these chunks would
+        wait until another worker comes, and the master would consider itself busy.
         """
         heads = self._decided(self._backend.packages.heads(passed_over))
         wanted = {head.package_id: head for head in heads if not head.life.ended}
@@ -104,7 +104,7 @@ class Placement:
         )
 
     def restored(self, heads: Iterable[Head], fit: Fit) -> dict[str, Head | None]:
-        """Decide again about packages that run although all workers lacked something, if this worker lacks nothing.
+        """If this worker lacks nothing, decide again about packages that ran although all workers lacked something.
 
         Returns the newest heads of these packages, by package id.
         """
@@ -116,7 +116,7 @@ class Placement:
 
         Each chunk gets a new message, whose count of deliveries starts again: otherwise a chunk that several workers
         cannot run would look like a chunk that kills its workers. The text of the new message says how many workers
-        were lost with the chunk, and from when it waits.
+        were lost with the chunk, and since when the chunk waits.
         """
         sendings: list[Sending] = []
         for message, head in unfit:
@@ -132,8 +132,8 @@ class Placement:
     def decided(self, head: Head) -> Head:
         """Decide what happens to a package with the workers that live now, and return its head after that.
 
-        If the package is too busy now, a later fold consumes the decision, and the head is returned as it is. If a
-        newer release has written the head, a master of that release decides.
+        If the package is too busy now, a later fold consumes the decision, and the given head is returned. If a newer
+        release has written the head, a master of that release decides.
         """
         (decided,) = self._decided([head])
         return decided

@@ -33,7 +33,7 @@ class Received(NamedTuple):
     Attributes:
         came: Whether the last round brought a message of a chunk that no earlier round had put back, or the queue could
             not repeat the attempt.
-        unfit: Packages of chunks that the queue brought and that this worker cannot run.
+        unfit: The packages whose chunks the queue brought, and which this worker cannot run.
         unfit_express: Whether one of these chunks, in the last round, is `express`. The queue delivers such a chunk
             again before all other chunks.
     """
@@ -45,12 +45,12 @@ class Received(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """What happens to the chunks of one round.
+    """The decisions about the chunks of one round.
 
     Attributes:
         settled: The receipts of messages that are not needed any more.
         unfit: The chunks that this worker cannot run.
-        refused, refusals: The chunks that cannot be handed out now, and why.
+        refused, refusals: The chunks that cannot be handed out now, and the errors that say why.
     """
 
     leases: list[Lease]
@@ -64,8 +64,8 @@ class Receiver:
     """Receives chunks for one process.
 
     A chunk that the worker can run is leased; a chunk that it cannot run is put back. If the package does not want a
-    chunk any more, or the chunk must not be handed out, the receiver deletes the message. If the package has to know of
-    that, the receiver first folds an event.
+    chunk any more, or the chunk must not be handed out, the receiver deletes the message. If the package must learn of
+    the deletion, the receiver first folds an event.
     """
 
     def __init__(self, backend: Backend, folding: Folding, placement: Placement, leases: Leases) -> None:
@@ -81,12 +81,12 @@ class Receiver:
         A chunk that this call has put back is not new.
 
         Express chunks come before all others, so express chunks that do not fit the worker would come in each round.
-        Once this call has seen all of these, it receives without express chunks.
+        Once this call has seen all of them, it receives no more express chunks.
 
         Args:
             request: The worker's request.
             fit: What the worker can run.
-            unfit_rounds: How many times to receive, at most, if some of the chunks that come do not fit the worker.
+            unfit_rounds: The most rounds if some of the received chunks do not fit the worker.
 
         Raises:
             Unavailable: No chunk can be handed out, because a package is too busy now or an account's key is not
@@ -200,7 +200,7 @@ class Receiver:
             return None
 
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
-        """If a package has ended, and no worker has received this chunk of it before, report that to the package.
+        """If a package has ended, and no worker has received this chunk of it before, tell the package.
 
         The package then does not wait for the time of the chunk's tasks. A settled package gets no report.
         """

@@ -18,7 +18,7 @@ class Results(NamedTuple):
 def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> Results:
     """Read the result pages after a cursor: about `room` bytes, but at least one page if there is one.
 
-    If `room` is 0, only say whether there are more.
+    If `room` is 0, read no page, and only return whether there are more results.
     """
     if head.page <= cursor or not room:
         return Results([], cursor, more=head.page > cursor, size_bytes=0)
@@ -34,7 +34,8 @@ def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results
     """Read the head of an ended package again after its last results were read. Otherwise, return `head`.
 
     Another client may acknowledge the package between the reads of its head and of its results. Without this second
-    look, the answer would have fewer results than there were, the state "completed", and no `more`.
+    read, the client would get the state "completed" with some results missing, and nothing would say that they are
+    missing.
     """
     # The results of a package below `kept_bytes` stay for a day after the package is acknowledged. A request to AWS
     # costs money.
@@ -45,6 +46,6 @@ def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results
 
 
 def result_bytes(result: TaskResult) -> int:
-    """Return about how many bytes a result takes in an answer, including the link if it is a blob."""
+    """Return the approximate bytes that a result takes in an answer, including the link if it is a blob."""
     texts = (result.data, result.message, result.traceback, result.stdout, result.stderr, result.input)
     return (48 if result.blob is None else 1_500) + sum(len(text) for text in texts if text)

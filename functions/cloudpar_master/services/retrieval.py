@@ -56,7 +56,7 @@ class Retrieval:
         A peek gets no chunks; the reply only says whether chunks of other packages wait.
 
         Raises:
-            Unavailable: As `Receiver.receive`.
+            Unavailable: See `Receiver.receive`.
         """
         now, fit = self._backend.clock.now(), self._resume(request.worker_id, self._placement.heard(request))
         if request.peek:
@@ -90,10 +90,10 @@ class Retrieval:
         return min(shortest_s * (1 << min(before, 10)), longest_s)
 
     def _resume(self, worker_id: str, fit: Fit) -> Fit:
-        """Return which messages a worker can take, including those of packages for which all workers are set aside.
+        """Return the messages that a worker can take, with those of packages for which all workers are set aside.
 
-        The worker runs such a package anyway, and the package's errors say what is missing. Without this call, the
-        package would wait until the worker has nothing else to do.
+        The worker runs the tasks of such a package nevertheless, and their errors say what is missing. Without this
+        call, the package would wait until the worker has no other work.
         """
         passed_over = self._backend.queue.passed_over(fit) if fit.set_aside else []
         waiting = [package_id for package_id in passed_over if package_id in fit.set_aside]

@@ -9,7 +9,7 @@ was chosen last for any worker."""
 
 
 class RoundRobin:
-    """Chooses the packages that a worker's request checks: if there are too many, the next request checks others."""
+    """Chooses which packages a worker's request checks. If there are too many, each request checks other ones."""
 
     def __init__(self) -> None:
         self._last = Recent[str, str](REMEMBERED)

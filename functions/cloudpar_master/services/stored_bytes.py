@@ -27,14 +27,14 @@ KNOWN = 1_000
 
 
 class _Count:
-    """What an account stores.
+    """The bytes that an account stores, and those that it is about to upload.
 
     Attributes:
-        read_at: When `stored` was read.
-        stored: How many bytes the account stored then.
-        added: How many bytes were stored since then, in new packages and by uploads that have arrived.
-        promised: By key, for each upload for which a link was made and that was not stored then: its size, and when the
-            link expires.
+        read_at: The time when `stored` was read.
+        stored: The bytes that the account stored at `read_at`.
+        added: The bytes that were stored after `read_at`, in new packages and by uploads that have arrived.
+        promised: The uploads that have a link and were not stored at `read_at`: the size of each, and the time when its
+            link expires, by key.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class _Count:
 
 
 class StoredBytes:
-    """Counts what accounts store, and refuses what is too much.
+    """Counts the bytes that accounts store, and refuses requests to store too much.
 
     The count is read from the stores, so that neither a crash nor a lifecycle rule of a bucket makes it wrong. Between
     two readings, this process adds the bytes that it admits. Other processes of the same deployment do not see these
@@ -61,10 +61,10 @@ class StoredBytes:
         self._counts = Recent[str, _Count](KNOWN)
 
     def check_start(self, account: AccountRecord, size: int) -> None:
-        """Check that a package may start that stores this many bytes itself, without uploads and results.
+        """Check that a package may start; `size` is the bytes that it stores, without uploads and results.
 
-        A store that is never full needs no such check, and each reading of the count would cost requests there: only
-        uploads are refused.
+        A store that is never full needs no such check, and reading the count would cost requests there. With such a
+        store, only uploads are refused.
 
         Raises:
             TooLarge: The bytes alone exceed the limit, so waiting would not help.
@@ -81,7 +81,7 @@ class StoredBytes:
         The links of one request may together need more room than there is. So each link must count before it is used.
 
         Raises:
-            TooLarge, RateLimited, Unavailable: As `check_start`.
+            TooLarge, RateLimited, Unavailable: See `check_start`.
         """
         if self.limit(account.account_id) is None:
             self._check(account, size, self._backend.blobs.free_bytes())
@@ -99,29 +99,29 @@ class StoredBytes:
         A link may be used again after its blob was deleted, and then this upload is not counted yet.
 
         Raises:
-            TooLarge, RateLimited, Unavailable: As `check_start`.
+            TooLarge, RateLimited, Unavailable: See `check_start`.
         """
         account = self._backend.accounts.get(_owner(key))
         if account is not None:
             self.promise(account, key, size)
 
     def arrived(self, key: str) -> None:
-        """Note that an upload is stored. Its link needs no room any more, even if the blob is soon deleted."""
+        """Record that an upload is stored. Its link needs no room any more, even if the blob is soon deleted."""
         count = self._counts.get(_owner(key))
         if count is not None and key in count.promised:
             count.added += count.promised.pop(key)[0]
 
     def started(self, account_id: str, size: int) -> None:
-        """Count what a new package stores, until the next reading includes it."""
+        """Count the bytes that a new package stores, until the next reading includes them."""
         if account_id in self._counts:
             self._counts[account_id].added += size
 
     def limit(self, account_id: str) -> int | None:
-        """Return how many bytes an account may store; None: the default account, whose user owns the disk."""
+        """Return how many bytes an account may store; None: no limit, for the account of the disk's owner."""
         return None if account_id == self._backend.default_account else self._backend.policy.stored_bytes
 
     def total(self, account_id: str) -> int:
-        """Return how many bytes an account stores. The figure may be some seconds old."""
+        """Return how many bytes an account stores. The number may be some seconds old."""
         return self._read(account_id, REREAD_S).total
 
     def _check(self, account: AccountRecord, size: int, free_bytes: int | None) -> None:

@@ -26,7 +26,7 @@ log = logging.getLogger("cloudpar_master")
 class Due(NamedTuple):
     """How many packages were due, and the errors of those that could not be folded.
 
-    If there were fewer than PACKAGES, no other package is due.
+    If fewer than PACKAGES were due, no other package is due.
     """
 
     packages: int
@@ -44,7 +44,7 @@ class Timer:
         """Report lost chunks to their packages, and fold the packages that are due.
 
         Returns:
-            How many packages and chunks there were. If this is less than PACKAGES, no other package is due.
+            The number of packages and chunks. If it is less than PACKAGES, no other package is due.
 
         Raises:
             ExceptionGroup: Some packages could not be folded, for example because one is too busy now; all others were.
@@ -81,7 +81,7 @@ class Timer:
         return Due(len(due), failures)
 
     def _removed(self, head: Head, now: float) -> bool:
-        """Remove an unreadable package after the longest time for which a package is kept.
+        """Remove a package with a damaged head, after the longest time for which a package is kept.
 
         Returns whether it is removed.
         """
@@ -93,7 +93,7 @@ class Timer:
 
     @staticmethod
     def _put_off(call: Callable[..., None], *arguments: object) -> list[Exception]:
-        """Make a call that moves what failed behind the others. Returns the call's error, if the call fails, too."""
+        """Make a call that moves a failed package or message behind the others. If it fails, too, return its error."""
         try:
             call(*arguments)
         except Exception as error:  # noqa: BLE001 - the next tick finds the same ones first, and tries again

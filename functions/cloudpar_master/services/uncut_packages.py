@@ -57,7 +57,7 @@ class UncutPackages:
                     yield head
 
     def had_turn(self, account_id: str) -> None:
-        """Note that a package of an account has cut chunks for idle executors."""
+        """Record that a package of an account has cut chunks for idle executors."""
         self._taken += 1
         self._turns[account_id] = self._taken
 
@@ -74,7 +74,7 @@ class UncutPackages:
     def _known(self) -> dict[str, Needs]:
         """Return what the packages that can cut chunks need, oldest first.
 
-        Some packages are missing if too many are new.
+        If too many packages are new, some of them are missing.
         """
         listed = self._packages.uncut()
         new = [package_id for package_id in listed if package_id not in self._needs][:LEARNED]

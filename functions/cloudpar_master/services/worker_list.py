@@ -14,7 +14,7 @@ The list gives no reasons for further packages."""
 
 
 class WorkerList:
-    """Lists the workers that sent requests lately. On AWS that takes a query at most, and two calls for the reasons."""
+    """Lists the workers that sent requests lately. On AWS this costs a query and two further calls at most."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -53,9 +53,9 @@ def _view(worker: WorkerRecord, heads: dict[str, Head], seen_at: float) -> Conne
 
 
 def _lacks(worker: WorkerRecord, head: Head | None) -> str:
-    """Return what this worker's host lacks, as the package's head notes it; "" if it notes nothing of this host.
+    """Return what this worker's host lacks, as the package's head records it; "" if it has no record of this host.
 
-    A head notes only the first workers that could not run the package.
+    A head records only the first workers that could not run the package.
     """
     host = cut(worker.host, HOST_BYTES)
     return next((each.lacks for each in (head.life.set_aside if head else []) if each.host == host), "")

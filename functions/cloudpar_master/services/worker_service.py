@@ -60,7 +60,7 @@ class WorkerService:
         """Hand out chunks, or say when to send the next request.
 
         Raises:
-            Unavailable: As `Retrieval.answer`.
+            Unavailable: See `Retrieval.answer`.
         """
         return self._retrieval.answer(request)
 
@@ -81,7 +81,7 @@ class WorkerService:
         return PrepareResultsReply(results=prepared)
 
     def publish_results(self, request: PublishResults) -> PublishResultsReply:
-        """Take results. The results are durable when this method returns.
+        """Store the results of tasks durably, before this method returns.
 
         Raises:
             BadRequest: A result names a blob that does not belong to its lease.
@@ -210,12 +210,12 @@ class WorkerService:
 
 
 def _closed(item: Publication | Return) -> Range | None:
-    """Return the chunk whose lease a message closes, and whose queue message is deleted after the fold."""
+    """Return the chunk whose lease the worker closes; None if it closes none. Its queue message is deleted later."""
     return (item.start, item.end) if item.closes else None
 
 
 def _check_keys(publication: Publication) -> None:
-    """Check that the blobs of results are where `prepare_results` said.
+    """Check that the blobs of results have keys that `prepare_results` gives.
 
     The master signs links for the keys that are committed. Without this check, a worker could name another account's
     blob, and the client of its package would get a link to that blob.

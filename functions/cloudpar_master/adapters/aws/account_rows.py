@@ -1,7 +1,7 @@
 """How accounts are stored in their table.
 
-An account's row also stores the free compute time. This number follows from three other numbers of the row (granted,
-spent and reserved), but a condition in DynamoDB cannot calculate.
+An account's row also stores the free compute time. The free time could be calculated from three other numbers of the
+row (granted, spent and reserved), but a condition in DynamoDB cannot calculate.
 """
 
 from cloudpar_master.ports import AccountRecord
@@ -21,17 +21,17 @@ def account_key(account_id: str) -> Key:
 
 
 def token_key(token_hash: str) -> Key:
-    """Return the key of the row that names the account of a token, given the token's hash."""
+    """Return the key of the row that contains the id of a token's account."""
     return f"t#{token_hash}", "token"
 
 
 def name_key(name: str) -> Key:
-    """Return the key of the row that names the account of a name. Accounts of releases up to 0.2.0 have no such row."""
+    """Return the key of the row with the id of the account that has a name. Releases up to 0.2.0 made no such row."""
     return f"n#{name}", "name"
 
 
 def grant_key(account_id: str, key: str) -> Key:
-    """Return the key of the row that notes a grant."""
+    """Return the key of the row that records a grant. `key` is the idempotency key of the grant."""
     return f"g#{account_id}", key
 
 

@@ -87,7 +87,7 @@ class DynamoAccountStore(AccountStore):
         return None if stored is None else read_account(stored)
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
-        """See the port. The account of a token never changes. A remembered account is read again after MEMORY_S."""
+        """See the port. A token never moves to another account. A remembered account is read again after MEMORY_S."""
         account_id = self._owner(token_hash)
         if account_id is None:
             return None
@@ -271,9 +271,9 @@ def _creating(account: AccountRecord, before: str | None) -> list[Change]:
 def _charging(account_id: str, held_us: int, charged_us: int, free_us: int, *, short: bool) -> Change:
     """Make the change that charges an account and gives the rest of the slices back.
 
-    If the slices and the account's free time are less than the time used (`short`), the charge is the sum of both. Then
-    exactly `free_us` must still be free: if more were free, the charge would be too small; if less were free, the
-    charge would overdraw the account.
+    If the slices and the account's free time together are less than the time used (`short`), the charge is the slices
+    plus the free time. Then exactly `free_us` must still be free: if more were free, the charge would be too small; if
+    less were free, the charge would overdraw the account.
     """
     return update(
         account_key(account_id),

@@ -53,10 +53,10 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     """Make the master that the environment of the Lambda functions describes.
 
     Args:
-        environment: CLOUDPAR_PACKAGE_TABLE, CLOUDPAR_ACCOUNT_TABLE, CLOUDPAR_QUEUE_URL,
-            CLOUDPAR_DEAD_LETTER_QUEUE_URL, CLOUDPAR_BUCKET; optional CLOUDPAR_EXPRESS_QUEUE_URL,
-            CLOUDPAR_WORKER_TOKEN_SECRET, CLOUDPAR_KEY_PARAMETER, CLOUDPAR_FLEET_GROUP, CLOUDPAR_FLEET_HOST (JSON, the
-            fields of core.fleet_size.HostShape) and CLOUDPAR_POLICY (JSON, any of core.policy.Policy's figures).
+        environment: CLOUDPAR_PACKAGE_TABLE, CLOUDPAR_ACCOUNT_TABLE, CLOUDPAR_QUEUE_URL, CLOUDPAR_DEAD_LETTER_QUEUE_URL,
+            CLOUDPAR_BUCKET; optional CLOUDPAR_EXPRESS_QUEUE_URL, CLOUDPAR_WORKER_TOKEN_SECRET, CLOUDPAR_KEY_PARAMETER,
+            CLOUDPAR_FLEET_GROUP, CLOUDPAR_FLEET_HOST (JSON, the fields of core.fleet_size.HostShape) and
+            CLOUDPAR_POLICY (JSON, any fields of core.policy.Policy).
         worker_token: Whether to read the workers' token: only functions that check tokens need it.
 
     Raises:
@@ -93,10 +93,10 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
 
 
 def read_policy(text: str) -> Policy:
-    """Return POLICY with the figures that a JSON object overrides; an empty text overrides none.
+    """Return POLICY with the fields that a JSON object replaces. An empty text replaces no field.
 
     Raises:
-        msgspec.DecodeError: The text is not a JSON object, or a figure is unknown or wrong.
+        msgspec.DecodeError: The text is not a JSON object, or one of its fields is unknown or has a wrong value.
 
     >>> read_policy('{"lease_s": 30}').lease_s
     30.0
@@ -108,7 +108,8 @@ def read_policy(text: str) -> Policy:
 def read_shape(text: str) -> HostShape:
     """Return what a host of the fleet offers. An empty text stands for the smallest host.
 
-    CloudFormation updates the code of a function some seconds before its environment.
+    During an update the text may be empty for some seconds, because CloudFormation updates the code of a function
+    before its environment.
 
     Raises:
         msgspec.DecodeError: The text is not a JSON object with whole numbers.

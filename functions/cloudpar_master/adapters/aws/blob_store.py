@@ -80,7 +80,7 @@ class S3BlobStore(BlobStore):
         return self._client().generate_presigned_url(call, Params=named, ExpiresIn=LINK_S)
 
     def exists(self, key: str) -> bool:
-        """See the port. An old blob is copied onto itself, since the bucket's rules count from the last write.
+        """See the port. An old blob is copied onto itself, because S3 removes blobs by the time of their last write.
 
         For a missing blob, S3 answers "forbidden" to a role that may read blobs but not list them. So after this answer
         the blob counts as missing. If the blob exists nevertheless, the client uploads it again, and S3 refuses the

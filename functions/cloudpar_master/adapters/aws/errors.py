@@ -33,10 +33,10 @@ def is_passing(error: Exception) -> bool:
 
 
 def busy(what: str) -> Unavailable:
-    """Make the error for a caller that should try again."""
+    """Make the error that tells the caller to try again later."""
     return Unavailable(f"{what} is very busy: try again", retry_after_s=1.0)
 
 
 def translate(error: Exception) -> Exception:
-    """Return Unavailable for an error of AWS after which the call may succeed later; any other error as it is."""
+    """Return Unavailable for an error of AWS after which the call may succeed later, and any other error unchanged."""
     return busy("the master's storage") if is_passing(error) else error

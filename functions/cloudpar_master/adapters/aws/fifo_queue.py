@@ -42,7 +42,7 @@ class FifoQueue:
         self._seen_at = NEVER
 
     def note(self, *, has_messages: bool) -> None:
-        """Note whether this process has just seen messages in the queue."""
+        """Record whether this process has just seen messages in the queue."""
         self._has_messages, self._seen_at = has_messages, self._clock.now()
 
     def seen_within(self, seconds: float) -> bool | None:
@@ -50,7 +50,7 @@ class FifoQueue:
         return self._has_messages if 0 <= self._clock.now() - self._seen_at < seconds else None
 
     def send(self, messages: Sequence[tuple[str, str]]) -> list[bool]:
-        """Send (group, body) pairs. Returns, for each pair, False if it has to be sent again."""
+        """Send (group, body) pairs. Returns False for each pair that must be sent again, and True for all others."""
         # The group is also the deduplication id: without it, a chunk that two masters send, or one master sends twice,
         # would be leased twice. Each message has a group of its own: while a worker has a message of a group, SQS hands
         # out no other message of that group.
@@ -121,8 +121,8 @@ class FifoQueue:
 def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> set[int]:
     """Make a call for each batch of entries, and again for the entries that AWS temporarily refuses.
 
-    An entry that fails by its sender's fault is tried again only if its error code is in `errors.BUSY`. With any other
-    code, mostly its receipt has expired or its message is gone.
+    An entry that AWS calls the sender's fault is sent again only if its error code is in `errors.BUSY`. Any other code
+    usually means that the receipt has expired or that the message is gone.
 
     Returns:
         The numbers of the entries that AWS has not carried out.
@@ -156,8 +156,8 @@ def _may_pass(failed: Mapping[str, Any]) -> bool:
 def _is_stale_attempt(error: Exception) -> bool:
     """Whether AWS refuses to repeat the attempt with this id.
 
-    AWS refuses after one of the attempt's messages was deleted or extended. AWS also refuses botocore's next try after
-    it has throttled a try, since both tries have the same id.
+    AWS refuses after one of the attempt's messages was deleted or extended. AWS also refuses a try of botocore if AWS
+    has throttled the try before it, because both have the same id.
     """
     return (
         isinstance(error, ClientError)

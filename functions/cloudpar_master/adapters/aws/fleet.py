@@ -31,13 +31,13 @@ class AutoScalingFleet(Fleet):
     """An Auto Scaling group that has no instances while there is no work.
 
     The master sets the group's desired capacity itself, and only ever raises it. An alarm on the queue's metrics could
-    not do so: they come minutes late, and not at all from an idle queue.
+    not do so: SQS reports the metrics minutes late, and not at all for an idle queue.
 
     Args:
-        client: Makes the client at its first use.
+        client: Returns the client for Auto Scaling. The client is made at its first use.
         group: The name of the group.
-        clock: Tells when the last look is too old.
-        turn: Of all processes, only one at a time raises the capacity.
+        clock: Tells the time, from which the fleet computes how old its knowledge of the group is.
+        turn: The lock that lets only one process at a time raise the capacity.
         shape: What each instance offers.
     """
 
@@ -69,7 +69,7 @@ class AutoScalingFleet(Fleet):
             log.warning("the fleet could not be enlarged, the timer will try again: %s", error)
 
     def _is_smaller(self, wanted: int) -> bool:
-        """Whether the group should grow, as AWS describes it now."""
+        """Ask AWS for the group's size, and return whether it is smaller than `wanted` and can grow."""
         for group in self._groups():
             self._desired, self._largest = group["DesiredCapacity"], group["MaxSize"]
             self._looked_at = self._clock.now()
@@ -95,7 +95,7 @@ class AutoScalingFleet(Fleet):
         return None
 
     def status(self) -> FleetStatus | None:
-        """See the port. While instances start, also reports why the newest launch failed or what it waits for."""
+        """See the port. While instances start, the status says why the newest launch failed, or what it waits for."""
         now = self._clock.now()
         if not 0 <= now - self._seen_at < LOOK_S:
             self._seen, self._seen_at = self._look(), now

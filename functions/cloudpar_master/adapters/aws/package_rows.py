@@ -60,9 +60,9 @@ def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row
 
 
 def read_running(found: Iterable[Row]) -> Running:
-    """Count what an account has running, from its rows in the index of unsettled packages.
+    """Return the totals over an account's running packages, from its rows in the index of unsettled packages.
 
-    Only rows of running packages have the numbers that are added up.
+    A row without the attribute `tasks` is of a package that has ended, and is ignored.
     """
     running = [row for row in found if "tasks" in row]
     sums = (sum(int(row.get(name, 0)) for row in running) for name in RUNNING_FIGURES)

@@ -67,7 +67,7 @@ class DynamoPackageStore(PackageStore):
 
     Args:
         table: The packages' table.
-        objects: Where large result pages go.
+        objects: Stores large result pages.
         clock: Tells the time, from which the store computes this day.
         ids: Makes a name for each save, so that the store recognizes its own save if botocore has sent the save twice.
         kept_s: Seconds for which a row may be needed after it was written.
@@ -216,17 +216,18 @@ class DynamoPackageStore(PackageStore):
     def _arrival(self) -> int:
         """Return this machine's time in microseconds; each call returns a later time than the call before.
 
-        These times order the events of an inbox, and show which events are left of an earlier package with the same id.
+        These times order the events of an inbox. They also show which events belong to an earlier package with the same
+        id.
         """
         self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
         return self._arrivals
 
     def _own(self, package_id: str, found: list[Row]) -> list[Row]:
-        """Delete the events that are left of an earlier package with the same id. Returns the rows of all other events.
+        """Delete the events of an earlier package with the same id. Returns the rows of all other events.
 
-        A process remembers when it created a package, for the last CACHED packages that it created. Without this time
-        it deletes nothing. Since clocks differ, an event from shortly before this time may belong to this package. Such
-        an event stays: otherwise results could be lost.
+        A process remembers the creation times of the last CACHED packages that it created. Of any other package it
+        deletes no event. Since clocks differ, an event from shortly before the creation may belong to this package.
+        Such an event stays: otherwise results could be lost.
         """
         born = self._born.get(package_id, 0) - self._skew_us
         left = [row for row in found if row["at"] < born]
@@ -262,7 +263,7 @@ class DynamoPackageStore(PackageStore):
         return [row["pk"] for row in self._table.query("uncut = :all", {"all": UNCUT}, index="uncut")]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        """See the port. To list all accounts' packages, as only operators do, it reads the whole index."""
+        """See the port. To list the packages of all accounts, as operators do, the store reads the whole index."""
         if account_id is None:
             every = self._table.scan("account")
             found = heapq.nlargest(limit, every, key=lambda row: row["started_at"])
@@ -287,7 +288,7 @@ class DynamoPackageStore(PackageStore):
         return [head for head in self._heads(self._unsettled(account_id)) if not head.life.settled]
 
     def at_work(self, limit: int) -> AtWork:
-        """See the port. As in `running`, rows without figures are of packages that have ended."""
+        """See the port. Rows of packages that have ended are ignored, as in `running`."""
         found = [row for row in self._table.scan("unsettled") if "tasks" in row]
         oldest = heapq.nsmallest(limit, found, key=lambda row: row["started_at"])
         return AtWork([head for head in self._heads(oldest) if not head.life.ended], len(found) - len(oldest))

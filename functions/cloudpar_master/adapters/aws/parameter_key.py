@@ -24,8 +24,8 @@ class ParameterKey:
 
     The first Lambda function that needs the key creates it. A standard parameter that AWS's own key encrypts costs
     nothing; a secret in Secrets Manager or a customer managed key of KMS would cost money. The key is in no template
-    and in no table. A function without the permission to create the key refuses requests that need the key, until
-    another function has created it.
+    and in no table. Until then, a function without the permission to create the key refuses the requests that need the
+    key.
     """
 
     def __init__(self, client: Callable[[], ParameterClient], name: str) -> None:

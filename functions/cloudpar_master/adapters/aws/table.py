@@ -67,9 +67,9 @@ def check(key: tuple[str, str], condition: str, **values: Any) -> Change:
 class Table:
     """One table, whose rows have the keys pk and sk.
 
-    `get_many`, `write`, `transact` and `delete` repeat what AWS leaves undone for the moment. If AWS still leaves
-    something undone after the last attempt, these calls raise Unavailable, and the caller may try again. All calls
-    raise ClientError or BotoCoreError if AWS refuses them for another reason, or does not answer.
+    If AWS is too busy to carry out a part of the work, `get_many`, `write`, `transact` and `delete` repeat this part.
+    If AWS does not carry it out at the last attempt either, these calls raise Unavailable, and the caller may try
+    again. All calls raise ClientError or BotoCoreError if AWS refuses them for a different reason, or does not answer.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
@@ -83,7 +83,7 @@ class Table:
         return None if item is None else rows.decode(item)
 
     def get_many(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Row]:
-        """Read those rows of these keys that exist. The read sees every completed write."""
+        """Read the rows with these keys. A key without a row is left out. The read sees every completed write."""
         found: dict[tuple[str, str], Row] = {}
         for batch in batches(list(dict.fromkeys(keys)), GET_BATCH):
             wanted: Any = {
@@ -110,7 +110,8 @@ class Table:
             condition: The condition, in DynamoDB's language. In it, `:name` stands for the value of that name.
             values: The values by name.
             index: The index to read; None: the table itself.
-            keys_only: Whether to read only the keys of a table's rows. From an index, all of its attributes are read.
+            keys_only: Whether to read only the keys of a table's rows. A query of an index always reads all attributes
+                that the index has.
             limit: The most rows to yield; None: all.
             descending: Whether the last row comes first.
         """
@@ -142,7 +143,7 @@ class Table:
             options["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
 
     def write(self, change: Change, *, patient: bool = True) -> Refused | None:
-        """Make one change if its condition holds. Returns None if the change is made, otherwise the refusal.
+        """Make one change if its condition holds. Returns None if the change was made, otherwise the refusal.
 
         Raises:
             Conflict: A transaction is writing the row, and the caller is not `patient`.
@@ -165,7 +166,7 @@ class Table:
         raise errors.busy(self._name)
 
     def transact(self, changes: Sequence[Change], *, patient: bool = True) -> list[Refused | None] | None:
-        """Make all changes or none. Returns None if they are made.
+        """Make all changes or none. Returns None if they were made.
 
         If a condition does not hold, returns a list with an entry for each change: its refusal, or None if this change
         was not the reason.

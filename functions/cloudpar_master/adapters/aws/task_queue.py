@@ -97,8 +97,8 @@ class SqsTaskQueue(TaskQueue):
 
         If there is an express queue, a busy worker (`besides` is not empty) gets messages of the express queue only.
 
-        A repeated attempt looks into all queues that it may use, since the master does not know which of them had
-        messages the first time. If the attempt skipped that queue, those messages would stay invisible until their
+        A repeated attempt looks into all queues that it may use, because the master does not know which queue returned
+        messages the first time. If the attempt skipped this queue, its messages would stay invisible until their
         visibility timeout ends. If one queue fails, the messages of the other queue are returned.
 
         Raises:
@@ -177,16 +177,16 @@ class SqsTaskQueue(TaskQueue):
     def waiting(self) -> int:
         """See the port.
 
-        Looks into the express queue only if no message waits in the main queue: each look is a call.
+        Looks into the express queue only if no message waits in the main queue, because each look costs a call of AWS.
         """
         return self._main.waiting() or (self._express.waiting() if self._express is not None else 0)
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
         """See the port. SQS does not say whose messages wait.
 
-        So for a busy worker (`besides` is not empty) the result says whether the express queue has messages, because
-        such a worker gets only these messages. For any other worker the result says whether one of the two queues has
-        messages.
+        A busy worker (`besides` is not empty) gets only messages of the express queue, so for this worker the result
+        says whether the express queue has messages. For an idle worker the result says whether one of the two queues
+        has messages.
         """
         del fit
         return self.express_waits() if besides else self.waiting() > 0

@@ -12,13 +12,13 @@ TURN_S: Final = 60.0
 
 
 class Turn:
-    """Lets one process at a time do something, among all instances of the Lambda functions.
+    """A lock that at most one process of the Lambda functions holds, for TURN_S at most.
 
     Args:
-        table: Where the row is that names the process whose turn it is.
-        clock: Tells when a turn is over.
-        ids: Makes a name for each turn, so that a process ends no other one's.
-        kept_s: Seconds for which the row is kept, at least, after it was written.
+        table: The table with the row of the lock.
+        clock: Tells when TURN_S are over.
+        ids: Makes a name each time that the lock is taken, so that a process releases only its own lock.
+        kept_s: The seconds after a write for which the row is kept at least.
     """
 
     def __init__(self, table: Table, clock: Clock, ids: Ids, kept_s: float) -> None:
@@ -29,7 +29,7 @@ class Turn:
         self._name = ""
 
     def take(self) -> bool:
-        """Begin a turn, unless another process has one. Returns whether this process has it now."""
+        """Take the lock, unless another process holds it. Returns whether this process holds the lock now."""
         now, self._name = self._clock.now(), self._ids.fresh()
         row = {
             "pk": KEY[0], "sk": KEY[1], "holder": self._name, "held_until": now + TURN_S,
@@ -38,5 +38,5 @@ class Turn:
         return self._table.write(put(row, "attribute_not_exists(pk) OR held_until < :now", now=now)) is None
 
     def release(self) -> None:
-        """End this process's turn. If the turn is over already, do nothing."""
+        """Release the lock. If this process does not hold it any more, do nothing."""
         self._table.write(update(KEY, "SET held_until = :none", "holder = :name", none=0, name=self._name))

@@ -38,9 +38,9 @@ class DynamoWorkerRegistry(WorkerRegistry):
     DynamoDB removes a row some time after its `expires_at`.
 
     Args:
-        table: Where the rows are.
+        table: The table with the rows.
         clock: Tells when the rows that this instance has read are too old.
-        kept_s: Seconds for which a row is kept, at least, after it was written.
+        kept_s: The seconds after a write for which a row is kept at least.
     """
 
     def __init__(self, table: Table, clock: Clock, kept_s: float) -> None:
@@ -84,8 +84,8 @@ class DynamoWorkerRegistry(WorkerRegistry):
         """See the port.
 
         The row then says that the worker has left, so that no instance changes the row because of the worker's late
-        requests. The row's `seen_at` is 0, which no worker has. Therefore an earlier release, which does not know such
-        rows, ignores the row, too.
+        requests. The row's `seen_at` is 0, which is older than any report. Therefore an earlier release, which does not
+        know such rows, ignores the row, too.
         """
         self._forget(worker_id)
         gone = WorkerRecord(worker_id, 0.0)
@@ -123,7 +123,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
         return {"seen_at": seen_at, "expires_at": int(seen_at + self._kept_s)}
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """See the port. A report to this instance counts if it is newer than the row."""
+        """See the port. If this instance has a newer report of a worker than the row, it returns its own report."""
         now = self._clock.now()
         if newest or not 0 <= now - self._seen_at < LOOK_S:
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))

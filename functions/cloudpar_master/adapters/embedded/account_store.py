@@ -91,7 +91,7 @@ class SqliteAccountStore(AccountStore):
             return Reservation(granted_us, exhausted=False)
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:
-        """See the port. The `held_us` of the caller is ignored: this adapter adds up the slices."""
+        """See the port. This adapter ignores `held_us`, and adds up the slices itself."""
         with self._db.transaction():
             before_us = self._settled(package_id)
             # Charge only once: a master that dies or loses a race before it has saved the answer makes this call a

@@ -62,8 +62,8 @@ class FileBlobStore(BlobStore):
 
     Clients and workers reach the files by links, which this store signs and the server answers.
 
-    A pool that has started this master requests links to the files themselves, and so does its worker. Such links are
-    not signed.
+    If a pool has started this master, the pool and its worker request links to the files themselves. Such links are not
+    signed.
 
     A key is a path of names. Each name, quoted, becomes the name of a folder or a file, so that no key leads out of the
     store's folder.
@@ -76,8 +76,9 @@ class FileBlobStore(BlobStore):
         clock: Tells when links expire and when blobs are used.
         code_in_use: Returns, for each package that may still hand out tasks, the key of its task code; None if this
             code is no blob.
-        code_bytes: How many bytes of task code are kept, as KEPT_BYTES of code_blobs.py says.
-        kept_s: After how many seconds without use the caller's sweeps remove a blob.
+        code_bytes: The largest total size of the task code that is kept; see KEPT_BYTES in code_blobs.py.
+        kept_s: The seconds without use after which `sweep` removes a blob; the caller passes the same number to
+            `sweep`.
         reserves: Whether a reserve of the disk stays free. A pool's own master has no reserve: the pool's client writes
             most files itself, and learns at once that the disk is full.
 
@@ -115,7 +116,7 @@ class FileBlobStore(BlobStore):
         self._code = CodeBlobs(self._path(CODE).with_suffix(""), clock, needed, code_bytes)
 
     def started(self, code_key: str) -> None:
-        """Note that a package with this task code is stored."""
+        """Record that a package with this task code is stored."""
         self._code.keep_promise(self._path(code_key))
 
     # the port
@@ -192,14 +193,14 @@ class FileBlobStore(BlobStore):
     async def write(
         self, key: str, query: dict[str, str], body: AsyncIterator[bytes], turn: Turn = _let_others_run
     ) -> None:
-        """Store an upload. If the same blob is stored already, keep the stored blob. Each part waits for `turn`.
+        """Store an upload. If the same blob is stored already, keep the stored blob. Await `turn` before each part.
 
         Raises:
             TooLarge: The upload has more bytes than the link was made for.
-            BadRequest: The upload has fewer bytes, or another CRC-32, than the link was made for.
+            BadRequest: The upload has fewer bytes than the link was made for, or a different CRC-32.
             IdempotencyConflict: Another blob is stored under the key.
             OSError: The blob cannot be written, for example because the disk is full, or only its reserve is left.
-            Exception: What `body` raised, for example because the client has hung up.
+            Exception: `body` has raised this error, for example because the client has hung up.
         """
         path, size, crc32 = self._path(key), 0, 0
         expected = int(query["size"])

@@ -1,10 +1,10 @@
 """Decides which task code a data folder keeps.
 
 Task code is addressed by its hash, so that the same function is uploaded once. The blob of task code must stay as long
-as a package that may still hand out tasks refers to it. The master also promises a blob to each client that has
-uploaded the blob, or to which it has said that no upload is needed. A promised blob stays until the client has started
-its package. A promise expires after PROMISED_S. Other code is kept as well, for the next call of the same function,
-while all code together has at most KEPT_BYTES.
+as a package that may still hand out tasks refers to it. The master also promises a blob to a client when the client has
+uploaded it, or when the master has answered that no upload is needed. A promised blob stays until the client has
+started its package. A promise expires after PROMISED_S. Other code is kept as well, for the next call of the same
+function, while all code together has at most KEPT_BYTES.
 """
 
 import os
@@ -38,7 +38,7 @@ class CodeBlobs:
         clock: Tells when promises expire.
         needed: Returns, for each package that may still hand out tasks, the file of its code; None if this code is no
             blob.
-        kept_bytes: How many bytes of code are kept, as KEPT_BYTES says.
+        kept_bytes: The largest total size of the code that is kept; see KEPT_BYTES.
     """
 
     def __init__(
@@ -60,19 +60,19 @@ class CodeBlobs:
             self._promises[path].append(min(used_at, clock.now()) + PROMISED_S)
 
     def promise(self, path: Path) -> None:
-        """Note that a client is going to start a package with this code."""
+        """Record that a client is going to start a package with this code."""
         # Each client gets its own promise: of two clients with the same code, the first one's package may end before
         # the second client starts its package.
         self._promises[path].append(self._clock.now() + PROMISED_S)
         self._note_use(path)
 
     def announce(self, path: Path) -> None:
-        """Note that a client has got a link to this file, to write it and then to start a package with this code."""
+        """Record that a client has got a link to upload this file, and will then start a package with this code."""
         self.promise(path)
         self._uncounted.add(path)
 
     def keep_promise(self, path: Path) -> None:
-        """Note that a package with this code is stored. This fulfils the oldest promise of this code.
+        """Record that a package with this code is stored. This fulfils the oldest promise of this code.
 
         From now on the package needs the code, as long as it may hand out tasks.
         """

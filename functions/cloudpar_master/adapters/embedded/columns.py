@@ -1,4 +1,4 @@
-"""Adds to an existing database the columns of later releases, and drops the indexes that those releases have changed.
+"""Adds columns of later releases to an existing database, and drops the indexes that these releases have changed.
 
 A new column needs neither a new format nor a step in migrations.py if its default is right for existing rows. An
 earlier release can still use the database if its statements name the columns that they write.
@@ -11,9 +11,9 @@ from contextlib import closing
 def add_missing(connection: sqlite3.Connection, schema: str) -> None:
     """Add the columns that a database lacks, and drop the indexes that the schema defines differently.
 
-    The caller runs the schema afterwards, which makes the dropped indexes again. If the process dies in between, the
-    next start does the rest. Each new column must have a default: without a default, the existing rows would get the
-    text 'None'.
+    Afterwards the caller runs the schema, which makes the dropped indexes again. If the process dies before that, the
+    next start makes them. Each new column must have a default: without a default, the existing rows would get the text
+    'None'.
 
     Args:
         connection: The connection to the database, in autocommit mode.

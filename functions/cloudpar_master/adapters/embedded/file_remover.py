@@ -13,8 +13,8 @@ class FileRemover:
     at once, so that no reader finds it any more.
 
     Args:
-        folder: Where files are moved to. This folder must be on the same file system as the files. The constructor
-            removes what an earlier process has left there.
+        folder: The folder into which files are moved before their removal. It must be on the same file system as the
+            files. The constructor removes all that an earlier process has left in it.
     """
 
     def __init__(self, folder: Path) -> None:

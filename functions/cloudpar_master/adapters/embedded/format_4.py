@@ -63,9 +63,9 @@ def _convert_package(connection: sqlite3.Connection, package_id: str) -> None:
 
 
 def _keep_pages(connection: sqlite3.Connection, package_id: str, version: int, nonce: str) -> int:
-    """Keep the pages that the head leads to; the writers of the others lost a race.
+    """Copy the pages to which the head leads. The writers of all other pages lost a race.
 
-    Returns the size of the kept pages, in bytes.
+    Returns the size of the copied pages, in bytes.
     """
     select = (
         "SELECT before_version, before_nonce, results FROM old_pages WHERE package_id = ? AND version = ? AND nonce = ?"

@@ -37,7 +37,7 @@ class Saved(NamedTuple):
 
 
 def started_at(saved: Saved | None, date: float) -> float:
-    """Return the master's time at its start. A new folder begins with the machine's clock.
+    """Return the master's time at its start. If no time was saved, this is the machine's time (`date`).
 
     >>> started_at(None, 1_000.0)
     1000.0
@@ -91,7 +91,7 @@ class MasterClock(Clock):
         return at + self._machine() - self.now()
 
     def check(self) -> None:
-        """Log if the machine's clock was set, and save the time if that is due. The server calls this each second.
+        """Log a warning if the machine's clock was set, and save the time from time to time. Called each second.
 
         Raises:
             sqlite3.Error: The time cannot be saved. The next call tries again.
@@ -115,7 +115,7 @@ class MasterClock(Clock):
         """Save the time, for the next process.
 
         Raises:
-            sqlite3.Error: It cannot be saved.
+            sqlite3.Error: The time cannot be saved.
         """
         now = self.now()
         self._db.execute("INSERT OR REPLACE INTO clock (id, at, date) VALUES (1, ?, ?)", (now, self.date(now)))
@@ -123,10 +123,11 @@ class MasterClock(Clock):
 
 
 def _read(database: Database) -> Saved | None:
-    """Return the time that the last process saved; None if the tables go by the machine's clock.
+    """Return the time that the last process saved; None if later times in the tables come from the machine's clock.
 
-    A release before 0.4.0 uses that clock and saves nothing. If one has worked on the folder since the time was saved,
-    the queue has instants that are later. The master's time must not stay behind them: leases would not end for days.
+    A release before 0.4.0 uses the machine's clock and saves no time. If such a release has used the data folder since
+    the time was saved, the queue contains later times. If the master's time were earlier than these, leases would not
+    end for days.
     """
     row = database.execute("SELECT at, date FROM clock").fetchone()
     newest = "SELECT max(until) FROM (SELECT until FROM attempts UNION ALL SELECT until FROM sent_groups)"

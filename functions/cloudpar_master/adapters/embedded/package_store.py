@@ -32,7 +32,7 @@ _HEAD = ", ".join(HeadRow._fields)
 
 
 class SqlitePackageStore(PackageStore):
-    """Packages in SQLite. Two indexed columns say when to fold a package next, and whether it has tasks to cut.
+    """Packages in SQLite. One indexed column says when to fold a package next, another whether it has tasks to cut.
 
     Args:
         database: Stores the packages.

@@ -13,8 +13,7 @@ class SecretMark:
         If the database has keys but no mark, the result is True for every secret.
 
         Args:
-            mark: The mark of the secret; None if there is no secret. Without a secret the result is False if a key is
-                stored.
+            mark: The mark of the secret; None if there is no secret. With None the result is False if a key is stored.
         """
         if self._db.execute("SELECT 1 FROM account_keys LIMIT 1").fetchone() is None:
             return True

@@ -43,11 +43,11 @@ _INSERT = (
 class SqliteTaskQueue(TaskQueue):
     """The queue as a table. Accounts and packages take turns. Within a package the oldest waiting message is next.
 
-    A message waits, is hidden (a worker has it), or is dead (it was delivered too often). `visible_at` is the time
-    since which the message waits, or until which it is hidden. An index over the hidden messages finds those whose time
-    is over, so that no call reads all messages.
+    A message waits, is hidden (a worker has it), or is dead (it was delivered too often). A hidden message is hidden
+    until its `visible_at`; a waiting message has waited since its `visible_at`. An index over the hidden messages finds
+    those that are hidden no longer, so that no call reads all messages.
 
-    `sent` is called after each `send` that stored new messages, with what these messages need of a worker.
+    After each `send` that stored new messages, the queue calls `sent` with the needs of these messages.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class SqliteTaskQueue(TaskQueue):
             self._db.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """See the port. A message whose time was over is hidden again, if no other receiver has got it since."""
+        """See the port. A message that became visible is hidden again, unless another receiver has got it."""
         with self._db.transaction():
             self._hide(receipts, self._clock.now() + visibility_s)
 
@@ -198,7 +198,7 @@ class SqliteTaskQueue(TaskQueue):
         return [Message(body, receipt, receives, 0) for body, receipt, receives in self._db.execute(select, (limit,))]
 
     def _first(self, group: str, now: float) -> bool:
-        """Note a message group.
+        """Record a message group.
 
         Returns False if a message of the group was sent within the last MEMORY_S, or is in the queue.
 

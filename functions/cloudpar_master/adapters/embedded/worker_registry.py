@@ -14,8 +14,8 @@ class MemoryWorkerRegistry(WorkerRegistry):
     """The workers that reported to this process, for a master that is one process.
 
     Args:
-        forgot_at: When this process started, if an earlier process has used its data folder. The workers of the earlier
-            process are not known then. None if this is the first process of its data folder.
+        forgot_at: The time when this process started, without the reports to the earlier processes of its data folder.
+            None if this is the first process of its data folder.
     """
 
     def __init__(self, forgot_at: float | None = None) -> None:
@@ -28,7 +28,7 @@ class MemoryWorkerRegistry(WorkerRegistry):
             self._workers[worker.worker_id] = worker
 
     def beat(self, worker_id: str, now: float) -> None:
-        """See the port. A worker that is not known here last reported to an earlier process, or was silent for long.
+        """See the port. A worker that this process does not know reported to an earlier one, or was silent for long.
 
         Until its next report, this worker counts as one that can run every package.
         """

@@ -12,7 +12,7 @@ class Draft(Struct):
 
     Attributes:
         head: A copy of the head that was loaded, with the next version.
-        policy: Figures of the deployment.
+        policy: The settings of the deployment.
         results: The results that were committed so far. They are saved in one page together with the head, or not at
             all.
     """

@@ -39,7 +39,7 @@ def end(draft: Draft, state: State, reason: str | None = None, message: str | No
 
 
 def lose_results(draft: Draft, message: str) -> None:
-    """Note that results of the package cannot be read. A completed package then fails."""
+    """Record that results of the package cannot be read. A completed package then fails."""
     life = draft.head.life
     if life.state == "completed":
         life.state, life.reason, life.message = "failed", "broken", cut(message, MESSAGE_BYTES)
@@ -49,7 +49,7 @@ def complete(draft: Draft) -> None:
     """End a package whose tasks are all done, if its reserve covers the time that they used.
 
     A package that has used more than its reserve first waits for another slice. After its end the package would get no
-    slice, and its account would pay the excess only as far as the account has free compute time then.
+    slice. If the account then had too little free compute time, it would not pay for the whole excess.
     """
     head, tasks = draft.head, draft.head.tasks
     if tasks.cursor == tasks.count and not tasks.open and head.quota.used_us <= head.quota.reserved_us:
@@ -57,7 +57,7 @@ def complete(draft: Draft) -> None:
 
 
 def expire(draft: Draft) -> None:
-    """Do what is due by time alone.
+    """Make the changes that depend only on the time.
 
     End a package whose tasks are not all done after `lifetime_s`. In a running package, stop waiting for the time of
     stopped tasks after `settle_at`. Expire a settled package that no client has acknowledged within `retention_s`.
@@ -78,7 +78,7 @@ def expire(draft: Draft) -> None:
 
 
 def acknowledge(draft: Draft) -> None:
-    """Note when a client has acknowledged the package. If it is acknowledged again, the first time stays."""
+    """Record the time at which a client first acknowledged the package."""
     life = draft.head.life
     life.acknowledged_at = life.acknowledged_at or draft.head.now
 
@@ -103,9 +103,9 @@ def count_uploads(head: Head, results: Sequence[TaskResult]) -> None:
 
 
 def set_aside(draft: Draft, unfit: Unfit | None) -> None:
-    """Note a worker that cannot run the package, so that the client learns of this worker.
+    """Record a worker that cannot run the package, so that the client learns of this worker.
 
-    A head notes at most SET_ASIDE workers. If `unfit` is None, the worker lacks nothing, and nothing is noted.
+    A head records at most SET_ASIDE workers. If `unfit` is None, the worker lacks nothing, and nothing is recorded.
     """
     known = draft.head.life.set_aside
     if unfit is not None and len(known) < SET_ASIDE:
@@ -115,7 +115,7 @@ def set_aside(draft: Draft, unfit: Unfit | None) -> None:
 
 
 def strand(draft: Draft, message: str | None) -> None:
-    """Note that none of the live workers can run this package.
+    """Record that none of the live workers can run this package.
 
     Without a `message`, some workers have the package's version of Python, but each of them lacks something else. These
     workers run the tasks nevertheless, and the tasks' errors say what is missing. With a `message`, no worker has this

@@ -42,7 +42,7 @@ class Extract(NamedTuple):
     Attributes:
         among: The positions, in `Tasks.open`, of the ranges between the first and the last of these tasks. All other
             open ranges stay as they are.
-        kept: What stays open of these ranges.
+        kept: The parts of these ranges that stay open.
         taken: The parts of these ranges that contain the tasks.
         touched: The open ranges from which the parts in `taken` come.
     """
@@ -63,8 +63,8 @@ def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, o
     Args:
         head: The package.
         numbers: A sorted set of tasks.
-        heard: The generation of the chunk that a worker or the queue reports about. The report shows that the chunk was
-            sent. None: there is no such report.
+        heard: The generation of the chunk that a worker or the queue has reported on; None if there is no report. A
+            report shows that the chunk was sent.
         only: Take only ranges of the generation `heard`.
     """
     places = head.tasks.among(numbers)
@@ -127,11 +127,11 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int, a
     Args:
         head: The package.
         taken: The parts of open ranges that have these tasks.
-        policy: Figures of the deployment.
-        losses: How many workers were lost with these tasks, as far as the worker that gives them back knows. A
-            give-back must not reset this number: otherwise a task that kills workers would stay unnoticed if other
-            workers give it back in between. Halving a range resets the number. So does the first time that a task is
-            alone in a chunk: the workers may have been lost because of another task of the earlier chunk.
+        policy: The settings of the deployment.
+        losses: The number of workers that were lost with these tasks, as the give-back says. A give-back must not reset
+            this number: otherwise a task that kills workers would stay unnoticed if other workers give it back in
+            between. A task that is alone in a chunk for the first time starts at 0, because the workers may have been
+            lost because of another task of the earlier chunk.
         alone: The tasks that were alone in their open ranges before.
     """
     # Before durations are measured, chunks are large. If each task that workers give back from large chunks became a
@@ -188,7 +188,7 @@ def refill(head: Head, policy: Policy) -> None:
 
 
 def mark_sent(head: Head, chunks: Sequence[tuple[int, int, int]]) -> None:
-    """Note that these chunks (start, end, generation) are in the queue, as far as they are still open."""
+    """Record that these chunks (start, end, generation) are in the queue. Chunks that are not open are ignored."""
     opened = head.tasks.open
     for start, end, generation in chunks:
         for at in head.tasks.among([(start, end)]):

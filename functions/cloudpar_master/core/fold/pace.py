@@ -15,7 +15,7 @@ mean follows a map whose tasks become longer or shorter."""
 
 
 def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> None:
-    """Add the request times and the durations of a publication, and adapt the window to the wait of its chunk.
+    """Add the request times and the durations of a publication, and adapt the window to its chunk's wait.
 
     No result of a repeated publication is accepted, so such a publication adds no times and does not change the window.
     """
@@ -34,7 +34,7 @@ def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> N
 def widen(draft: Draft, executors: int) -> None:
     """Widen the window, up to `largest_window`, so that each executor that got no chunk gets one.
 
-    The window becomes at least as large as the window of a new package. A closed package is thereby opened.
+    The window becomes at least as large as the window of a new package. This also opens a closed package.
     """
     tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
     # Most open ranges keep an executor busy. If executors were counted only when their worker publishes, a large fleet

@@ -53,8 +53,8 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
     Args:
         head: The current state. It is not changed.
         events: Oldest first.
-        now: Seconds, by a clock on which the masters roughly agree.
-        policy: Figures of the deployment.
+        now: The time in seconds. The clocks of several masters agree only roughly.
+        policy: The settings of the deployment.
     """
     draft = draft_of(head, policy, now)
     # Losses are taken in last: a lost worker's last results may be among the other events, and the tasks of these
@@ -78,7 +78,7 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
 
 
 def _take(draft: Draft, event: Event) -> None:
-    """Take in what workers, clients and the queue report; leave all other events to `_take_answer`."""
+    """Apply an event that a worker, a client or the queue caused. `_take_answer` applies all other events."""
     match event:
         case Published():
             _publish(draft, event)
@@ -104,7 +104,7 @@ def _take(draft: Draft, event: Event) -> None:
 
 
 def _take_answer(draft: Draft, event: Event) -> None:
-    """Take in the answer to an effect, or what a master found out."""
+    """Apply the answer to an effect, or a fact that a master found out."""
     head = draft.head
     match event:
         case ExecutorsIdle(executors=executors):

@@ -28,7 +28,7 @@ def ask(draft: Draft) -> None:
 
 
 def receive(draft: Draft, event: QuotaGranted) -> None:
-    """Take in the account's answer to the request for a slice."""
+    """Apply the account's answer to the request for a slice."""
     head, own = draft.head, draft.head.quota
     # The number identifies repeated answers: if a slice counted twice, this package could use time that other packages
     # have reserved. After an answer of 0 the next request has the same number. A late copy of that answer is therefore

@@ -1,4 +1,4 @@
-"""Sends chunks again if the master has heard nothing of their package for long: the queue may have lost messages.
+"""Sends a package's chunks again if no worker has reported on them for long: the queue may have lost messages.
 
 A queue is not part of a backup. The heads in a restored table list chunks as sent, although workers have taken the
 messages of these chunks since the backup.
@@ -22,7 +22,7 @@ DAY_S = 86400.0
 
 
 def quiet_s(policy: Policy) -> float:
-    """Return after how many seconds without a worker's report a package's chunks are sent again for the first time.
+    """Return the seconds without a worker's report after which a package's chunks are first sent again.
 
     A worker reports each task that ends, and a task ends after its time limit at the latest.
     """
@@ -30,7 +30,7 @@ def quiet_s(policy: Policy) -> float:
 
 
 def resend(draft: Draft, events: Sequence[Event]) -> None:
-    """Make all chunks unsent if no worker has reported anything about the package for long."""
+    """Mark all chunks as unsent if neither a worker nor the queue has reported on the package for long."""
     head, tasks = draft.head, draft.head.tasks
     heard = any(isinstance(event, Published | GaveBack | Lost | Cleared) for event in events)
     # Heads of earlier releases do not say when a worker last reported (`resend_at` is 0).

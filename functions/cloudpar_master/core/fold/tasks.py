@@ -1,4 +1,4 @@
-"""Commits the results of tasks, and queues tasks again that come back without a result."""
+"""Commits the results of tasks, and queues the tasks again that workers return without a result."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -60,8 +60,8 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
 def give_back(draft: Draft, event: GaveBack) -> None:
     """Cut the tasks that a worker gives back into new chunks, and charge the time that the worker reports.
 
-    Only tasks that are open in the generation that the event names are cut. If the package does not want the tasks any
-    more and waits for their time (`stopping`), the reported time is charged, too.
+    Only tasks that are open in the event's generation are cut. If the package does not want the tasks any more and
+    waits for their time (`stopping`), the reported time is charged, too.
     """
     used, numbers = draft.head.quota, ranges.union(event.ranges)
     # Without this line, a user could compute for free: a cancelled task that then fails for lack of a module is
@@ -87,7 +87,7 @@ def take_back(
         draft: What the fold changes.
         numbers: A sorted set of tasks.
         generation: The generation of the chunk from which the tasks come.
-        losses: As in GaveBack.
+        losses: See GaveBack.
         unreported: Whether the worker has reported nothing about these tasks. That counts as one more loss.
 
     Returns:
@@ -103,7 +103,7 @@ def take_back(
 
 
 def close(draft: Draft, closed: Range | None, generation: int, losses: int = 0) -> None:
-    """Queue the tasks of a closed lease again that still have neither a result nor a give-back.
+    """Queue again the tasks of a closed lease that have neither a result nor a give-back.
 
     If `closed` is None, no lease was closed.
 
@@ -120,8 +120,8 @@ def close(draft: Draft, closed: Range | None, generation: int, losses: int = 0) 
 def lose(draft: Draft, event: Lost) -> None:
     """Halve the open ranges of a lost chunk, so that a task that kills its workers is soon alone in a chunk.
 
-    A task that was alone in its chunk gets the result "lost". Without halving, all tasks of the chunk would have to
-    fail because of one task. If none of them failed, this task would kill workers for days.
+    A task that was alone in its chunk gets the result "lost". Without halving, the master would have to let all tasks
+    of the chunk fail because of one task, or let this task kill workers for days.
     """
     whole = [(event.start, event.end)]
     lost = open_ranges.extract(draft.head, whole, event.generation, only=True).touched

@@ -28,20 +28,20 @@ class Life(Struct, kw_only=True):
 
     Attributes:
         state: "running" until the package ends. An ended package that no client acknowledges in time becomes "expired".
-        reason, message: Why the package ended, for programs and for people.
+        reason, message: The reason of the package's end, as a word for programs and as a text for people.
         ended_at: When the package ended.
-        settle_at: Until when the package waits for workers to report the time of stopped tasks.
-        settled: Whether the account has been charged, and has the rest of the slices back.
+        settle_at: The time until which the package waits for workers to report the time of stopped tasks.
+        settled: Whether the account has been charged, and has got the rest of the slices back.
         acknowledged_at: When a client acknowledged the package.
         deleted_at: When the package became a tombstone. Its data and results were removed then, or are so small that
             they are removed together with the tombstone.
-        stored_bytes: About how many bytes the task data, the results and the workers' uploads take, with BLOB_BYTES
-            more for each of them that is in the blob store.
+        stored_bytes: The approximate size of the task data, the results and the workers' uploads, plus BLOB_BYTES for
+            each blob.
         set_aside: The first workers that could not run the package, at most SET_ASIDE.
-        stranded_at: When a master first saw that none of the live workers has the package's Python. None: no master has
-            seen that, or a worker with this Python has come since then.
-        run_anyway: Whether workers run the tasks although no live worker has all that the package needs. The tasks'
-            errors then say what is missing.
+        stranded_at: The time at which a master first saw that none of the live workers has the package's Python. None:
+            no master has seen that, or a worker with this Python has come since then.
+        run_anyway: Whether workers run the tasks although each of the live workers lacks something that the package
+            needs. The tasks' errors then say what is missing.
     """
 
     state: State = "running"
@@ -70,13 +70,13 @@ class Life(Struct, kw_only=True):
     def unreadable(self) -> bool:
         """Whether clients get no results any more: a client has acknowledged the package, or it has expired.
 
-        Results are deleted only after a head that says so is saved.
+        Results are deleted only after a head was saved in which this is True.
         """
         return self.acknowledged_at is not None or self.state == "expired"
 
     @property
     def unneeded(self) -> bool:
-        """Whether the package is settled, and a client has acknowledged it, or no client did so in time."""
+        """Whether the package is settled, and is either acknowledged or expired."""
         return self.settled and self.unreadable
 
 

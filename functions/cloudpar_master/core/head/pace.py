@@ -1,4 +1,4 @@
-"""How fast a package goes: measured durations, its workers, and how many chunks it may have in the queue."""
+"""The pace of a package: measured durations, its workers, and the number of chunks that it may have in the queue."""
 
 from zlib import crc32
 
@@ -10,7 +10,7 @@ FLEET = 1_000
 
 
 class Member(Struct, frozen=True, array_like=True):
-    """The executors of a worker that published lately, and when it last published."""
+    """The number of executors of a worker that published lately, and the time of its last publication."""
 
     executors: int
     seen_at: float
@@ -20,16 +20,17 @@ class Pace(Struct, kw_only=True):
     """What workers have reported about a package's tasks.
 
     Attributes:
-        mean_us: Mean duration of the last tasks that ran to their end.
-        measured: How many tasks were measured so far; 0: the duration is unknown.
-        execute_us: Sum of the execution times of all committed results.
-        retrieve_us, publish_us: How long the workers took, in all, to retrieve the tasks and to publish the results.
+        mean_us: The mean duration of the last tasks that ran to their end.
+        measured: The number of tasks that were measured so far; 0: the duration is unknown.
+        execute_us: The sum of the execution times of all committed results.
+        retrieve_us, publish_us: The total time that the workers took to retrieve the tasks, and to publish the results.
         fleet: The workers that published lately, each under its number (number_of).
-        most_executors: The most executors that the package has had at work, as far as workers' requests have shown.
-        window: How many chunks may be open, counted as open ranges; 0: the package is closed.
-        window_since: Version of the head in which a measured wait last changed the window. Only results of chunks that
-            were cut since then may change the window again: an older chunk waited behind as many chunks as an earlier
-            window allowed.
+        most_executors: The largest number of executors that worked at the package at the same time, as the workers'
+            requests showed.
+        window: The number of chunks that may be open. Each open range counts as a chunk. 0: the package is closed.
+        window_since: The version of the head that last changed the window because of a measured wait. Only results of
+            chunks that were cut since then may change the window again: an older chunk waited behind as many chunks as
+            an earlier window allowed.
     """
 
     mean_us: float = 0.0
@@ -48,7 +49,7 @@ class Pace(Struct, kw_only=True):
 
     @property
     def executors(self) -> int:
-        """How many executors the workers that published lately have."""
+        """The number of executors of all workers that published lately."""
         return sum(member.executors for member in self.fleet.values())
 
     @property
@@ -58,7 +59,7 @@ class Pace(Struct, kw_only=True):
 
 
 def number_of(worker_id: str) -> int:
-    """Return the number under which a fleet has a worker. The number takes 5 bytes of the head; an id may take 800.
+    """Return the number of a worker in `Pace.fleet`. The number takes 5 bytes of the head; an id may take 800 bytes.
 
     Workers with the same number count as one.
     """

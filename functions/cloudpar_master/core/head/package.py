@@ -1,4 +1,4 @@
-"""One package: the part of it that never changes, and its state."""
+"""One package: its spec, which no fold changes, and its state."""
 
 from typing import Annotated
 
@@ -34,13 +34,13 @@ HEAD_BYTES = 396_000
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """The part of a package that never changes. It is written with the first head, and readers may cache it.
+    """The part of a package that no fold changes. It is written with the first head, and readers may cache it.
 
-    Only the effect Delete changes it, as `freed` says.
+    Only the effect Delete changes it: afterwards the spec is as `freed` returns it.
 
     Attributes:
         request_hash: SHA-256 of the StartTasks body without its session. With this hash the master distinguishes a
-            retry from another request with the same idempotency key.
+            retry from a different request with the same idempotency key.
     """
 
     package_id: str
@@ -64,11 +64,11 @@ class Identity(Struct, kw_only=True):
             has read. If two masters fold the same head, the slower master therefore loses the race and reads the head
             again.
         python: The version of Python that the tasks need; "": any.
-        page: Version of the last head that committed results; 0: none did.
-        data_bytes: How many bytes of task data the package has.
-        code_bytes: How many bytes of inline task code the package has.
-        uploaded_bytes: How many of the `stored_bytes` (Life) are uploaded task data, which counts among the uploads of
-            its account.
+        page: The version of the last head that committed results; 0: no head did so.
+        data_bytes: The size of the task data in bytes.
+        code_bytes: The size of the inline task code in bytes.
+        uploaded_bytes: The part of `stored_bytes` (Life) that is uploaded task data. The master counts this part among
+            the account's uploads.
         now: The latest time of all folds. It never goes back, even if the clocks of the masters differ.
     """
 
@@ -88,7 +88,7 @@ class Identity(Struct, kw_only=True):
 
 
 def size_of(data: TaskData) -> int:
-    """Return how many bytes of task data a package has; a range has none."""
+    """Return the size of task data in bytes; 0 for a range."""
     if isinstance(data, BlobData):
         return data.blob.size
     return data.size if isinstance(data, InlineData) else 0
@@ -113,7 +113,7 @@ class Head(Identity, kw_only=True):
 
         Args:
             spec: The package's request and account.
-            window: How many chunks the package may have open; 0: the package starts closed.
+            window: The number of chunks that the package may have open; 0: the package starts closed.
         """
         start, data_bytes = spec.start, size_of(spec.start.data)
         uploaded_bytes = data_bytes + BLOB_BYTES if isinstance(start.data, BlobData) else 0
@@ -187,23 +187,23 @@ class Head(Identity, kw_only=True):
 
     @property
     def counted_bytes(self) -> int:
-        """How many bytes the package adds to the bytes that its account stores. Uploads are counted elsewhere."""
+        """The bytes that the package adds to its account's stored bytes. Uploads are counted elsewhere."""
         if self.life.deleted_at is not None:
             return PACKAGE_BYTES
         return PACKAGE_BYTES + self.code_bytes + max(0, self.life.stored_bytes - self.uploaded_bytes)
 
     @property
     def uncut(self) -> int:
-        """How many tasks are in no chunk yet; 0 if the package has ended. Cancelled tasks among them count, too."""
+        """The number of tasks that are in no chunk yet, cancelled ones included; 0 if the package has ended."""
         return 0 if self.life.ended else self.tasks.count - self.tasks.cursor
 
     @property
     def cuttable(self) -> bool:
         """Whether the master can cut chunks of this package for idle executors.
 
-        The master cannot while the package has spent its reserve and may not request compute time yet; the timer folds
-        the package as soon as it may. If such packages were cuttable, those of one account could hide the packages of
-        all other accounts from idle workers.
+        The master cannot cut while the package has spent its reserve and may not request compute time yet. As soon as
+        the package may, the timer folds it. If packages without a reserve were cuttable, those of one account could
+        hide the packages of all other accounts from idle workers.
         """
         return self.uncut > 0 and not (self.quota.reserve_spent and self.quota.ask_again_at > self.now)
 
@@ -219,7 +219,7 @@ class Head(Identity, kw_only=True):
 
     @property
     def client_state(self) -> PackageState:
-        """The state as await_tasks reports it: that of `life`, or "error" for a completed package with failed tasks."""
+        """The state as await_tasks reports it: `life.state`, or "error" for a completed package with failed tasks."""
         return "error" if self.life.state == "completed" and self.tasks.errors else self.life.state
 
     def progress(self) -> Progress:

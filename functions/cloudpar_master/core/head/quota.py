@@ -7,11 +7,11 @@ class Quota(Struct, kw_only=True):
     """Compute time in microseconds. The account grants it in slices, numbered from 0.
 
     Attributes:
-        used_us: Sum of the execution times of committed results, of tasks that were stopped, and of tasks that a worker
-            gave back with a time to charge.
-        reserved_us: The sum of the slices. After settling: what was charged.
-        next_slice: Number of the slice that the package requests now or next.
-        wanted_us: Compute time that the package requests for the slice `next_slice`; 0: it requests none.
+        used_us: The sum of the execution times of committed results, of tasks that were stopped, and of tasks that a
+            worker gave back with a time to charge.
+        reserved_us: The sum of the slices; after settling, the charge.
+        next_slice: The number of the slice that the package requests now or next.
+        wanted_us: The compute time that the package requests for the slice `next_slice`; 0: it requests none.
         ask_again_at: The package requests no slice before this time.
         exhausted: At the last request the account granted nothing, and waiting for more was useless.
     """
@@ -30,7 +30,7 @@ class Quota(Struct, kw_only=True):
 
     @property
     def charged_us(self) -> int:
-        """What the account pays, as far as known: the time used, but never more than was reserved.
+        """The charge to the account so far: the time used, but at most the time reserved.
 
         A task can use more time than was left. The account does not pay for the excess, because its quota is a hard
         limit.

@@ -1,4 +1,4 @@
-"""How a head is stored: the fields of all groups in one flat map, as in release 0.1.0, and last a checksum.
+"""How a head is stored: the fields of all groups in one flat map, as in release 0.1.0, then a checksum.
 
 During an upgrade masters of two releases run beside each other, and each reads what the other wrote. Therefore neither
 a stored name nor its meaning ever changes. A field that is renamed in a group keeps its stored name
@@ -46,7 +46,7 @@ def encode(head: Head) -> bytes:
 
 
 def decode(body: bytes) -> Head:
-    """Decode a stored head. Each group takes its own fields out of the map, and `Head.later` those of no group.
+    """Decode a stored head. Each group takes its own fields out of the map, and `Head.later` takes the rest.
 
     Raises:
         ValueError: The head is damaged.

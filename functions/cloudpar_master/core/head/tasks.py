@@ -29,8 +29,8 @@ class OpenRange(Struct, frozen=True, array_like=True):
 
     Attributes:
         sent: The chunk is known to be in the queue, or at a worker.
-        losses: How many workers were lost with these tasks, as far as give-backs have reported it. Halving the range
-            resets this number.
+        losses: The number of workers that were lost with these tasks before the tasks were cut into this chunk. A
+            give-back tells it to the fold. Halving a range resets the number to 0.
     """
 
     start: int
@@ -48,9 +48,9 @@ class Tasks(Struct, kw_only=True):
     need no record, and the size of a head does not depend on the number of tasks.
 
     Attributes:
-        count: How many tasks the package has.
-        chunksize: How many tasks each chunk has, as the client wants it; None: the master chooses.
-        cursor: Only tasks from this number on are still to be cut into chunks.
+        count: The number of the package's tasks.
+        chunksize: The number of tasks in each chunk, if the client has set it; None: the master chooses.
+        cursor: The number of the first uncut task. All tasks after it are uncut, too.
         open: Tasks in chunks, sorted and disjoint. A chunk may have several ranges, for example after results from its
             middle.
         cancelled: Tasks that were cancelled while the package ran. They have no result.
@@ -58,12 +58,13 @@ class Tasks(Struct, kw_only=True):
             once, if the worker reports it before `settle_at` (Life).
         draining: A client or an operator has cancelled all tasks that no worker has. A chunk that no worker has
             received yet is cancelled when the queue delivers it.
-        done: How many tasks have a result or are cancelled.
-        errors: How many results have another outcome than "ok".
-        failed: The tasks with such results, in at most FAILED_RANGES ranges.
-        heard_at: When a worker or the queue last reported something about a chunk of the package, or when the package
-            last had no open chunk.
-        resend_at: When all open chunks are sent again, unless something is reported before.
+        done: The number of tasks that have a result or are cancelled.
+        errors: The number of results whose outcome is not "ok".
+        failed: The tasks whose outcome is not "ok", in at most FAILED_RANGES ranges.
+        heard_at: The last time at which a worker or the queue reported on a chunk of the package, or the package had no
+            open chunk.
+        resend_at: The time at which all open chunks are sent again, unless a worker or the queue reports on one of them
+            before.
     """
 
     count: int = field(name="tasks")
@@ -106,5 +107,5 @@ class Tasks(Struct, kw_only=True):
 
     @property
     def free_entries(self) -> int:
-        """How many more ranges the head has room for. The exceptions to ENTRIES may make this number negative."""
+        """The number of further ranges for which the head has room. The exceptions to ENTRIES may make it negative."""
         return ENTRIES - len(self.open) - len(self.cancelled) - len(self.stopping)
