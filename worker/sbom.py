@@ -2,7 +2,7 @@
 
     sbom.py TOOLS OUT    with the programs of requirements/sbom.txt in the folder TOOLS; `make sbom` runs it
 
-The list of the image has its base image, its interpreters and its Python packages, all with their hashes or exact
+The list of the image contains its base image, its interpreters and its Python packages, all with their hashes or exact
 versions. It lacks Debian's packages and those of user/requirements.txt, which are known only after the build.
 """
 
@@ -71,7 +71,7 @@ def _component(kind: str, name: str, version: str, purl: str, digest: str = "") 
 
 
 def complete(listed: dict[str, Any], root: Component, more: Iterable[Component]) -> dict[str, Any]:
-    """Complete a list of Python packages by `root`, the component that it describes, and by its other parts, `more`."""
+    """Add to a list of Python packages the component `root`, which the list describes, and the other parts `more`."""
     packages = [{name: value for name, value in each.items() if name != "description"} for each in listed["components"]]
     components = [*packages, *more]
     parts = {"ref": root["bom-ref"], "dependsOn": sorted(each["bom-ref"] for each in components)}

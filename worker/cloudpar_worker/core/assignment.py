@@ -1,4 +1,4 @@
-"""Which executor gets which tasks."""
+"""Distributes ready tasks among executors."""
 
 from . import instructions as do
 from .choosing import choose
@@ -50,11 +50,12 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
 
 
 def _takes_tasks(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
-    """Whether an executor is idle, or may get tasks behind those that it has.
+    """Whether an executor is idle, or may get further tasks behind its running task.
 
-    If the running task probably needs ONE_AHEAD_US or more, or if its duration is unknown, no task is fed behind the
-    running task, because another executor might run it sooner. `feed` calls this function before `choose`, because
-    `choose` looks at all leases and would take too long for every busy executor.
+    It may get no further tasks if the running task probably needs ONE_AHEAD_US or more, or if the duration of the
+    running task is unknown: another executor might run the further tasks sooner. It also gets none if it is worn.
+    `feed` calls this function before `choose`, because `choose` looks at all leases and would take too long for every
+    busy executor.
     """
     run = executor.running
     if run is None:

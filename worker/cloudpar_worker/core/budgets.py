@@ -1,4 +1,4 @@
-"""How much of its account's quota each package may still use, as far as this worker knows."""
+"""The compute time that each package may still use, as far as this worker knows."""
 
 from cloudpar_protocol.worker_messages import Lease
 
@@ -6,10 +6,10 @@ from cloudpar_protocol.worker_messages import Lease
 class Budgets:
     """The compute time that each package may still use, in microseconds.
 
-    This time is the master's last figure, minus the execution time of results that the master has not counted yet, and
-    minus the time that the account owes. An account owes the time for which its tasks computed without a result that
-    reports the time, for example in an executor that was killed. The account's next result on this worker reports the
-    owed time, whichever package the result belongs to.
+    The master reports a budget for each package. This class subtracts the execution time of results that are not in the
+    budget yet, and the time that the account owes. An account owes compute time that no result has reported, for
+    example because the executor was killed. The account's next result on this worker reports the owed time, even if it
+    is a result of a later package.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Budgets:
         """
 
     def owe(self, account: str, unpaid_us: int) -> None:
-        """Add time to what an account owes: its tasks have used the time, and no result reports it."""
+        """Add to the time that an account owes: its tasks have used `unpaid_us`, and no result reports this time."""
         if unpaid_us > 0:
             self._owed_us[account] = self._owed_us.get(account, 0) + unpaid_us
 
@@ -32,18 +32,18 @@ class Budgets:
         return self._owed_us.pop(account, 0)
 
     def update(self, lease: Lease, budget_us: int) -> None:
-        """Store the master's newest figure for the package of a lease."""
+        """Store the budget that the master has just reported for the package of a lease."""
         self._budget_us[lease.package_id] = budget_us
         self._accounts[lease.package_id] = lease.account
 
     def used(self, package_id: str, total_us: int) -> None:
-        """Add the execution time of results that the master does not have yet."""
+        """Record the execution time of new results, which is not in the master's budget yet."""
         self._uncounted_us[package_id] = self._uncounted_us.get(package_id, 0) + total_us
 
     def counted(self, package_id: str, total_us: int) -> None:
-        """Stop subtracting the execution time of published results, because the master's next figure includes it.
+        """Stop subtracting the execution time of published results: the master's next budget takes it into account.
 
-        Without this the time would count twice, and the worker would stop tasks before the quota is used up.
+        Without this the time would be subtracted twice, and the worker would stop tasks before the quota is used up.
         """
         left_us = self._uncounted_us.get(package_id, 0) - total_us
         if left_us > 0:
@@ -52,7 +52,7 @@ class Budgets:
             self._uncounted_us.pop(package_id, None)
 
     def left_us(self, package_id: str) -> int:
-        """How much more time a package may use, negative if it has used too much.
+        """The time that a package may still use; negative if the package has used too much.
 
         The time of running tasks is not subtracted.
         """
@@ -60,7 +60,7 @@ class Budgets:
         return self._budget_us.get(package_id, 0) - self._uncounted_us.get(package_id, 0) - owed_us
 
     def has_uncounted(self, package_id: str) -> bool:
-        """Whether the master has yet to count results of a package."""
+        """Whether a package has results that are not in the master's budget yet."""
         return package_id in self._uncounted_us
 
     def forget(self, package_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Which lease an executor serves next."""
+"""Chooses the lease that an executor serves next."""
 
 from typing import Final
 
@@ -23,10 +23,10 @@ package already runs a task here. It does not apply to a lease with the first ta
 
 
 def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
-    """Return the lease whose tasks an executor gets next, usually the first in turn; None if it gets no task now.
+    """Return the lease from which an executor gets tasks next; None if the executor gets no tasks now.
 
-    If this executor cannot serve the returned lease, a fresh executor has to replace it. A lease that this executor can
-    serve may be chosen although one that it cannot serve is earlier in turn.
+    The result is usually the first lease in turn. If the executor cannot serve it, the caller replaces the executor by
+    a fresh one. To avoid a replacement, the function may choose a later lease that the executor can serve.
     """
     payable = [record for record in ready if is_payable(facts, record) and may_start(facts, executor, record.lease)]
     if not payable:
@@ -62,7 +62,7 @@ def is_short(facts: Facts, record: LeaseRecord) -> bool:
 
 
 def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> bool:
-    """Whether an executor continues with `own`, which it can serve, although `other`, which it cannot, is earlier."""
+    """Whether an executor continues with the lease `own` although `other`, which it cannot serve, comes earlier."""
     waiting_us = now_us - other.arrived_at_us
     if is_short(facts, own) and waiting_us < AFFINITY_US:
         return True
@@ -73,7 +73,7 @@ def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> b
 
 
 def _free_for(facts: Facts, record: LeaseRecord) -> int:
-    """How many free or starting executors can serve a lease."""
+    """The number of free or starting executors that can serve a lease."""
     free = [executor for executor in facts.executors.values() if executor.stop is None and executor.running is None]
     return sum([executor.serves(record.lease) for executor in free])
 
@@ -81,9 +81,9 @@ def _free_for(facts: Facts, record: LeaseRecord) -> int:
 def is_payable(facts: Facts, record: LeaseRecord) -> bool:
     """Whether tasks of a lease may start.
 
-    They may if their package has budget left, as far as this worker knows. If no budget seems left, the worker first
-    publishes the package's results, and the master's answer has a new figure. If the new figure shows no budget either,
-    a task starts all the same: it is stopped at once, and its result says that the quota is used up.
+    They may start if their package has budget left, as far as this worker knows. Otherwise the worker first publishes
+    the package's results, because the master's answer contains a new budget. If the new budget is used up too, a task
+    may start. The worker stops this task at once, and its result says that the quota is used up.
     """
     package_id = record.lease.package_id
     return facts.budgets.left_us(package_id) > 0 or not facts.budgets.has_uncounted(package_id)

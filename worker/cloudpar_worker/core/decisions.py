@@ -43,7 +43,7 @@ def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequen
     """Make the decisions that are due after results of an executor.
 
     Usually only the executor's next tasks are urgent, and all other decisions are delayed a little: `decide` looks at
-    each executor and each lease. Running it after every short task of 40 executors would take more than one core.
+    each executor and each lease, so its calls after every short task of 40 executors would take more than one core.
     """
     if _can_wait(facts, executor, results, now_us):
         feed(facts, now_us, [executor])
@@ -59,8 +59,8 @@ def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequen
 def _can_wait(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> bool:
     """Whether only the executor's next tasks are urgent after these results.
 
-    Large results are urgent, because they should travel while further tasks run. If they waited for FULL_US, more of
-    them would still travel after the last task.
+    Large results are urgent, so that their upload starts while further tasks run. If they waited for FULL_US, more of
+    them would be uploaded only after the last task.
     """
     if facts.drain_started_at_us is not None or executor.stop is not None:
         return False
@@ -103,7 +103,7 @@ def decide(facts: Facts, now_us: int) -> None:
 
 
 def give_up(facts: Facts, stalled_us: int, now_us: int) -> None:
-    """After a failed request, end a drain that has waited too long for the master.
+    """End a drain that has waited too long for the master. Call this after a failed request.
 
     While executors have tasks, a drain waits without limit.
     """
@@ -123,7 +123,7 @@ def _exit(facts: Facts, now_us: int) -> None:
 
 
 def _deadline(facts: Facts, now_us: int) -> int:
-    """The earliest time at which `decide` may have something to do even if nothing happens before."""
+    """The next time at which `decide` may have something to do without a new stimulus."""
     times = [facts.measure_at_us, facts.beat_at_us if not facts.beating else NEVER]
     if facts.drain_started_at_us is None:
         due = [facts.peek_at_us, facts.fetch_ends_at_us]

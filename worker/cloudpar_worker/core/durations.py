@@ -27,7 +27,8 @@ doubles with each publication, up to the time that the lease allows (`collect_us
 class PackageDurations:
     """The mean duration of a package's tasks, `mean_us`; 0 if unknown.
 
-    `samples` counts the tasks that this worker has measured, and `publications` its publications of the package.
+    `samples` is the number of tasks that this worker has measured. `publications` is the number of publications that
+    this worker has made for the package.
     """
 
     def __init__(self, suggested_us: int) -> None:
@@ -36,9 +37,9 @@ class PackageDurations:
         self.publications = 0
 
     def collect_us(self, most_us: int) -> int:
-        """How long the worker collects results before it publishes them; at most `most_us`.
+        """The time for which the worker collects results before it publishes them; at most `most_us`.
 
-        The first results go early, because a client usually watches for them.
+        The time is short for a package's first results, because a client usually watches for them.
         """
         return min(most_us, _PUBLISH_US << min(self.publications, 20))
 
@@ -56,18 +57,18 @@ class PackageDurations:
 
 
 class FunctionLengths:
-    """The mean duration of short tasks by function, for the next package of the same account.
+    """The mean durations of functions with short tasks, for later packages of the same account.
 
     As long as the duration of a package's tasks is unknown, the tasks are fed one at a time, because each may take an
-    hour. The mean of an earlier package with the same function avoids this. The durations of long tasks are not
-    remembered, because feeding long tasks one at a time costs little.
+    hour. The mean of an earlier package with the same function avoids this slow start. The durations of long tasks are
+    not remembered, because feeding long tasks one at a time costs little.
     """
 
     def __init__(self) -> None:
         self._mean_us: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def mean_us(self, lease: Lease) -> int:
-        """The mean duration of this function's tasks in the last measured package; 0 if it is not remembered."""
+        """The remembered mean duration of the function of a lease; 0 if none is remembered."""
         return ceil(self._mean_us.get((lease.account, lease.code.hash), 0.0))
 
     def measured(self, lease: Lease, mean_us: float) -> None:

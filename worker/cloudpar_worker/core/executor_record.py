@@ -34,7 +34,7 @@ memory keeps the modules of all these functions.
 
 
 class FedRun(Struct):
-    """A run of tasks in an executor; `next` is the first task without a result."""
+    """Tasks of one lease that an executor got together; `next` is the first of them that has no result."""
 
     record: LeaseRecord
     next: int
@@ -44,10 +44,10 @@ class FedRun(Struct):
 
 
 class Stop(Struct, frozen=True):
-    """Why an executor is being killed.
+    """The reason for killing an executor.
 
-    `lease_id` and `index` name the task that gets the outcome. Without an outcome, no task gets a result because of the
-    kill.
+    The task with this `lease_id` and `index` gets a result with `outcome`. If `outcome` is None, the kill gives no task
+    a result.
     """
 
     outcome: Outcome | None = None
@@ -62,25 +62,25 @@ class ExecutorRecord:
     Attributes:
         python: The executor's version of Python.
         ready: It has started and can get tasks.
-        account: The account whose tasks it has got; None if it has got none.
+        account: The account of all tasks that it has got; None if it has got no tasks.
         threads: The thread limit of all its tasks; libraries read the limit only once, when they are loaded. None if
             the packages of its tasks set no limit, or if it has got no tasks.
         runs: Its tasks without results, in order. The executor skips the tasks of recalled runs.
         last_package_id: The package of its last results.
-        stop: Why it is being killed; None if it is not.
-        started_at_us: About when the running task started, by the agent's clock. This is when the executor got the
-            task, or, if it had other tasks then, when the result of the task before came.
+        stop: The reason for killing it; None if it is not being killed.
+        started_at_us: The approximate start of the running task, by the agent's clock: the time at which the agent fed
+            the task or received the result of the task before it, whichever is later.
         awaits: The running task waits for tasks of its own, since `awaits_at_us`.
         memory_bytes: Its memory at the last measurement.
-        suspect: At the last measurement a task ran, and the memory was over OVERSIZED_PART of its limit or (on a shared
-            worker) the task had processes. The executor gets no more tasks until a measurement shows neither, or until
-            the executor is measured while it is idle.
+        suspect: At the last measurement a task ran, and the memory exceeded OVERSIZED_PART of its limit, or (on a
+            shared worker) the task had processes. The executor gets no more tasks until a measurement shows less memory
+            and no processes, or until the executor is measured while it is idle.
         idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds; None if a
             task ran then.
         proven: It has returned a result.
         codes: The hashes of the task code that it has got.
-        recalled_at_us: When its queued tasks were recalled. None if they were not recalled, or once the agent knows
-            whether the executor skips them.
+        recalled_at_us: The time of the last recall of its queued tasks. None if there was no recall, or if the agent
+            already knows whether the executor skips the recalled tasks.
     """
 
     def __init__(self, executor_id: int, python: str) -> None:
@@ -132,9 +132,9 @@ class ExecutorRecord:
 
     @property
     def running(self) -> FedRun | None:
-        """The first run that is not recalled; None if there is no such run, so that the executor is idle.
+        """The first run that is not recalled. If there is no such run, the executor is idle, and the result is None.
 
-        This run contains the running task, unless the executor still has to skip recalled tasks before this run.
+        The running task is in this run, unless the executor still has to skip the tasks of a recalled run before it.
         """
         # The tasks of a recalled run are back in their lease and may run elsewhere. If such a task counted as running
         # here, a stop of this executor would give the task a result, although another executor may run the task, and
@@ -143,9 +143,9 @@ class ExecutorRecord:
 
     @property
     def disobeys_at_us(self) -> int | None:
-        """When the agent kills the executor unless it has skipped the recalled run at the front of `runs` by then.
+        """The time by which the executor must have skipped the recalled run at the front of `runs`.
 
-        None if no recalled run is at the front.
+        After this time the agent kills the executor. None if the run at the front is not recalled.
         """
         # Skipped tasks do not extend this time. Otherwise task code could compute between two skips, for as many
         # seconds as tasks were recalled.
@@ -163,10 +163,10 @@ class ExecutorRecord:
         return (run.record.lease.lease_id, run.next) if run else ("", -1)
 
     def expects(self, results: list[ExecutorResult]) -> bool:
-        """Whether these are results of the executor's next tasks, in order, as the executor's own code sends them.
+        """Whether the executor's own code can have sent these results; they must be of its next tasks, in order.
 
-        That code skips only recalled tasks, and skips all tasks of a recalled run. It reports that the worker lacks
-        something (UNFIT) only if another worker can run the package.
+        The executor's own code skips only recalled tasks, and it skips all tasks of a recalled run. It reports that the
+        worker lacks something (UNFIT) only if another worker can run the package.
         """
         offset = 0
         first, end = self._skippable
@@ -221,7 +221,7 @@ class ExecutorRecord:
 
     @property
     def started(self) -> int:
-        """How many tasks the executor has started or skipped, as far as its results show."""
+        """The number of tasks that the executor has started or skipped, as far as its results show."""
         return self._fed_tasks - self.queued()
 
     def recall(self, now_us: int) -> tuple[int, int]:
@@ -240,8 +240,8 @@ class ExecutorRecord:
     def skips_all(self, started: int) -> bool:
         """Whether the executor will skip all recalled tasks.
 
-        It will if it has been in the same task since the recall, and has been fed nothing since. `started` is the
-        number of started tasks that the executor shows on its recall page (see executor/recall.py).
+        It will if it has neither started nor got a task since the recall. `started` is the number of started tasks that
+        the executor shows on its recall page (see executor/recall.py).
         """
         # The page, the results and the recall must name the same task. If the executor had started another task before
         # it saw the recall, `take_back` would make that task run twice, here and in another executor.
@@ -278,11 +278,11 @@ class ExecutorRecord:
     def audit(self, results: list[ExecutorResult], absent_at_us: int, now_us: int) -> list[ExecutorResult]:
         """Return the results with the durations that will be charged.
 
-        The executor itself measures the durations in `results`. The agent corrects them by two bounds. Both use the
-        agent's clock and count from the time at which the executor was last idle. Upper bound: the sum of all durations
-        since then may not exceed the time that has passed. Lower bound: latencies aside, the sum may not be less than
-        the time until `absent_at_us`. At that time the agent last found these results missing, so the executor was
-        certainly working until then. Without the lower bound task code could change its clock and compute for free.
+        The executor itself measures the durations in `results`. The agent corrects them by two bounds on the sum of all
+        durations since the executor was last idle. Both bounds use the agent's clock. Upper bound: the sum may not
+        exceed the time since the executor was idle. Lower bound: except for latencies, the sum may not be less than the
+        time until `absent_at_us`. At `absent_at_us` these results had not arrived yet, so the executor was certainly
+        working until then. Without the lower bound task code could change the executor's clock and compute for free.
 
         Skipped tasks are not charged. If the sum is too small and all results are of skipped tasks, the missing time is
         charged with the next task that is not skipped, or when the executor ends (`unpaid_us`). Otherwise task code
@@ -316,7 +316,7 @@ class ExecutorRecord:
         return results
 
     def unpaid_us(self, now_us: int) -> int:
-        """The time that the executor's tasks computed and that no result reports; charged when the executor ends.
+        """The time for which the executor's tasks computed and which no result reports; charged when the executor ends.
 
         The agent measures this time, because task code may have prevented the executor from reporting it.
         """

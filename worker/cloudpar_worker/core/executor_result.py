@@ -1,4 +1,4 @@
-"""The report of an executor about one task: a result, or the reason why the task has no result and goes back."""
+"""An executor's report about one task: a result, or the reason why the task goes back to its lease without a result."""
 
 from typing import Final, Literal
 

@@ -30,45 +30,47 @@ class Facts:
     """The state behind WorkerState.
 
     Attributes:
-        wanted_executors: How many executors run at a time, by the worker's settings.
+        wanted_executors: The number of executors that run at a time, by the worker's settings.
         memory_bytes: The memory limit of one executor, by the worker's settings.
         host: The name of this machine.
         shared: The worker runs tasks of several people, so no process of a task may outlive the task.
         pythons: The versions of Python for which this worker has interpreters that start.
         python: The version of Python for the next executor.
-        leases: By id, in the order in which they came.
-        set_aside: For each package that this worker cannot run, what the worker lacks. There are at most BULK_ITEMS
-            packages: a further one replaces the oldest.
-        lengths: How long the tasks of a function took, remembered for its later packages.
-        killed: For each task (lease id, index), how often SIGKILL or an unknown cause ended its executor while it ran.
+        leases: The leases by id, in the order in which they came.
+        set_aside: The packages that this worker cannot run, by id, each with a text about the thing that the worker
+            lacks. If there are more than BULK_ITEMS packages, the oldest is dropped.
+        lengths: The mean durations of functions, for later packages with these functions.
+        killed: For each task (lease id, index), the number of executors that SIGKILL or an unknown cause ended during
+            the task.
         unreported_us: By package, the time that publications took and that no publication has reported yet.
-        spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: The earliest time of the next start of an executor,
-            retrieval, beat, or measurement.
-        resume_at_us: When the pause after the worker gave back suspects ends (see PAUSE_US).
+        spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: The earliest times of the next start of an executor, of
+            the next retrieval, of the next beat and of the next measurement.
+        resume_at_us: The end of the pause after a give-back of suspects (see PAUSE_US).
         pause_us: The length of the next such pause.
         retrieving, peeking, fetching, beating: Whether a request of this kind is under way. A fetch retrieves chunks of
             packages of which this worker has no waiting tasks.
-        publish_jobs: How many Publish instructions are being carried out.
+        publish_jobs: The number of Publish instructions that are being carried out.
         holds: The master holds requests.
-        others_wait: Chunks of packages without waiting tasks here may wait at the master, and no fetch has been sent
-            since the worker learned this.
+        others_wait: Chunks of packages that have no waiting tasks here may wait at the master. The worker has sent no
+            fetch since it learned this.
         peek_at_us: The earliest time of the next peek.
-        fetch_ends_at_us: Until when free executors wait for the chunks of a fetch under way, and start no long tasks
-            except first tasks of packages.
+        fetch_ends_at_us: The time until which free executors wait for the chunks of a fetch under way. While they wait,
+            they start no long tasks except first tasks of packages.
         publish_now: The pending results are urgent, because a client may be waiting for them, or an account's quota may
             be used up.
         chunk_us: The expected duration of the chunk that came last; 0 if unknown.
         nested: Tasks wait for tasks of their own, or did so recently.
-        last_nested_at_us: When a task last waited for tasks of its own.
-        hungry: The master's last answer to a publication or a beat said that other workers are idle. This worker has
-            not given back tasks for these workers since.
-        drain_started_at_us: When the drain started; None before.
-        last_busy_at_us: During a drain, when executors last had tasks, or when the drain started if that is later.
-        gave_up: The drain has waited too long for the master, so the agent ends without publishing the other results.
+        last_nested_at_us: The last time at which a task waited for tasks of its own.
+        hungry: The master's last answer to a publication or a beat said that other workers are idle, and this worker
+            has not given back tasks for them yet.
+        drain_started_at_us: The start of the drain; None before it.
+        last_busy_at_us: During a drain, the last time at which executors had tasks, or the start of the drain if that
+            is later.
+        gave_up: The drain has waited too long for the master, so the agent ends and leaves results unpublished.
         exited: The instruction to end the agent has been given.
-        out: The instructions that have so far followed from the present stimulus.
-        decided_at_us: When all decisions were last made.
-        deadline_at_us: When the next decision is due if nothing happens.
+        out: The instructions that follow from the present stimulus, as far as they are decided.
+        decided_at_us: The time of the last call of `decide`.
+        deadline_at_us: The time of the next call of `decide` if no stimulus comes earlier.
     """
 
     def __init__(
@@ -167,8 +169,8 @@ class Facts:
     def set_package_aside(self, package_id: str, lacks: str) -> None:
         """Stop running a package here, because this worker lacks something for it.
 
-        The worker requests no more chunks of the package. It gives back the package's tasks that no executor has,
-        except tasks of leases that no other worker can run.
+        The worker requests no more chunks of the package. It gives back the package's untouched tasks (no executor has
+        them). If no other worker can run a lease of the package, the worker keeps that lease's tasks.
         """
         if package_id not in self.set_aside:
             # The text comes from the executor, so task code may have made it. Without this the text could control the
@@ -184,7 +186,7 @@ class Facts:
                 record.unfit = self.set_aside[package_id]
 
     def forget(self, record: LeaseRecord) -> None:
-        """Drop a lease. If it was the package's last lease here, also drop what is known of the package."""
+        """Drop a lease. If it was the last lease of its package here, also drop all facts about the package."""
         lease = record.lease
         del self.leases[lease.lease_id]
         self.out.append(do.Forget(lease.lease_id))

@@ -1,4 +1,4 @@
-"""How many tasks an executor gets: enough that it never waits, few enough that other executors can have the rest."""
+"""Decides how many tasks an executor gets: enough to be busy, and few enough to leave some for other executors."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -38,10 +38,10 @@ task, however large its data is.
 
 
 def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes: int, share: int) -> int:
-    """How many tasks of a lease to feed to an executor now; 0 if the executor has enough, or has had its share.
+    """The number of tasks of a lease to feed to an executor now; 0 if the executor has enough or has had its share.
 
-    `share` is how many of the lease's ready tasks this executor may still have. It spreads the last tasks of a lease
-    over all executors.
+    `share` is the number of the lease's ready tasks that this executor may still get. It spreads the last tasks of a
+    lease over all executors.
     """
     queued = executor.queued()
     idle = executor.running is None
@@ -63,9 +63,9 @@ def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes:
 
 
 def undivided_tasks(durations: PackageDurations) -> int:
-    """How many tasks go to one executor even if others are free: dividing them would take longer than running them.
+    """The number of tasks that one executor gets even if others are free, because it is faster not to divide them.
 
-    It is 0 if the mean duration is unknown, or if a single task is not shorter than UNDIVIDED_US.
+    It is 0 if the mean duration is unknown, or if it is UNDIVIDED_US or more.
     """
     return int(UNDIVIDED_US / (durations.mean_us + OVERHEAD_US)) if durations.mean_us else 0
 
@@ -75,7 +75,7 @@ LINGER_US: Final = 50_000
 
 
 def linger_us(executors: Iterable[ExecutorRecord], durations_of: Callable[[Lease], PackageDurations]) -> int:
-    """How long results may stay unread: half of the time until the first executor has no more work; at most LINGER_US.
+    """The time for which results may stay unread: half of the time until an executor is idle; at most LINGER_US.
 
     Without such a pause the agent would wake up for each short task, which would take most of its time.
     """

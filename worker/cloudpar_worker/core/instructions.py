@@ -13,7 +13,7 @@ class Instruction(Struct, frozen=True):
 
 
 class Spawn(Instruction, frozen=True):
-    """Fork an executor of a version of Python, such as "3.12"."""
+    """Fork an executor for a version of Python, such as "3.12"."""
 
     executor_id: int
     python: str
@@ -54,7 +54,7 @@ class Measure(Instruction, frozen=True):
 
 
 class Retrieve(Instruction, frozen=True):
-    """Ask the master for at most `chunks` chunks, for these versions of Python and of no package in `set_aside`.
+    """Request at most `chunks` chunks for these versions of Python, but no chunks of the packages in `set_aside`.
 
     The master may hold the request for `hold_s` seconds. `besides` and `peek` are as in RetrieveTasks.
     """
@@ -69,7 +69,7 @@ class Retrieve(Instruction, frozen=True):
 
 
 class Download(Instruction, frozen=True):
-    """Download a lease's code, and the data of the first of these tasks: as many as one download can bring."""
+    """Download a lease's code and, in order, the data of as many of these tasks as one download can bring."""
 
     lease: Lease
     tasks: Range
@@ -89,7 +89,7 @@ class Forget(Instruction, frozen=True):
 
 
 class Publish(Instruction, frozen=True):
-    """Send these publications in this order. Large results are still in `data`, and must be uploaded first."""
+    """Upload the large results of these publications, and send the publications in this order."""
 
     publications: list[Publication]
 

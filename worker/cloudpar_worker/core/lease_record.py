@@ -20,27 +20,27 @@ class LeaseRecord:
         lease: The lease as it came.
         unfetched: Tasks whose payload has not been downloaded yet, in order.
         ready: Tasks that executors can get, in order.
-        fed: How many tasks of the lease executors have.
-        wanted: The tasks that the master last said it wants; None before it has said anything.
+        fed: The number of the lease's tasks that are in executors.
+        wanted: The tasks that the master wanted in its last answer about the lease; None before its first answer.
         pending: Results that are in no publication yet.
-        pending_at_us: When the first pending result came.
+        pending_at_us: The time at which the first pending result came.
         publishing: A publication is under way.
         returning: A give-back is under way.
         downloading: A download is under way.
         closing: The last publication or give-back of the lease is under way, and the record is dropped after it.
-        undeliverable: A download of its payload failed. If its links may have expired, the worker gives back the tasks
-            that no executor has.
+        undeliverable: A download of the lease's payload failed. If the lease's links may have expired, the worker gives
+            back the tasks that no executor has.
         abandoned: A download failed although its links were fresh, so the agent lets the lease expire.
-        first: It has the first task of its package, and no executor has had any of its tasks.
-        refusal: Why this worker refuses the whole package: `refused` and `message` of its publication. None if it does
-            not refuse the package.
-        unfit: What this worker lacks to run the package; None if it lacks nothing, or if no other worker can run the
-            package.
-        lost_us: The time that tasks used before they failed because of what this worker lacks, until a give-back
-            reports this time.
-        retrieve_us: How long the lease's retrieval and downloads took, until a publication reports this time.
-        publish_us: How long earlier publications of the package took, if the next publication of this lease reports
-            this time.
+        first: The lease has the first task of its package, and no executor has had a task of the lease.
+        refusal: The reason for refusing the whole package, as `refused` and `message` of a publication. None if this
+            worker does not refuse the package.
+        unfit: A text about the thing that this worker lacks for the package. None if it lacks nothing, or if no other
+            worker can run the package.
+        lost_us: The time used by tasks that failed because this worker lacks something; 0 after a give-back has
+            reported the time.
+        retrieve_us: The duration of the lease's retrieval and downloads; 0 after a publication has reported it.
+        publish_us: The duration of earlier publications of the package, which the next publication of this lease
+            reports; 0 if it has none to report.
         item_bytes: About the size of one task's data, if the data was in a blob; otherwise 0.
     """
 
@@ -75,12 +75,12 @@ class LeaseRecord:
 
     @property
     def unpublished(self) -> int:
-        """How many results the master does not have, as far as this worker knows."""
+        """The number of the lease's results that the master does not have yet, as far as this worker knows."""
         return len(self.pending) + self._sent
 
     @property
     def untouched(self) -> int:
-        """How many tasks no executor has."""
+        """The number of tasks that are not in an executor and have no result yet."""
         return self.ready_tasks + ranges.size(self.unfetched)
 
     @property
@@ -108,7 +108,7 @@ class LeaseRecord:
         self.ready, self.unfetched, self.ready_tasks = [], [], 0
 
     def report_cost(self, unreported_us: dict[str, int]) -> None:
-        """Let the next publication report how long earlier publications of the package took."""
+        """Let the next publication report the duration of earlier publications of the package."""
         self.publish_us = unreported_us.pop(self.lease.package_id, 0)
 
     def publish_pending(self) -> list[TaskResult]:
@@ -154,7 +154,7 @@ class LeaseRecord:
         return start, end
 
     def put_back(self, tasks: Range) -> None:
-        """Make tasks of an executor that have no result ready again; drop those that the master does not want."""
+        """Make an executor's tasks without results ready again; drop the tasks that the master does not want."""
         self.fed -= tasks[1] - tasks[0]
         # Without the intersection, a task that was cancelled meanwhile would run again.
         for part in [tasks] if self.wanted is None else ranges.intersect([tasks], self.wanted):
@@ -162,7 +162,7 @@ class LeaseRecord:
         self.ready_tasks = ranges.size(self.ready)
 
     def failed_for_lack(self, result: ExecutorResult) -> None:
-        """Make a task ready again that failed because this worker lacks something, and record its time in `lost_us`.
+        """Make a task ready again, and add its time to `lost_us`: the task failed because this worker lacks something.
 
         The time is charged, because the agent cannot verify that the failure is real. Otherwise a user could compute
         for free by ending each task with such a failure.
@@ -206,7 +206,7 @@ class LeaseRecord:
         return self.wanted is None or ranges.contains(self.wanted, index)
 
     def give_back(self, tasks: int) -> Return:
-        """Give back `tasks` untouched tasks, at least one: first unfetched tasks, and of each kind the last ones."""
+        """Give back the last `tasks` unfetched tasks; if there are fewer, give back the last ready tasks too."""
         self.unfetched, tail = ranges.cut_tail(self.unfetched, tasks)
         self.ready, more = ranges.cut_tail(self.ready, tasks - ranges.size(tail))
         self.ready_tasks = ranges.size(self.ready)

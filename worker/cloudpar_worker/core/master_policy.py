@@ -36,10 +36,10 @@ BEATS: Final = 3
 
 
 def _free_in_us(facts: Facts, now_us: int) -> list[float]:
-    """For each executor, return in how many microseconds it will have no more work.
+    """Return, for each executor, the microseconds until it has no more work.
 
-    Executors that are being stopped, or whose task waits for tasks of its own, do not count. If more executors are left
-    than may run at a time, the list has only the longest times.
+    The list leaves out executors that are being stopped, and executors whose task waits for tasks of its own. If more
+    executors remain than may run at a time, the list has only the longest times.
     """
     free = []
     for executor in facts.executors.values():
@@ -61,7 +61,7 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
 def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
     """Return the mean duration of a lease's tasks.
 
-    If the mean is unknown, return how long the package's oldest running task has been running; 0 if none runs.
+    If the mean is unknown, return the time since the start of the package's oldest running task; 0 if none runs.
     """
     mean_us = facts.durations_of(record.lease).mean_us
     if mean_us:
@@ -71,7 +71,7 @@ def _task_us(facts: Facts, record: LeaseRecord, now_us: int) -> float:
 
 
 def share(facts: Facts, now_us: int) -> None:
-    """If other workers are idle, give back tasks of each lease with much work (see HUNGRY_US)."""
+    """If other workers are idle, give back some tasks of each lease that has much work (see HUNGRY_US)."""
     if not facts.hungry:
         return
     free_us = min(_free_in_us(facts, now_us), default=0.0)
@@ -99,9 +99,9 @@ def return_untouched(facts: Facts, records: Iterable[LeaseRecord]) -> bool:
 
 
 def isolate(facts: Facts, now_us: int) -> None:
-    """If the worker has suspects, keep one of them to run alone, and give back all other tasks that no executor has.
+    """If the worker has suspects, keep one of them to run alone, and give back the untouched tasks of all other leases.
 
-    If tasks of other leases have started already, give back all suspects instead.
+    If tasks of other leases have started already, keep no suspect: give back all of them instead.
     """
     found = suspects(facts)
     if not found:
@@ -157,7 +157,7 @@ def retrieve(facts: Facts, now_us: int) -> None:
 
 
 def publish(facts: Facts, now_us: int) -> None:
-    """Publish results in bulk: at once if they are urgent, otherwise after some time or at some size.
+    """Publish results in bulk: urgent results at once, all others after some time or when they have reached some size.
 
     Results are urgent if a client may be waiting for them, or if their package seems to have no budget left.
     """
@@ -195,7 +195,7 @@ def publish(facts: Facts, now_us: int) -> None:
 
 
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
-    """Whether there is a package whose tasks here have all ended, and which has pending results.
+    """Whether one of these packages has pending results, and all its tasks here have ended.
 
     The package's client may be waiting for these results, even if other packages run here.
     """
@@ -207,7 +207,7 @@ def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
 
 
 def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
-    """When the pending results of a lease must be published at the latest."""
+    """The latest time for the publication of the pending results of a lease."""
     lease = record.lease
     return record.pending_at_us + facts.durations_of(lease).collect_us(lease.collect_us)
 

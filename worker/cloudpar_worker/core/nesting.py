@@ -1,8 +1,8 @@
 """While a task waits for tasks that it has started itself, another executor runs in its place.
 
 Let n be the number of executors that the worker was started with. There are two limits. First, at most n executors run
-at a time, where an executor whose task waits does not count. Second, at each nesting depth (cloudpar_protocol.nesting)
-at most n tasks have started and not ended, including tasks that wait.
+at a time; an executor whose task waits does not count as running. Second, at each nesting depth
+(cloudpar_protocol.nesting) at most n tasks have started and not ended, including tasks that wait.
 
 Within these limits every task can end. The deepest tasks that wait here wait for tasks one level deeper. No task of
 that deeper level waits here, so the tasks of that level run elsewhere or may start here. The limits also bound the
@@ -35,8 +35,8 @@ those that are here.
 def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
     """Whether an executor may get tasks of a lease now.
 
-    It may not while its own task waits for other tasks, while enough executors run, or while enough tasks of the
-    lease's depth have started. LEASES describes an exception from the last condition.
+    It may not in three cases: its own task waits for other tasks, enough executors run, or enough tasks of the lease's
+    depth have started. LEASES describes an exception to the third case.
     """
     if executor.awaits:
         return False
@@ -50,7 +50,7 @@ def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
 
 
 def free_places(facts: Facts, beside: ExecutorRecord | None = None) -> int:
-    """How many more executors may run tasks; an executor whose task waits for its own tasks does not count as running.
+    """The number of further executors that may run tasks. An executor whose task waits for its own tasks does not run.
 
     `beside`, if given, counts as running. The result may be negative.
     """
@@ -61,7 +61,8 @@ def free_places(facts: Facts, beside: ExecutorRecord | None = None) -> int:
 def has_room(facts: Facts, lease: Lease) -> bool:
     """Whether tasks of this lease's depth may start when an executor is free.
 
-    They may not if as many tasks of this depth wait as executors may run at a time. LEASES describes an exception.
+    They may not if the waiting tasks of this depth are already as many as the executors that may run at a time. LEASES
+    describes an exception.
     """
     if not facts.nested or _is_crowded(facts):
         return True
@@ -70,7 +71,7 @@ def has_room(facts: Facts, lease: Lease) -> bool:
 
 
 def awaits(facts: Facts, record: LeaseRecord) -> bool:
-    """Whether tasks of a lease have started here, and all of them that have not ended wait for tasks of their own."""
+    """Whether at least one task of a lease runs here, and all its running tasks wait for tasks of their own."""
     running = [each for each in facts.executors.values() if each.running and each.running.record is record]
     return bool(running) and all(each.awaits for each in running)
 
@@ -96,7 +97,8 @@ def stop_surplus(facts: Facts, now_us: int) -> None:
 def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
     """The memory limit of one executor.
 
-    The memory that waiting tasks hold lowers the limit of all other executors, but by no more than the part HELD_PART.
+    The memory that waiting tasks hold lowers the limit of all other executors, at most by the part HELD_PART of the
+    limit.
     """
     if not facts.nested or executor.awaits:
         return facts.memory_bytes

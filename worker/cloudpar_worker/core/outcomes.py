@@ -1,6 +1,6 @@
 """Messages for users about tasks that ended without a value and without an exception of their own.
 
-Each function except `ended_by` makes the Stop of a task. Its docstring describes the case.
+Each function except `ended_by` makes the Stop of a task. The docstring of the function describes the case.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""How a busy worker gets chunks of other packages that wait at the master.
+"""Lets a busy worker get chunks of further packages, which wait at the master.
 
 If the worker retrieved such chunks at once, they could wait here behind a long task while an executor elsewhere is
 free. So the worker only asks whether such chunks exist (a peek, which the master holds open). It fetches the chunks
@@ -66,10 +66,11 @@ def fetch(facts: Facts, now_us: int) -> None:
 
 
 def overtakes(facts: Facts, lease: Lease) -> bool:
-    """Whether a retrieved lease goes before the untouched tasks of other packages here.
+    """Whether a lease that was just retrieved runs before the untouched tasks of the other packages here.
 
     It does in three cases: it has the first task of its package, its account has no untouched tasks of other packages
-    here, or its package is behind all packages that have some. In each case more such chunks may wait at the master.
+    here, or its package is behind all packages that have untouched tasks here. In each case more such chunks may wait
+    at the master.
 
     Otherwise no chunk at the master goes before the tasks here, because the master first hands out chunks of the
     packages that are furthest behind. If the worker fetched more all the same, it could collect a chunk of each of a
@@ -85,9 +86,9 @@ def overtakes(facts: Facts, lease: Lease) -> bool:
 def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None:
     """Handle that a lease has no more ready tasks; `ready` contains the leases that still have ready tasks.
 
-    If no lease in `ready` belongs to the same package, and one of them may have long tasks, the worker will fetch more
-    chunks from a master that holds requests. Without this, further tasks of the package would wait behind the long
-    tasks.
+    Let the worker fetch more chunks if three conditions are met: the master holds requests, no lease in `ready` is of
+    the package of `record`, and a lease in `ready` may have long tasks. Without the fetch, further tasks of this
+    package would wait behind the long tasks.
     """
     package_id = record.lease.package_id
     if facts.holds and all(other.lease.package_id != package_id for other in ready):
@@ -104,7 +105,7 @@ def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
 
 
 def _at_work(facts: Facts) -> list[str]:
-    """The packages that have untouched tasks here, and those whose next chunk an ordinary retrieval brings in time."""
+    """The packages for which no fetch is needed: they have untouched tasks here, or short tasks of theirs run here."""
     waiting = [record.lease.package_id for record in facts.leases.values() if record.untouched]
     running = [run.record.lease for run in _running(facts)]
     short = [lease.package_id for lease in running if 0 < facts.durations_of(lease).mean_us < SHORT_US]

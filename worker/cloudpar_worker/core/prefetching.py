@@ -1,4 +1,4 @@
-"""How many chunks a worker retrieves: enough that each executor has about 0.3 s of work."""
+"""Decides how many chunks a worker retrieves: enough for about 0.3 s of work in each executor."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -14,8 +14,8 @@ def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: floa
     If more work is needed and the duration of a chunk is unknown, the number is one for each executor.
 
     Args:
-        free_in_us: For each executor, in how many microseconds it will have no more work.
-        waiting_us: How long the untouched tasks here will take together.
+        free_in_us: For each executor, the microseconds until it has no more work.
+        waiting_us: The expected duration of all untouched tasks here together.
         chunk_us: The expected duration of a chunk; 0 if unknown.
         executors: The number of executors.
 
@@ -33,9 +33,10 @@ def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: floa
 
 
 def remaining_us(mean_us: float, elapsed_us: int, queued: int) -> float:
-    """How long an executor probably needs for the tasks that it has.
+    """The time that an executor probably needs for its tasks.
 
-    A task that has run for longer than the mean is expected to need as long again, because it is one of the long tasks.
+    A task that has run for longer than the mean is probably a long one, so it is expected to run once more as long as
+    it has run.
     """
     current = mean_us - elapsed_us if elapsed_us < mean_us else float(elapsed_us)
     return current + queued * mean_us

@@ -57,7 +57,8 @@ def split(results: list[TaskResult]) -> Iterator[list[TaskResult]]:
 def publications(record: LeaseRecord) -> list[Publication]:
     """Turn all pending results of a lease into publications; without results there is one empty publication.
 
-    The last publication closes the lease if no other message about the lease can follow, unless the lease is abandoned.
+    The last publication closes the lease if no other message about the lease can follow. The publications of an
+    abandoned lease never close it.
     """
     parts = list(split(record.publish_pending())) or [[]]
     # Only the last part may close the lease, because closing deletes the queue message. If an earlier part closed the
@@ -103,7 +104,7 @@ def requests(made: list[Publication]) -> Iterator[list[Publication]]:
 
 
 def unpublished(records: list[LeaseRecord]) -> str:
-    """Return a text that says how many results of which packages are unpublished."""
+    """Return a text with the number of unpublished results of each package."""
     packages: dict[str, int] = {}
     for record in records:
         package_id = record.lease.package_id

@@ -184,7 +184,7 @@ class WorkerState:
                 facts.lacks_python(record)
 
     def _blame(self, executor: ExecutorRecord, run: FedRun, gone: on.ExecutorGone, now_us: int) -> int:
-        """Give the running task a result if it is to blame for the end of its executor; return the result's time."""
+        """If the running task caused the end of its executor, give the task a result; return the time used, or 0."""
         position, stop = executor.position(), executor.stop
         if stop is None:
             kills = self.facts.killed.get(position, 0) + 1
@@ -231,9 +231,9 @@ class WorkerState:
             facts.kill(executor, outcomes.descriptors(stimulus.descriptors, DESCRIPTORS, *executor.position()))
 
     def _unpaid_us(self, executor: ExecutorRecord, measured: on.Measured, now_us: int) -> int:
-        """The time that an idle executor of a shared worker has computed, or had processes, since the last measurement.
+        """The time since an idle executor's last measurement, if the executor has computed since then or has processes.
 
-        No result reports this time. It is 0 if the executor has done neither.
+        No result reports this time. The time is 0 otherwise, and on a worker that is not shared.
         """
         if not self.facts.shared or executor.account is None or executor.runs:
             return 0  # while an executor skips recalled tasks, `ExecutorRecord.unpaid_us` counts its time
@@ -356,8 +356,8 @@ class WorkerState:
         """Drop those tasks of a lease that the master does not want any more.
 
         If such a task has run in executors that were killed, publish it as cancelled, with the time that it used.
-        Otherwise a user could use this time for free by cancelling, because perhaps no other result of the account
-        follows.
+        Otherwise a user could compute for free and then cancel, because the account may have no later result that
+        reports the time.
         """
         facts, ready, lease_id = self.facts, record.ready, record.lease.lease_id
         record.apply(view)
@@ -379,5 +379,5 @@ class WorkerState:
 
 
 def _cancelled(result: ExecutorResult) -> ExecutorResult:
-    """The result of a task that failed for a lack of this worker, and that the master does not want any more."""
+    """The result of a task that this worker could not run, if the master no longer wants the task."""
     return ExecutorResult(result.index, "cancelled", result.duration_us, message=outcomes.CANCELLED)

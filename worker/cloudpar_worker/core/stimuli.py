@@ -22,7 +22,7 @@ class Results(Stimulus, frozen=True):
     """An executor has returned results.
 
     Attributes:
-        absent_at_us: The latest time at which these results had certainly not arrived yet, by the agent's clock.
+        absent_at_us: The latest time, by the agent's clock, at which these results had certainly not arrived yet.
     """
 
     executor_id: int
@@ -45,7 +45,7 @@ class GarbageReceived(Stimulus, frozen=True):
 
 
 class ExecutorGone(Stimulus, frozen=True):
-    """An executor has ended, and the agent has read all results that it sent; or it could not be forked.
+    """An executor has ended, and the agent has read all its results; or the executor could not be forked.
 
     Attributes:
         exit_code: As in `subprocess`: negative for a signal. None if it is unknown, because the executor was not forked
@@ -67,7 +67,7 @@ class PythonFailed(Stimulus, frozen=True):
 
 
 class RecallChecked(Stimulus, frozen=True):
-    """How many tasks an executor has started or skipped, read some time after a recall."""
+    """Some time after a recall, the agent has read the number of tasks that an executor has started or skipped."""
 
     executor_id: int
     started: int
@@ -77,13 +77,14 @@ class Measured(Stimulus, frozen=True):
     """The memory and the output of an executor.
 
     Attributes:
-        rss_bytes: The memory of the executor and of all processes that it started. It may be an upper bound. While a
-            zygote measures the exact figure, and some time after, it may be the memory of the executor alone.
-        output_bytes: The size of the larger of the executor's two output files, or the memory that this file takes if
-            that is more.
-        processes: How many processes that the executor started are running.
+        rss_bytes: The memory of the executor and of all processes that it started, or an upper bound of it. If the
+            upper bound is large, the agent has the exact number measured. Until that is done, and in the pause after
+            it, `rss_bytes` is the memory of the executor without the processes that it started.
+        output_bytes: The size of the larger of the executor's two output files, or the memory that the file takes,
+            whichever is more.
+        processes: The number of running processes that the executor started.
         cpu_us: The CPU time that the executor's own process has used since its start, in microseconds.
-        descriptors: For how many file descriptors the processes that the executor started have room.
+        descriptors: The number of file descriptors for which the tables of these processes have room.
     """
 
     executor_id: int
@@ -99,8 +100,9 @@ class Retrieved(Stimulus, frozen=True):
 
     Attributes:
         request_us: An estimate of the request's duration without the time for which the master held it.
-        broken: By lease id, why a payload inside the lease does not match its seal. Such a lease is refused.
-        besides: The request was a fetch: it named packages in `besides`.
+        broken: By lease id, a text about the payload in the lease that does not match its seal. These leases are
+            refused.
+        besides: The request named packages in `besides`, so it was a fetch.
         holds: The master holds requests.
         waiting: More chunks wait at the master, and they belong to packages that the request did not name in `besides`.
     """
@@ -122,7 +124,7 @@ class Peeked(Stimulus, frozen=True):
 
 
 class Downloaded(Stimulus, frozen=True):
-    """The code of a lease and the data of its tasks `tasks` have arrived.
+    """The code of a lease has arrived, and the data of those of its tasks that are in `tasks`.
 
     Attributes:
         item_bytes: The mean size of one task's data; 0 if the data was not in a blob.
@@ -139,7 +141,8 @@ class DownloadFailed(Stimulus, frozen=True):
 
     Attributes:
         stale: The lease's links may have expired, so that fresh links may help.
-        broken: Why the payload of a sealed package failed verification; None if there is another reason.
+        broken: A text about the payload of a sealed package that failed verification; None if the download failed for
+            another reason.
     """
 
     lease_id: str
@@ -154,8 +157,8 @@ class Published(Stimulus, frozen=True):
 
     Attributes:
         hungry: Another worker is idle, and the master has no chunk for it.
-        request_us: How long all requests and uploads took together.
-        waiting: The first chunk of another package waits at the master.
+        request_us: The duration of all requests and uploads together.
+        waiting: A package's first chunk waits at the master, and the master holds no requests.
     """
 
     lease_ids: list[str]

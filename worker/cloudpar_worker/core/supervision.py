@@ -39,7 +39,7 @@ files take memory.
 
 
 def stop(facts: Facts, now_us: int) -> None:
-    """Stop tasks that have reached a limit, tasks that are not wanted any more, and executors that skip too slowly."""
+    """Stop tasks that have reached a limit, tasks that the master no longer wants, and executors that do not skip."""
     nesting.stop_overfull(facts)
     elapsed: dict[str, int] = {}
     for executor in facts.executors.values():

@@ -33,12 +33,12 @@ def is_suspect(lease: Lease) -> bool:
 
 
 def suspects(facts: Facts) -> list[LeaseRecord]:
-    """Return all suspects here; the worker keeps the first of them.
+    """Return the suspects here, the most preferred first; the worker keeps the first one.
 
-    The worker prefers a suspect that is not being given back, then one without untouched tasks, then one of which an
-    executor has tasks, then one that no other worker can run, then the one with the most attempts. While all running
-    tasks of a suspect wait for tasks of their own, this suspect is not in the list: otherwise the tasks that they wait
-    for could not run beside it.
+    A suspect is preferred if it is not being given back. Among equals, the following are preferred, in this order: a
+    suspect without untouched tasks, one of which an executor has tasks, one that no other worker can run, and the one
+    with the most attempts. The list leaves out a suspect if all its running tasks wait for tasks of their own:
+    otherwise those tasks could not run here beside it.
     """
     found = [
         each for each in facts.leases.values() if is_suspect(each.lease) and not (facts.nested and awaits(facts, each))
@@ -58,8 +58,8 @@ def _preference(record: LeaseRecord) -> tuple[bool, bool, bool, bool, int]:
 def takes_on(facts: Facts, now_us: int) -> bool:
     """Whether this worker may retrieve more chunks now.
 
-    It may not while it has a suspect. In the pause after it gave back suspects, it may not while one of its leases has
-    started tasks.
+    It may not while it has a suspect. It also may not in the pause after a give-back of suspects, as long as one of its
+    leases has started tasks.
     """
     # Without this the worker would run other tasks beside a suspect. If the suspect then killed the worker, the loss
     # would also count for the chunks of the other tasks, and could make them suspects.
@@ -69,7 +69,7 @@ def takes_on(facts: Facts, now_us: int) -> bool:
 
 
 def runnable(facts: Facts) -> list[LeaseRecord]:
-    """The leases whose ready tasks may start: a suspect if it is the only lease, all others if no suspect is here."""
+    """The leases whose ready tasks may start; none if there is a suspect and another lease."""
     # While the worker has a suspect and another lease, no task starts, not even one of the suspect. `isolate` is giving
     # back the other leases, and a task of them that started now could be lost together with the suspect.
     if len(facts.leases) > 1 and suspects(facts):

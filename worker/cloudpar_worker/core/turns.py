@@ -43,8 +43,8 @@ class Turns:
 
         Args:
             ready: Leases with ready tasks, in the order in which they came.
-            running_us: The sum of the times for which a package's running tasks have been running.
-            task_us: The mean duration of a lease's tasks; 0 if unknown.
+            running_us: Returns, for a package id, the sum of the times since its running tasks started.
+            task_us: Returns the mean duration of a lease's tasks; 0 if unknown.
             now_us: The agent's time.
         """
         packages = dict.fromkeys(record.lease.package_id for record in ready)
@@ -65,8 +65,8 @@ class Turns:
     ) -> None:
         """Record that an executor gets tasks of a ready lease. Call it before the tasks are taken from the lease.
 
-        `leases` are all leases here. The level (see Turns) rises to the time of the package that is furthest behind,
-        among the packages that have tasks without a result here.
+        `leases` are all leases here. The level (see Turns) rises to the least time of a package that has tasks without
+        a result here.
         """
         active = {each.lease.package_id for each in leases if not each.exhausted}
         self._level_us = max(self._level_us, min(map(self._start_us, active)))
@@ -76,7 +76,7 @@ class Turns:
             self._passed_over_at_us = now_us
 
     def behind_us(self, package_id: str, other_id: str) -> int:
-        """How much less time a package has had than another one, in microseconds; negative if it has had more."""
+        """The microseconds by which a package is behind the package `other_id`; negative if it is ahead."""
         return self._start_us(other_id) - self._start_us(package_id)
 
     def ran(self, package_id: str, total_us: int) -> None:

@@ -1,6 +1,6 @@
-"""Adds notes to exceptions that may come from a module that this worker lacks or has in another release.
+"""Adds notes to exceptions if their cause may be a missing module, or another release of a module than at the client.
 
-These notes say what to do. If unpickling raised and the cause is unknown, the note says only what was unpickled.
+The note says what to do. If unpickling raised an exception of unknown cause, the note only names what was unpickled.
 """
 
 import os
@@ -21,13 +21,13 @@ _OTHER_NAMES: Final = {
 
 
 def advise(error: BaseException, what: str) -> None:
-    """If modules of this worker may be the cause of an exception, add a note to it that says what to do.
+    """Add a note that says what to do to an exception whose cause may be this worker's modules.
 
-    If unpickling raised the exception and the cause is unknown, the note says only what was unpickled.
+    If unpickling raised an exception of unknown cause, the note only names what was unpickled.
 
     Args:
         error: The exception.
-        what: What raised it: "the task", or "the task code" or "the task data" while they were unpickled.
+        what: The source of the exception: "the task", or, if unpickling raised it, "the task code" or "the task data".
     """
     name = missing_module(error)
     if name and ModuleNotFoundError in type.mro(type(error)):
@@ -103,7 +103,7 @@ def release_of(top: str) -> str | None:
 
 
 def _other_extension(name: str) -> str | None:
-    """The file of an extension module of this name that this interpreter cannot load; None if there is none."""
+    """The file of an extension module `name`, made for another interpreter; None if there is none."""
     package, _, last = name.rpartition(".")
     folders = list(getattr(sys.modules.get(package), "__path__", ())) if package else sys.path
     for folder in folders:

@@ -1,4 +1,4 @@
-"""Files without a name. They are in memory, or in a folder if the system or a sandbox permits no files in memory."""
+"""Files without a name: in memory or, if the system or a sandbox permits no files in memory, in a folder."""
 
 import os
 import tempfile

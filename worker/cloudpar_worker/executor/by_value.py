@@ -13,7 +13,7 @@ from cloudpar_protocol import decorated, function_globals, open_files
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """A pickler that treats open files, decorators of the standard library and globals of functions as the client does.
+    """A pickler that treats open files, standard decorators and globals of functions as the client's pickler does.
 
     With cloudpickle alone, a client could send an object whose class has a `cached_property`, but could not get the
     object back.
@@ -30,7 +30,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def dumps(value: Any, pickler: type[Pickler] = Pickler) -> bytes:
-    """Pickle a value. The pickle contains classes and functions that are in `__main__` or cannot be imported by name.
+    """Pickle a value. Classes and functions that are in `__main__` or cannot be imported become part of the pickle.
 
     Raises:
         BaseException: What pickling raised.

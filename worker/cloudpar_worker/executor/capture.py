@@ -26,15 +26,15 @@ def open_output(folder: str | None = None) -> int:
 
 
 def held_bytes(descriptor: int) -> int:
-    """The size of an output file, or the space that is allocated for it if that is more."""
+    """The size of an output file, or the space allocated for the file, whichever is more."""
     status = os.fstat(descriptor)
     return max(status.st_size, 512 * status.st_blocks)
 
 
 def read_output(descriptor: int) -> str | None:
-    """The start of an output file, in at most OUTPUT_BYTES of UTF-8; None if the file is empty.
+    """The start of an output file, at most OUTPUT_BYTES in UTF-8; None if the file is empty.
 
-    If the file is longer, a note at the end says about how much was left out.
+    If the file is longer, the text ends with a note about the approximate size of the rest.
     """
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if not size:

@@ -30,7 +30,7 @@ def serialize(value: Any) -> bytes:
 
 
 def bounded(text: str, limit: int = ERROR_TEXT_CHARS) -> str:
-    """Cut a text in the middle to at most `limit` characters, and make it fit to travel."""
+    """Cut a text in the middle to at most `limit` characters, and escape its lone surrogates."""
     text = plain(text)
     if len(text) <= limit:
         return text
@@ -41,7 +41,7 @@ def bounded(text: str, limit: int = ERROR_TEXT_CHARS) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Make a text fit to travel: a plain str, with lone surrogates (for example of file names) as escapes.
+    r"""Make a text that UTF-8 can encode: a plain str with escapes for lone surrogates, such as those of file names.
 
     >>> plain("name \udcff")
     'name \\udcff'
@@ -74,9 +74,9 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
 
 
 def _noted(data: bytes, error: BaseException, again: BaseException) -> bytes:
-    """The pickle of an exception, extended by the notes that the exception's own way of pickling lost.
+    """The pickle of an exception, completed by the notes that the exception's own pickling code left out.
 
-    `again` is the exception that the pickle restores. If the notes cannot be added, the pickle stays as it is.
+    `again` is the exception that `data` restores. If the notes cannot be added, the pickle stays as it is.
     """
     with suppress(BaseException):  # code of the exception may raise; it then travels without the notes
         notes = _notes(error)
@@ -125,9 +125,10 @@ def traceback_of(error: BaseException) -> TracebackType | None:
 
 
 def missing_module(error: BaseException) -> str:
-    """The module that an ImportError names; "" if it names none, and for all other exceptions.
+    """The module that an ImportError names; "" if it names none, or if the exception is no ImportError.
 
-    Task code may put any object into `name`, whose own code may raise, so only a plain str counts.
+    A `name` that is not a plain str counts as none: task code may put any object there, and the object's code may
+    raise.
     """
     with suppress(BaseException):
         if isinstance(error, ImportError) and type(error.name) is str:
@@ -149,7 +150,7 @@ def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
 
 
 def is_among(error: BaseException, names: Sequence[str]) -> bool:
-    """Whether an exception's class, or a base of its class, is among these names (which are as from `_class_name`).
+    """Whether an exception's class, or a base of its class, is among `names`, which have the form of `_class_name`.
 
     Without names every class derived from Exception counts. SystemExit and KeyboardInterrupt never count, even if they
     are named, so a task that ends by sys.exit or Ctrl-C is not retried.
@@ -161,7 +162,7 @@ def is_among(error: BaseException, names: Sequence[str]) -> bool:
 def _class_name(kind: type) -> str:
     """The module and the name of a class; only the name if the class is built in.
 
-    The name contains no enclosing classes and functions, because their names are lost if the class travels by value.
+    The name contains no enclosing classes and functions, because their names are lost if the class is pickled by value.
     """
     module, name = _module(kind), type.__getattribute__(kind, "__name__")
     if getattr(protocol_errors, name, None) is kind:  # `cloudpar.errors` changes the module of these classes
@@ -180,7 +181,7 @@ def _module(kind: type) -> str:
 
 
 def with_attempts(trace: str, failed: Sequence[str]) -> str:
-    """The traceback of the last attempt, after the type and the text of the exception of each earlier attempt."""
+    """A text about all attempts: the exception of each earlier attempt in one line, then the last traceback."""
     if not failed:
         return trace
     before = "".join(f"Attempt {number} raised {text}\n" for number, text in enumerate(failed, 1))

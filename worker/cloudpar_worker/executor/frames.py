@@ -49,8 +49,8 @@ class Run(Struct, array_like=True, frozen=True):
         origin, step: If the package's data is a range, the data of task i is origin + i * step.
         items: The serialized data of each task; None if the package's data is a range.
         codec: The codec of items and results.
-        retries, retry_on: How often a task that raises is retried, and after which exceptions (see
-            `failures.is_among`).
+        retries, retry_on: The largest number of retries of a task that raises, and the exceptions after which it is
+            retried (see `failures.is_among`).
         threads: The thread limit of numeric libraries; None means the executor's own limit.
         depth: The nesting depth of the tasks, as in Lease.
         elsewhere: Another worker may be able to run the tasks. So a task that fails because this machine lacks

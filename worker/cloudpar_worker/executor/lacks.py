@@ -12,14 +12,14 @@ _IMPORTING = "<frozen importlib._bootstrap>"
 
 
 def lack(error: BaseException, *, unpickling: bool) -> str | None:
-    """Return a text about what this machine lacks if a task may have failed because of it; otherwise None.
+    """Name what this machine lacks, if a task may have failed because of it; otherwise return None.
 
-    An ImportError that names a module always counts. Three further exceptions count if unpickling raised them: any
-    other ImportError, an AttributeError (a module here may be of an older version without a needed name), and an
-    exception that was raised during an import.
+    An ImportError that names a module always counts as such a failure. Three further exceptions count only if
+    unpickling raised them: any other ImportError, an AttributeError (a module here may be of an older version without a
+    needed name), and an exception that was raised during an import.
 
     Args:
-        error: What the task raised, or what unpickling its code or data raised.
+        error: The exception that the task raised, or that unpickling of its code or data raised.
         unpickling: Whether the exception was raised while the code or the data were unpickled.
     """
     name, kinds = missing_module(error), type.mro(type(error))

@@ -30,8 +30,8 @@ class ProjectFolders:
     def remove(self, pid: int) -> None:
         """Remove the folder of an executor that has ended.
 
-        A forked process removes the folder, because it may be large and the next executor must not wait. If the fork
-        fails, this process removes the folder.
+        A forked process removes the folder, because the folder may be large, and the next executor must not wait. If
+        the fork fails, this process removes the folder.
         """
         path = self._by_pid.pop(pid, None)
         if path is None or not os.path.lexists(path):

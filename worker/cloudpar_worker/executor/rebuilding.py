@@ -1,4 +1,4 @@
-"""Pickles exceptions so that unpickling does not call their constructor, which may need more than `.args`."""
+"""Pickles exceptions so that unpickling does not call their constructors: `.args` may not be all their arguments."""
 
 import copyreg
 import pickle

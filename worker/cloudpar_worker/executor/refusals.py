@@ -19,7 +19,7 @@ _CAUSES: Final = 20
 
 
 class Refusals(NamedTuple):
-    """What a confined executor forbids to its tasks.
+    """The rules of a confined executor for its tasks.
 
     Attributes:
         closed_ports: TCP ports to which tasks may not connect.
@@ -35,7 +35,7 @@ class Refusals(NamedTuple):
     network: bool = True
 
     def explain(self, error: BaseException) -> None:
-        """Add notes to an exception if something that the executor forbids may be its cause."""
+        """Add notes to an exception that one of these rules may have caused."""
         notes: list[str] = []
         with suppress(BaseException):  # an exception's own code may raise anything
             notes += filter(None, map(self._why, _causes(error)))

@@ -180,7 +180,7 @@ class Runner:
         return _failure(index, error, started_at_ns, codec, called_with=called_with, failed=failed)
 
     def _retry(self, run: Run, function: Any, index: int, started_at_ns: int, failed: list[str]) -> TaskResult:
-        """Retry a task until it returns, or may not be retried again; return its result.
+        """Retry a task until it returns or has used up its retries; return its result.
 
         Each attempt decodes the data again, since the earlier attempt may have changed the decoded data.
         """

@@ -67,7 +67,7 @@ class TaskWaits:
                     self._send(GOES_ON)
 
     def task_ended(self) -> None:
-        """Forget the packages for which the task that has ended waited: the next task does not wait for them."""
+        """Forget all packages for which the last task waited: the next task does not wait for them."""
         if self._awaited:
             with self._lock:
                 self._awaited.clear()

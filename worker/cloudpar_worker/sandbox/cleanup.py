@@ -88,7 +88,7 @@ def _empty(folder: str) -> None:
     A process that has the capability SETUID handles each folder as the owner of the folder, if the owner is an
     executor's user. This is necessary because task code may permit executors of other accounts to make folders in its
     own folder, and only the owners of those folders may empty them. Without this, those folders would stay, and no
-    executor could get the first user's id again.
+    executor could get the user id of the outer folder's owner again.
     """
     os.chmod(folder, stat.S_IRWXU)
     here = os.open(folder, _FOLDER)

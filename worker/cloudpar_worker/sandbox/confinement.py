@@ -44,8 +44,8 @@ class Mechanism(Struct, frozen=True):
 
     Attributes:
         name: The mechanism's name, in a few words.
-        there: Whether this machine has the mechanism, so that it confines executors.
-        gap: What tasks can do without the mechanism, and how the operator can get it.
+        there: Whether this machine has the mechanism. If so, the mechanism confines executors.
+        gap: The things that tasks can do without the mechanism, and a way for the operator to get it.
         does: What the mechanism does here.
         costs: Whether the mechanism forbids something that tasks may need. If so, the worker prints `does` at its
             start.
@@ -183,7 +183,10 @@ def closed_ports(answering: Sequence[Service]) -> list[int]:
 
 
 def gaps(found: list[Mechanism]) -> list[Mechanism]:
-    """The mechanisms that are missing here. Executors with user ids of their own need no Landlock for signals."""
+    """The mechanisms that executors need and that are missing here.
+
+    Executors with user ids of their own need no limit on signals.
+    """
     kept = has_own_users(found)
     missing = [each for each in found if not each.there and not each.extra]
     return [each for each in missing if not (kept and each.name == SIGNALS)]

@@ -43,7 +43,7 @@ KNOWN: Final = tuple(
 
 
 def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
-    """The known services, and the service that the environment names for AWS's programs if that is an IP address."""
+    """The known services, and the service that the environment names for AWS's programs, if it names an IP address."""
     found = list(KNOWN)
     with suppress(ValueError):  # the variable does not contain an address
         named = urlsplit(environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", ""))

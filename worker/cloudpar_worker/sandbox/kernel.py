@@ -32,7 +32,7 @@ def prctl(option: int, argument: int = 0, more: int = 0) -> int:
     """Make the system call prctl, which changes properties of this process.
 
     Raises:
-        OSError: The kernel refuses it, or does not know it.
+        OSError: The kernel refuses the call, or does not know it.
     """
     return _checked(_libc.prctl(option, ctypes.c_ulong(argument), ctypes.c_ulong(more), 0, 0))
 
@@ -41,7 +41,7 @@ def syscall(number: int, *arguments: object) -> int:
     """Make a system call, given by its number.
 
     Raises:
-        OSError: The kernel refuses it, or does not know it.
+        OSError: The kernel refuses the call, or does not know it.
     """
     return _checked(_libc.syscall(ctypes.c_long(number), *arguments))
 
@@ -57,7 +57,7 @@ def unshare(namespaces: int) -> None:
     """Move this process into new namespaces, given by their CLONE_NEW flags.
 
     Raises:
-        OSError: The kernel refuses it, or does not know it.
+        OSError: The kernel refuses the call, or does not know it.
     """
     syscall(_UNSHARE, ctypes.c_ulong(namespaces))
 
@@ -119,7 +119,7 @@ def capabilities(line: str = "CapEff") -> int:
 
 
 def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
-    """Set the capabilities of this process. It loses for good the capabilities that are not in `permitted`.
+    """Set the capabilities of this process. The process loses all capabilities outside `permitted` for good.
 
     Raises:
         OSError: The process does not have one of these capabilities.
@@ -134,7 +134,7 @@ def become(user: int) -> None:
 
 
 def act_as(user: int, guard: int, *, keep: int = 0) -> None:
-    """Send signals and handle files as this user, with the capabilities in `keep` (by default none).
+    """Send signals and handle files as this user, and keep only the capabilities in `keep` (by default none).
 
     The process receives no signals from this user's processes.
 

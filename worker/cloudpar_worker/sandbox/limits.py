@@ -1,7 +1,7 @@
-"""The kernel's limits for one executor of a shared worker, and the reserve that the worker keeps for itself.
+"""The kernel's limits for one executor of a shared worker, which leave enough for the agent.
 
-For some limits the kernel adds up what all processes of a user have. If executors have the same user as the agent, a
-task that reaches such a limit would leave nothing for the agent. So the limits of executors are lower than those of the
+For some limits the kernel counts all processes of a user together. If executors have the same user as the agent, a task
+that reaches such a limit would leave nothing for the agent. So the limits of executors are lower than those of the
 agent.
 """
 
@@ -35,10 +35,10 @@ def limit_executor(*, processes: int, file_bytes: int) -> None:
 
 
 def shared_processes(wanted: int) -> int:
-    """How many processes the shared user of all executors may have; at most `wanted`.
+    """The number of processes that the executors' shared user may have; at most `wanted`.
 
-    If its user has as many processes as the agent's own limit allows, the kernel gives the agent no further thread. So
-    the result leaves _KEPT_PROCESSES below that limit.
+    The agent has the same user. If this user's processes reached the agent's own limit, the agent could start no
+    further thread. So the result is at least _KEPT_PROCESSES below the agent's limit.
     """
     own = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     return wanted if own == resource.RLIM_INFINITY else max(min(wanted, own - _KEPT_PROCESSES), 1)
@@ -47,8 +47,8 @@ def shared_processes(wanted: int) -> int:
 def keep_descriptors() -> None:
     """Let this process, which is the agent, have more descriptors than an executor, if the system allows it.
 
-    For each user the kernel counts the descriptors that are under way through sockets. If there are more than the limit
-    of the agent, the agent cannot send descriptors to a zygote, so the zygote forks no executor.
+    For each user the kernel counts the descriptors that are under way through sockets. If their number exceeds the
+    agent's limit, the agent cannot send descriptors to a zygote, so the zygote forks no executor.
     """
     if not LINUX:
         return

@@ -50,7 +50,7 @@ def process_of(pid: int) -> Process | None:
 
 
 def _running_threads(pid: int) -> Iterator[tuple[int, dict[bytes, bytes]]]:
-    """Yield the ids of a process's threads that have not ended, each with the status that it shows."""
+    """Yield the ids of a process's threads that have not ended, each with the fields of its status in /proc."""
     with suppress(OSError):  # the process has ended
         for name in os.listdir(f"/proc/{pid}/task"):
             status = _status(int(name)) or {}

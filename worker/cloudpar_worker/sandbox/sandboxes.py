@@ -90,7 +90,7 @@ class Sandboxes:
         return Sandbox(folder, self._uids.take() if self._uids else None)
 
     def discard(self, sandbox: Sandbox) -> None:
-        """Return a sandbox that no executor has entered."""
+        """Take back a sandbox that no executor has entered."""
         if sandbox.uid is not None and self._uids is not None:
             self._uids.give_back(sandbox.uid)
 
@@ -138,7 +138,7 @@ class Sandboxes:
         self._to_clean.append(sandbox)
 
     def ended(self, pid: int, status: int) -> None:
-        """Handle the end of a child that is not an executor. If the child was a cleanup, give back the user id."""
+        """Handle the end of a child that is not an executor. After a complete cleanup, give back the user id."""
         sandbox = self._cleaning.pop(pid, None)
         if sandbox is None:
             return

@@ -175,7 +175,7 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
 
 
 def _only_own_scheduling(column: int) -> list[bytes]:
-    """Let these calls change only the calling thread. The kernel would also allow the user's other processes."""
+    """Let these calls change only the calling thread. Without the filter they can change all processes of the user."""
     made: list[bytes] = []
     for numbers in _SCHEDULING:
         made += _when(numbers[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
@@ -205,7 +205,7 @@ def _step(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes
 
 
 def _when(number: int | None, steps: list[bytes]) -> list[bytes]:
-    """Return steps that run only for one system call, and that end the filter."""
+    """Return steps that run only for one system call. These steps are the last that the filter runs."""
     return [_step(_EQUAL, number or 0, 0, len(steps)), *steps]
 
 

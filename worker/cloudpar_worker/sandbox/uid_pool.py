@@ -22,7 +22,7 @@ _CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
 
 
 def obstacle(tmp: str) -> str:
-    """What the operator has to change so that this process can give executors user ids of their own; empty if nothing.
+    """The change that the operator has to make to give executors user ids of their own; empty if none is needed.
 
     The call may fork: make it only in a process with one thread.
     """

@@ -1,4 +1,4 @@
-"""The agent's main thread: waits for events, reports them to the state machine, and carries out the instructions."""
+"""The agent's main thread: gives stimuli to the state machine, and carries out the instructions that it returns."""
 
 import contextlib
 import os
@@ -53,7 +53,7 @@ class Agent:
     Args:
         settings: The worker's settings.
         zygotes: The worker's zygotes. The first zygote has started.
-        stdin: The descriptor of standard input; the agent ends when this input does.
+        stdin: The descriptor of standard input; the agent ends when standard input ends.
 
     Raises:
         ValueError: The endpoint is not a URL, or the token has characters that a token cannot have.
@@ -151,7 +151,7 @@ class Agent:
     def _linger(self) -> None:
         """If nothing but results has arrived, wait a little for more results.
 
-        Any event that does not come from an executor ends the wait.
+        The wait ends at once if anything arrives that does not come from an executor.
         """
         if all(isinstance(stimulus, on.Results) for stimulus in self._stimuli):
             self._handle_stimuli()

@@ -128,7 +128,7 @@ class ExecutorProcess:
         return bool(self._unsent)
 
     def receive(self, *, all_of_it: bool = False) -> list[ExecutorResult]:
-        """Return the results in about _TURN_BYTES, or (`all_of_it`) all results that arrived before the call.
+        """Read about _TURN_BYTES, or (`all_of_it`) all bytes that arrived before the call; return the results in them.
 
         The call also updates `ready` and `ended`.
 
@@ -158,7 +158,7 @@ class ExecutorProcess:
         return results
 
     def _arrived_bytes(self) -> int:
-        """How many bytes the channel holds for the agent; the kernel bounds this number."""
+        """The number of bytes that the agent can read from the channel; the kernel bounds this number."""
         (count,) = struct.unpack("i", fcntl.ioctl(self.channel, termios.FIONREAD, bytes(4)))
         return int(count)
 
@@ -167,7 +167,7 @@ class ExecutorProcess:
         return self._reader.mark()
 
     def outputs(self) -> tuple[str | None, str | None]:
-        """The start of the running task's standard output and of its standard error; None if the output is empty."""
+        """The start of the running task's standard output, and that of its standard error; None if one is empty."""
         return read_output(self._stdout), read_output(self._stderr)
 
     def resident_bytes(self) -> int:
@@ -192,7 +192,7 @@ class ExecutorProcess:
         return round((times.user + times.system) * 1e6)
 
     def threads(self) -> int:
-        """How many threads the executor's own process has; 0 if it has ended, or if the kernel hides it."""
+        """The number of threads of the executor's own process; 0 if it has ended, or if the kernel hides it."""
         try:
             self._process = self._process or psutil.Process(self.pid)
             return int(self._process.num_threads())
@@ -200,11 +200,11 @@ class ExecutorProcess:
             return 0
 
     def output_bytes(self) -> int:
-        """The size of the larger of the two output files, or the memory that this file takes if that is more."""
+        """The size of the larger of the two output files, or the memory that the file takes, whichever is more."""
         return max(held_bytes(self._stdout), held_bytes(self._stderr))
 
     def close(self) -> None:
-        """Close all descriptors that the agent has of the executor."""
+        """Close all of the agent's descriptors for the executor."""
         self.handed_over()
         self.channel.close()
         self.recall_page.close()

@@ -44,7 +44,7 @@ class Executors:
         """The latest time at which the results that the agent reads now had certainly not arrived yet."""
 
     def spawn(self, executor_id: int, python: str) -> None:
-        """Fork an executor of a version of Python. If this is not possible, report the executor's end at once.
+        """Fork an executor for a version of Python. If this is not possible, report the executor's end at once.
 
         It is not possible if the ExecutorProcess cannot be made, or if the zygote cannot be started or has just ended.
         """
@@ -102,7 +102,10 @@ class Executors:
             self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].recall_page.started))
 
     def measure(self, executor_ids: list[int]) -> None:
-        """Measure the memory and output of these executors. If they are shared, have their threads weighed too."""
+        """Measure the memory and output of these executors.
+
+        On a shared worker, also have the threads of executors weighed that have started processes or threads.
+        """
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())
         for process in wanted if self._shared else []:

@@ -1,4 +1,4 @@
-"""Sends requests to the master, and transfers payloads. Repeats what fails with an error that may be temporary."""
+"""Sends requests to the master, and transfers payloads. Repeats a request after an error that may be temporary."""
 
 import itertools
 import threading
@@ -85,8 +85,8 @@ class MasterClient:
             route: The call.
             request: The message to send.
             repeat: If False, make only one attempt.
-            answer_s: How long one attempt waits for each part of the answer, in seconds; a retrieval waits HOLD_S
-                longer. One attempt waits equally long for a connection, but at most _CONNECT_S.
+            answer_s: The seconds for which one attempt waits for each part of the answer; a retrieval waits HOLD_S
+                longer. For the connection an attempt waits the same time, but at most _CONNECT_S.
 
         Raises:
             RequestError: The master refused the request for good.
@@ -162,8 +162,8 @@ class MasterClient:
     ) -> T:
         """Repeat attempts, without a time limit, until one succeeds or fails with an error that is not temporary.
 
-        `self._reach` records how each attempt ends. If `missed` is given, it is called for each OSError instead. After
-        `hang_up` no further attempt is made, and without `repeat` only one attempt is made.
+        `self._reach` records the end of each attempt. If `missed` is given, the function instead calls `missed` for
+        each OSError. After `hang_up` no further attempt is made, and without `repeat` only one attempt is made.
         """
         backoff = Backoff(_FIRST_DELAY_S, _LAST_DELAY_S)
 

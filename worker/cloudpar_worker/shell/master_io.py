@@ -68,7 +68,7 @@ class MasterIO:
     Args:
         endpoint: The master's URL.
         token: The worker token.
-        executors: How many executors the worker has.
+        executors: The number of executors that the worker has.
         deliver: Is called with each stimulus, in the threads of this object.
         folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
         heard: Called, in a thread of this object, after each request for work that the master has answered.
@@ -176,7 +176,7 @@ class MasterIO:
         self._peeks.hang_up()
 
     def download(self, lease: Lease, tasks: Range) -> None:
-        """Download a lease's code, and the data of the first of these tasks: as many as one download can bring."""
+        """Download a lease's code and, in order, the data of as many of these tasks as one download can bring."""
 
         def job() -> on.Stimulus:
             started_at = time.monotonic()
@@ -287,7 +287,10 @@ class MasterIO:
 
 
 def _broken(leases: list[Lease]) -> dict[str, str]:
-    """By lease id, say what inside the lease does not match its hash or seal. Leases that match are left out."""
+    """Return, by lease id, a text about the payload in the lease that does not match its hash or seal.
+
+    Leases whose payloads all match are left out.
+    """
     found: dict[str, str] = {}
     for lease in leases:
         try:

@@ -1,7 +1,7 @@
-"""Measures how much memory each executor uses, together with the processes that it started.
+"""Measures the memory of each executor, together with the processes that it started.
 
 Measuring an executor alone takes the agent some microseconds. If the executor has started processes or uses shared
-memory, the agent computes an upper bound. It requests the exact figure from the zygote only if this bound is large.
+memory, the agent computes an upper bound. It requests an exact measurement from the zygote only if this bound is large.
 """
 
 import time
@@ -34,9 +34,10 @@ class MemoryMonitor:
     Args:
         zygotes: The zygotes, which make exact measurements.
         limit_bytes: The memory limit of one executor.
-        on_stimulus: Is called with each figure. An exact figure is reported when the zygote has answered. Until then,
-            and during the pause after an exact measurement (_REST), large upper bounds are not reported. The memory of
-            the executor alone is reported instead.
+        on_stimulus: Is called with each measurement. If the upper bound is small, the measurement contains the upper
+            bound. Otherwise it contains the exact number, as soon as the zygote has answered. Until then, and in the
+            pause after the answer (_REST), measurements contain the memory of the executor without the processes that
+            it started.
     """
 
     def __init__(self, zygotes: Zygotes, limit_bytes: int, on_stimulus: Callable[[on.Measured], None]) -> None:
@@ -91,14 +92,14 @@ class MemoryMonitor:
         self._zygotes.send(process.python, MEASURE, executor_id)
 
     def on_answer(self, process: ExecutorProcess, figure: int) -> None:
-        """Report the figure that a zygote has sent, or the upper bound if the zygote could not measure."""
+        """Report the memory that a zygote has measured, or the upper bound if the zygote could not measure."""
         started_at, own, bound = self._pending.pop(process.executor_id, (0.0, 0, 0))
         now = time.monotonic()
         self._next_at[process.executor_id] = now + _REST * (now - started_at)
         self._report(process, bound if figure == UNKNOWN else max(own, figure))
 
     def started(self, executor_id: int) -> int:
-        """How many processes that the executor started ran at its last measurement."""
+        """The number of processes started by an executor that were running at its last measurement."""
         return self._started.get(executor_id, (0, 0))[0]
 
     def forget(self, executor_id: int) -> None:

@@ -39,7 +39,7 @@ def code_key(lease: Lease) -> CodeKey:
 
 
 class _Table(NamedTuple):
-    """Where items are in their blob: the offset of each item, and the end of the last item.
+    """The positions of items in their blob: the offset of each item, and the end of the last item.
 
     `seals` contains the seals of the items, one after the other; it is empty if the package is not sealed.
     """
@@ -67,7 +67,7 @@ class PayloadStore:
         return self._codes[code_key(lease)] if code.inline is None else code.inline
 
     def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | None:
-        """The data of the tasks [start, end); None if it is a range. Data in a blob must have been downloaded."""
+        """The data of the tasks [start, end); None if the data is a range. Data in a blob must have been downloaded."""
         if not isinstance(lease.data, BlobData):
             return inline_items(lease, start, end)
         items: list[memoryview] = []
@@ -86,7 +86,7 @@ class PayloadStore:
         self._segments.pop(lease_id, None)
 
     def fetch(self, lease: Lease, tasks: Range) -> tuple[Range, int]:
-        """Download the code, and the data of the first of `tasks`: as many as one download can bring.
+        """Download the code and, in order, the data of as many of `tasks` as one download can bring.
 
         Code that is already here is not downloaded again. Return the tasks whose data is now here, and the mean size of
         an item. If the data is not in a blob, return all tasks of the lease, and 0.
@@ -128,7 +128,7 @@ class PayloadStore:
                 self._code_bytes += len(body)
 
     def trim(self, used: set[CodeKey]) -> None:
-        """Drop code that is not in `used`, the oldest first, until at most CODE_BYTES, or only used code, is left."""
+        """While the kept code exceeds CODE_BYTES, drop the oldest code that is not in `used`."""
         for key in list(self._codes):
             if self._code_bytes <= CODE_BYTES:
                 return
@@ -137,7 +137,7 @@ class PayloadStore:
                     self._code_bytes -= len(self._codes.pop(key))
 
     def _offsets(self, link: Link, lease: Lease, blob: BlobRef, tasks: Range) -> _Table:
-        """The offsets of the items of `tasks` in their blob, with the end of the last item; and the items' seals."""
+        """The positions of the items of `tasks` in their blob, and the seals of these items."""
         n, seal_bytes = lease.tasks, 0 if lease.seal is None else SEAL_BYTES
         start = blob.offset + blob.size - 8 * (n + 1)
         first, end = tasks

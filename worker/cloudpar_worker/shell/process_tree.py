@@ -73,7 +73,7 @@ class ProcessTree:
         """An upper bound of the executor's files in shared memory; 0 if the executor has no user id of its own.
 
         Some of these files have no name, and others are in folders that the agent may not read. So all shared memory
-        counts that does not visibly belong to another user.
+        that does not visibly belong to another user counts.
         """
         user = next((user for user, its in self._executor_by_uid.items() if its == executor), None)
         if user is None:
@@ -82,7 +82,7 @@ class ProcessTree:
 
 
 def _shared_memory() -> tuple[int, Counter[int]]:
-    """An upper bound of all shared memory in bytes, and the part of it that visibly belongs to a user, by user id."""
+    """An upper bound of all shared memory in bytes; and, by user id, the bytes that visibly belong to the user."""
     system = os.statvfs(SHARED_MEMORY)
     used = (system.f_blocks - system.f_bfree) * system.f_frsize + (system.f_files - system.f_ffree) * ENTRY_BYTES
     of: Counter[int] = Counter()

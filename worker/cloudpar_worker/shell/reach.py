@@ -23,7 +23,7 @@ _LINE_CHARS = 2_000
 
 
 class Reach:
-    """Records whether each address answers, for all clients of one master together.
+    """Records whether each address answers. All clients of one master use the same object.
 
     Args:
         stalled: Is called before each repeated attempt. Its argument is the time since `succeeded` was last called, or

@@ -59,9 +59,11 @@ def _upload(
     attempt: int,
     report: PublicationReport,
 ) -> list[Publication]:
-    """Make one attempt for each publication; return the refused ones, for example because a link had expired.
+    """Try once to upload each publication's results; return the publications that need a further attempt.
 
-    A publication that needs no further attempt goes into `done`, after a success or after the last refusal.
+    An upload is refused, for example, if its link has expired.
+
+    All other publications go into `done`: those that succeeded, and those that were refused in the last attempt.
 
     Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the store
     refuses the repeated step. The next attempt then uploads the whole blob. If the store already has this blob, the

@@ -30,14 +30,14 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         endpoint: The master's URL, "http://host:port".
         token: A worker token.
-        executors: How many tasks run at a time.
+        executors: The number of tasks that run at a time.
         pool_token: The account token of the pool that started this worker, so that `Pool()` in a task joins this pool.
             None if no pool started the worker. With isolation "shared" the token is ignored.
         payload_folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
         memory_mb: The memory limit of one executor, in MB. None means 90 % of the memory of this machine, or of the
             container in which the agent runs, divided by `executors`.
-        threads_per_task: How many threads numeric libraries may start in a task, if its package sets no limit. None
-            means the limit that the agent's environment sets, or 1.
+        threads_per_task: The number of threads that numeric libraries may start in a task whose package sets no limit.
+            None means the limit that the agent's environment sets, or 1.
         tmp: The folder for executors' temporary files; None means the system's folder.
         pythons: More interpreters for executors, such as {"3.12": "/path/python"}. Each must have `cloudpar_worker`
             installed.
@@ -48,8 +48,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             besides the system's files and the tasks' own files.
         network: Only for isolation "shared". With "outbound" tasks use the network of the machine. With "none" each
             executor has a network of its own with nothing but a loopback interface.
-        processes, file_mb: Only for isolation "shared": how many processes and threads one executor may have, and how
-            large one file may be, in MB.
+        processes, file_mb: Only for isolation "shared": the limit of processes and threads of one executor, and the
+            limit of one file's size in MB.
         signs: A folder for the files of signs.py, which show the machine what the worker does. None means no files.
 
     Raises:
@@ -145,7 +145,7 @@ def parse(line: bytes) -> WorkerSettings:
     """Parse the settings.
 
     Raises:
-        ValueError: The line is not a JSON object, or a setting is not valid; in the second case the error names it.
+        ValueError: The line is not a JSON object, or a setting is not valid; the error then names the setting.
     """
     try:
         return msgspec.json.decode(line, type=WorkerSettings)

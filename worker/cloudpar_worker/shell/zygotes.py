@@ -21,7 +21,7 @@ IDLE_US: Final = 60_000_000
 
 
 class ZygoteListener(Protocol):
-    """The object that is told about messages and ends of zygotes."""
+    """The object to which zygotes' messages and ends are reported."""
 
     def on_message(self, operation: bytes, executor_id: int, figure: int) -> None:
         """Handle a message of a zygote."""
@@ -52,15 +52,15 @@ class Zygotes:
     def listen(self, listener: ZygoteListener, selectors: Sequence[BaseSelector]) -> None:
         """Register the sockets of all zygotes, including later ones, with these selectors.
 
-        The data of each selector key is a function to call with the events. This function reports messages and the end
-        of the zygote to the listener.
+        The data of each selector key is a function. When the selector reports the socket, call the function with the
+        event mask: it reports the zygote's messages, or its end, to the listener.
         """
         self._listener, self._selectors = listener, selectors
         for python in self._running:
             self._register(python)
 
     def spawn(self, python: str, executor_id: int, descriptors: list[int]) -> None:
-        """Request an executor of a version of Python; start a zygote of this version if none runs.
+        """Request an executor for a version of Python; start a zygote of this version if none runs.
 
         Raises:
             OSError: The zygote cannot be started, or has just ended.
@@ -74,7 +74,7 @@ class Zygotes:
     def send(self, python: str, operation: bytes, executor_id: int) -> None:
         """Request an operation for an executor.
 
-        KILL includes its process group; MEASURE and WEIGH include all processes that it started.
+        KILL also kills the executor's process group. MEASURE and WEIGH also apply to all processes that it started.
         """
         # If the zygote is gone, its executors are gone too, and `on_exit` reports that.
         if python in self._running:
@@ -82,7 +82,10 @@ class Zygotes:
                 self._running[python].send(operation, executor_id, [])
 
     def end_idle(self, used: Collection[str], now_us: int) -> None:
-        """End zygotes, except the first, that have had no executor for IDLE_US. `used`: the versions with executors."""
+        """End all zygotes but the first that have had no executor for IDLE_US.
+
+        `used` contains the versions with executors.
+        """
         for python in list(self._running):
             if python in used or python == self._first:
                 self._idle_at_us.pop(python, None)

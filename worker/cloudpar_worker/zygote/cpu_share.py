@@ -29,7 +29,7 @@ _SYS_ADMIN: Final = 1 << 21
 
 
 class CpuShare:
-    """Starts a child process each time that it weighs an executor's threads."""
+    """Weighs executors' threads, each time in a new child process."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, tuple[int, float]] = {}
@@ -69,7 +69,7 @@ class Thread(NamedTuple):
 
 
 def weigh(executor: int, user: int | None) -> None:
-    """Make nicer all threads of an executor that need a processor, except its main thread, which runs its tasks.
+    """Raise the niceness of an executor's threads that need a processor, except the main thread, which runs tasks.
 
     The niceness only grows, because the kernel does not let an ordinary process lower it.
 
@@ -139,7 +139,7 @@ def _runnable(pid: int) -> Iterator[Thread]:
 
 
 def _weigh_session(process: int, user: int | None, wanted: int) -> None:
-    """Make the session of a process nicer, as a whole."""
+    """Raise the niceness of a process's session, which the kernel schedules as a whole."""
     # An open folder of /proc stays the folder of the same process. If the process ends and a process of another user
     # gets its number, the files that are opened below never belong to that other process.
     folder = os.open(f"/proc/{process}", os.O_PATH | os.O_DIRECTORY)

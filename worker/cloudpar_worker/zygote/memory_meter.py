@@ -1,8 +1,8 @@
-"""Measures the exact memory of an executor with all processes that it started; shared pages do not count twice.
+"""Measures the exact memory of an executor and of all processes that it started; shared pages do not count twice.
 
-Only a process of the same user may read these figures, so a child of the zygote measures. Where executors have their
-own user ids, the child takes the executor's user id. If a process hides its memory, all its pages count, even those
-that it shares.
+The kernel shows these numbers only to a process of the same user, so a child of the zygote measures. If executors have
+user ids of their own, the child takes the executor's user id. If a process hides its memory, all its pages count, even
+those that it shares.
 """
 
 import mmap
@@ -31,7 +31,7 @@ _KCMP_VM: Final = 1
 
 
 class MemoryMeter:
-    """Starts a child process for each measurement; the child reports the figure through a shared page."""
+    """Starts a child process for each measurement; the child reports its result through a shared page."""
 
     def __init__(self) -> None:
         self._measuring: dict[int, tuple[int, mmap.mmap, float]] = {}
@@ -119,7 +119,7 @@ def _family(executor: int, *, own_user: bool) -> Iterator[Process]:
 
 
 def _is_its_parents(process: Process) -> bool:
-    """Whether a process still shares its parent's memory, as a program does for a moment when it starts (vfork).
+    """Whether a process still shares its parent's memory, as each new process does for a moment after a vfork.
 
     The answer is False if this process may not check it.
     """
