@@ -46,5 +46,11 @@ export const ONLY_NAMED: readonly string[] = ['c7i-flex', 'm7i-flex'];
  */
 export const FAMILIES = {
   arm64: ['c8g', 'c7g', 'c6g', 'm8g', 'm7g', 'm6g'],
-  x86_64: ['c7i', 'c7a', 'c6i', 'c6a', 'm7i', 'm6i', 'c7i-flex', 'm7i-flex'],
+  x86_64: ['c7i', 'c7a', 'c6i', 'c6a', 'm7i', 'm7a', 'm6i', 'm6a', 'c7i-flex', 'm7i-flex'],
 } as const;
+
+/**
+ * How families with so many GiB of memory for each core begin. If no families are named, a fleet has one kind only:
+ * otherwise a task that needs much memory would fail or not, depending on which instance AWS chooses.
+ */
+export const KINDS = { 2: 'c', 4: 'm' } as const;

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import contract from './contract.json';
-import { ENVIRONMENTS, type EnvironmentName, FAMILIES, ONLY_NAMED } from './environments';
+import { ENVIRONMENTS, type EnvironmentName, FAMILIES, KINDS, ONLY_NAMED } from './environments';
 
 /**
  * How many vCPUs, and therefore executors, an instance of each size has. The numbers hold for all families of
@@ -12,10 +12,7 @@ export type Architecture = 'arm64' | 'x86_64';
 
 /** The settings with a default in environments.ts. */
 export interface EnvironmentSettings {
-  /**
-   * Whether the tables, the bucket and the worker token outlive the stack. If so, the tables and the stack are
-   * protected from deletion.
-   */
+  /** Whether tables, bucket and worker token outlive the stack; if so, `cloudpar deploy` protects the tables as well. */
   readonly retain: boolean;
   /** Whether the tables have point-in-time recovery. */
   readonly recovery: boolean;
@@ -60,6 +57,8 @@ export interface Settings extends EnvironmentSettings {
    */
   readonly limits: Readonly<Record<string, number>>;
   readonly architectures: readonly Architecture[];
+  /** The GiB of memory for each core, and so for each executor, if no families are named. */
+  readonly memoryPerCore: number;
   /**
    * Instance families of the fleet, without those that the context names as `unavailableFamilies`. If a group names a
    * family that the region lacks, AWS may refuse the group.
@@ -118,7 +117,9 @@ export function readSettings(context: Context, given: readonly string[] = []): S
   const maxInstances = read.whole('maxInstances', defaults.maxInstances, 1, 100);
   const pythons = read.list('pythons', contract.pythons, contract.pythons);
   const families: readonly string[] = Object.values(FAMILIES).flat();
-  const byDefault = families.filter((family) => !ONLY_NAMED.includes(family));
+  const memoryPerCore = Number(read.oneOf('memoryPerCore', '2', Object.keys(KINDS))) as keyof typeof KINDS;
+  const kind = KINDS[memoryPerCore];
+  const byDefault = families.filter((family) => !ONLY_NAMED.includes(family) && family.startsWith(kind));
   const settings: Settings = {
     env,
     bundle: read.text('bundle') ?? 'build/functions',
@@ -140,6 +141,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     maxInstances,
     instanceSize: read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize,
     architectures: read.list('architectures', ['arm64', 'x86_64'], ['arm64', 'x86_64']) as Architecture[],
+    memoryPerCore,
     families: read
       .list('families', byDefault, families)
       .filter((family) => !read.list('unavailableFamilies', [], families).includes(family)),
@@ -161,6 +163,11 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     throw new SettingsError(
       'workerImage and requirements exclude each other: a given image is used as it is. ' +
         'Leave workerImage out, or install the packages into that image yourself.',
+    );
+  }
+  if (read.text('memoryPerCore') && read.text('families')) {
+    throw new SettingsError(
+      'memoryPerCore and families exclude each other: families already have their memory. Leave one of the two out.',
     );
   }
   if ((settings.packageTable === undefined) !== (settings.accountTable === undefined)) {

@@ -61,8 +61,8 @@ export class Storage extends Construct {
       encryption: dynamodb.TableEncryption.DEFAULT,
       timeToLiveAttribute: contract.ttlAttribute,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: settings.recovery },
-      // Only tables that outlive the stack are protected: CloudFormation cannot delete a stack with a protected table.
-      deletionProtection: settings.retain,
+      // No deletionProtection: if the first creation of the stack failed, CloudFormation could not delete the table again,
+      // and the stack would be stuck. `cloudpar deploy` protects the tables that outlive the stack once it exists.
       removalPolicy: removal(settings),
     });
     for (const [indexName, index] of Object.entries(keys.indexes)) {
@@ -135,6 +135,7 @@ export class Storage extends Construct {
   }
 }
 
+/** What is retained is deleted only if the stack's creation fails, when it is still empty: no attempt leaves it behind. */
 export function removal(settings: Settings): RemovalPolicy {
-  return settings.retain ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY;
+  return settings.retain ? RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE : RemovalPolicy.DESTROY;
 }

@@ -41,19 +41,19 @@ describe('group', () => {
       InstanceType,
       used.LaunchTemplateId.Ref.replace(/[0-9A-F]{8}$/, ''),
     ]);
-    expect(used).toHaveLength(12);
+    expect(used).toHaveLength(7);
     expect(used).toContainEqual(['c7g.large', 'FleetArm64']);
     expect(used).toContainEqual(['c7i.large', 'FleetX86']);
     expect(used.every(([type, name]) => /g\./.test(type as string) === (name === 'FleetArm64'))).toBe(true);
   });
 
   it('leaves out families that a region lacks', () => {
-    const families = 'c7g,m7g,c7i';
+    const families = 'c7g,c6g,c7i';
     const group = only(template({ env: 'dev', families }), GROUP);
     const { LaunchTemplate } = group.Properties['MixedInstancesPolicy'] as Policy;
     expect(LaunchTemplate.Overrides.map(({ InstanceType }) => InstanceType)).toEqual([
       'c7g.large',
-      'm7g.large',
+      'c6g.large',
       'c7i.large',
     ]);
   });

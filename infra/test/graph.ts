@@ -4,6 +4,7 @@ export interface Node {
   readonly Type: string;
   readonly Properties: Record<string, unknown>;
   readonly DependsOn?: string | string[];
+  readonly DeletionPolicy?: string;
 }
 
 /** The resources of a template, and in which order CloudFormation creates them. It deletes them in the reverse order. */

@@ -81,6 +81,19 @@ function functionsWithoutALog(graph: Graph): string[] {
   });
 }
 
+/**
+ * A first creation that fails deletes what it has made. What it retains, it leaves behind at each attempt; and what it
+ * cannot delete, because it is protected, blocks the stack.
+ */
+function leftBehindByAFailedCreation(graph: Graph): string[] {
+  return Object.entries(graph.resources)
+    .filter(
+      ([, { DeletionPolicy, Properties }]) =>
+        DeletionPolicy === 'Retain' || Properties['DeletionProtectionEnabled'] === true,
+    )
+    .map(([id]) => id);
+}
+
 function logsWithoutAnEnd(graph: Graph): string[] {
   return graph.ids('AWS::Logs::LogGroup', ({ RetentionInDays }) => typeof RetentionInDays !== 'number');
 }
@@ -96,6 +109,7 @@ describe.each(ENVIRONMENTS)('in %s', (env) => {
     ['the group of instances waits for the policies of its hosts', groupsBeforeTheirPolicies],
     ['a function has a log group of the stack', functionsWithoutALog],
     ['logs end', logsWithoutAnEnd],
+    ['a first creation that fails leaves nothing behind', leftBehindByAFailedCreation],
   ])('%s', (_, violations) => {
     expect(violations(graph)).toEqual([]);
   });

@@ -65,7 +65,12 @@ describe('settings', () => {
     const { families } = read({ env: 'dev', unavailableFamilies: 'c8g,m7i' });
     expect(families).toContain('c7g');
     expect(families).not.toContain('c8g');
-    expect(families).not.toContain('m7i');
+  });
+
+  it('draws instances with the same memory for each core, 2 GiB if no other is named', () => {
+    const families = (context: Context) => read({ env: 'dev', ...context }).families;
+    expect(families({})).toEqual(['c8g', 'c7g', 'c6g', 'c7i', 'c7a', 'c6i', 'c6a']);
+    expect(families({ memoryPerCore: '4' })).toEqual(['m8g', 'm7g', 'm6g', 'm7i', 'm7a', 'm6i', 'm6a']);
   });
 
   it('uses the families that a free plan permits only if they are named', () => {
@@ -95,6 +100,8 @@ describe('settings', () => {
     [{ env: 'dev', alarmEmail: 'me' }, /no e-mail address/],
     [{ env: 'dev', logDays: '8' }, /logDays=8 must be one of 1, 3, 5, 7, 14, /],
     [{ env: 'dev', families: 'c7g,t3' }, /families=c7g,t3 must be a list/],
+    [{ env: 'dev', memoryPerCore: '4', families: 'c7g,c7i' }, /memoryPerCore and families exclude each other/],
+    [{ env: 'dev', memoryPerCore: '3' }, /memoryPerCore=3 must be one of 2, 4/],
     [{ env: 'dev', families: 'c7g' }, /families=c7g has none for x86_64: add one of c7i, /],
     [
       { env: 'dev', maxInstance: 1 },

@@ -53,7 +53,8 @@ def texts(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
 def leaks(template: Template) -> Iterator[str]:
     """Yield the places of secrets in the template."""
     for at, text in texts(template):
-        if looks_like_a_token(text) and not at.endswith("/Properties/Code/S3Key"):
+        names_resource = "/DependsOn" in at and text in template["Resources"]
+        if looks_like_a_token(text) and not at.endswith("/Properties/Code/S3Key") and not names_resource:
             yield at
     for name, parameter in template["Parameters"].items():
         if TELLING.search(name) and "Default" in parameter:

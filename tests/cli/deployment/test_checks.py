@@ -188,11 +188,16 @@ def test_only_zones_that_need_no_opt_in_count(aws: StandIn, project: Path) -> No
 
 def test_families_that_the_region_lacks_are_left_out(aws: StandIn, project: Path) -> None:
     assert look().settings == []
-    aws.lacking = {"c8g", "m8g", "c7a"}
+    aws.lacking = {"c8g", "c6g", "m8g", "c7a"}
     found = look(read_plan("dev", {}))
-    assert found.settings == ["unavailableFamilies=c7a,c8g,m8g"]
+    assert found.settings == ["unavailableFamilies=c6g,c7a,c8g"]
     assert one("instance types").state == "ok"
-    assert one("instance types").found == "c8g.xlarge, m8g.xlarge, c7a.xlarge not offered in us-east-1: left out"
+    assert one("instance types").found == "c8g.xlarge, c6g.xlarge, c7a.xlarge not offered in us-east-1: left out"
+
+
+def test_families_with_the_chosen_memory_are_looked_up(aws: StandIn, project: Path) -> None:
+    assert "m7g.large, " in one("instance types", read_plan("dev", {"memoryPerCore": "4"})).found
+    assert "m7g" not in one("instance types", read_plan("dev", {})).found
 
 
 def test_families_that_were_named_are_not_left_out(aws: StandIn, project: Path) -> None:

@@ -68,11 +68,28 @@ def test_a_deployment_whose_alarms_no_address_gets_says_so(
     assert not any(each.startswith("alarmEmail=") for each in cdk_calls(aws)[0])
 
 
+def test_tables_are_protected_once_their_stack_exists_if_they_outlive_it(
+    master: FakeMaster, aws: StandIn, here: Here
+) -> None:
+    dynamodb = boto3.client("dynamodb", "us-east-1")
+    dynamodb.create_table(
+        TableName="packages", KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}], BillingMode="PAY_PER_REQUEST",
+    )  # fmt: skip
+    aws.retained = {"Packages": "packages", "Token": "a-secret", "Tasks": "a-queue"}
+    for policy, protected in [("RetainExceptOnCreate", True), ("RetainExceptOnCreate", True), ("Delete", False)]:
+        packages = {"Type": "AWS::DynamoDB::Table", "Properties": {}, "DeletionPolicy": policy}
+        aws.template = {**aws.template, "Resources": {**aws.template["Resources"], "Packages": packages}}
+        here("deploy", "--yes", "--no-first-map")
+        found = dynamodb.describe_table(TableName="packages")["Table"]
+        assert found["DeletionProtectionEnabled"] is protected
+
+
 def test_instance_families_that_the_region_lacks_are_not_deployed(master: FakeMaster, aws: StandIn, here: Here) -> None:
-    aws.lacking = {"c8g", "m8g", "m7i"}
+    aws.lacking = {"c8g", "m8g", "c7a"}
     here("deploy", "--yes", "--no-first-map", "--set", "architectures=x86_64")
     synth, _ = cdk_calls(aws)
-    assert synth[-4:] == ["-c", "architectures=x86_64", "-c", "unavailableFamilies=m7i"]
+    assert synth[-4:] == ["-c", "architectures=x86_64", "-c", "unavailableFamilies=c7a"]
 
 
 def test_the_profile_file_is_its_owners_alone(master: FakeMaster, aws: StandIn, home: Path, here: Here) -> None:

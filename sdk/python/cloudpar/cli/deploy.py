@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from cloudpar.deployment import checks, plan, prices, refresh, stack, template
+from cloudpar.deployment import checks, plan, prices, protection, refresh, stack, template
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.cdk import Cdk
 from cloudpar.deployment.project import find_project
@@ -78,6 +78,7 @@ def deploy(
             cdk.bootstrap(findings.account, aws.region)
         ask(f"{'Create' if update.template is None else 'Update'} {update.name}?", yes=yes)
         update.execute(aws, cdk, assembly, lambda found: deploy_tables.show(deploy_tables.doomed_table(found)))
+    protection.protect(aws, update.name)
     there = stack.get(aws, update.name)
     said = refresh.start(aws, there.outputs["FleetGroup"]) if "FleetGroup" in there.outputs else None
     if said:

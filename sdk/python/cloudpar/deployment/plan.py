@@ -7,12 +7,15 @@ from .stack import stack_name
 
 FAMILIES = {
     "arm64": ("c8g", "c7g", "c6g", "m8g", "m7g", "m6g"),
-    "x86_64": ("c7i", "c7a", "c6i", "c6a", "m7i", "m6i", "c7i-flex", "m7i-flex"),
+    "x86_64": ("c7i", "c7a", "c6i", "c6a", "m7i", "m7a", "m6i", "m6a", "c7i-flex", "m7i-flex"),
 }
 """The instance families of infra/lib/environments.ts, by architecture."""
 
 ONLY_NAMED = ("c7i-flex", "m7i-flex")
 """The families that a deployment uses only if the setting `families` names them."""
+
+KINDS = {"2": "c", "4": "m"}
+"""How the families with so many GiB of memory for each core begin (the setting memoryPerCore)."""
 
 ARCHITECTURES = ",".join(FAMILIES)
 LEAST_ZONES = 2
@@ -29,6 +32,7 @@ class Plan(msgspec.Struct, frozen=True):
     builds_image: bool
     builds_functions: bool
     architectures: tuple[str, ...]
+    kind: str
     families: tuple[str, ...] | None
 
     @property
@@ -40,7 +44,7 @@ class Plan(msgspec.Struct, frozen=True):
     def drawn(self) -> tuple[str, ...]:
         """The instance families that the fleet may use."""
         known = (each for name in self.architectures for each in FAMILIES.get(name, ()))
-        return self.families or tuple(each for each in known if each not in ONLY_NAMED)
+        return self.families or tuple(each for each in known if each not in ONLY_NAMED and each.startswith(self.kind))
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -69,6 +73,7 @@ def read_plan(environment: str, settings: dict[str, str]) -> Plan:
         builds_image="workerImage" not in settings,
         builds_functions="bundle" not in settings,
         architectures=_names(settings.get("architectures", ARCHITECTURES)),
+        kind=KINDS.get(settings.get("memoryPerCore", "2"), ""),
         families=_names(families) if families else None,
     )
 

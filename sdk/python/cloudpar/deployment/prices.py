@@ -63,8 +63,8 @@ TABLES_GB = 0.01
 
 ON_DEMAND_USD = {
     "c8g": 0.07976, "c7g": 0.0725, "c6g": 0.068, "m8g": 0.08976, "m7g": 0.0816, "m6g": 0.077,
-    "c7i": 0.08925, "c7a": 0.10264, "c6i": 0.085, "c6a": 0.0765, "m7i": 0.1008, "m6i": 0.096,
-    "c7i-flex": 0.08479, "m7i-flex": 0.09576,
+    "c7i": 0.08925, "c7a": 0.10264, "c6i": 0.085, "c6a": 0.0765, "m7i": 0.1008, "m7a": 0.11592,
+    "m6i": 0.096, "m6a": 0.0864, "c7i-flex": 0.08479, "m7i-flex": 0.09576,
 }  # fmt: skip
 """The on-demand price of size `large` in USD per hour, by the families of infra/lib/environments.ts."""
 
