@@ -81,10 +81,20 @@ class ClientService:
             Unavailable: The master's disk is almost full.
             Forbidden: The request names task data by a key that this method cannot have made for this account.
         """
-        links = UploadLinks(self._backend.blobs)
-        return PrepareUploadsReply(uploads=[self._prepare(account, upload, links) for upload in request.uploads])
+        links, promised = UploadLinks(self._backend.blobs), list[str]()
+        try:
+            uploads = [self._prepare(account, upload, links, promised) for upload in request.uploads]
+        except RequestError:
+            # Each repetition of a refused request names new keys for its data. If they kept their room, the account
+            # would soon be full of uploads that never come.
+            self._stored.take_back(account.account_id, promised)
+            raise
+        return PrepareUploadsReply(uploads=uploads)
 
-    def _prepare(self, account: AccountRecord, upload: Upload, links: UploadLinks) -> PreparedUpload:
+    def _prepare(
+        self, account: AccountRecord, upload: Upload, links: UploadLinks, promised: list[str]
+    ) -> PreparedUpload:
+        """Make the links of one upload. Add the keys for which it keeps room to `promised`."""
         if upload.size > limits.BLOB_BYTES:
             size = f"{upload.size:,} bytes of task {upload.kind} is over the limit of {limits.BLOB_BYTES:,}"
             raise TooLarge(f"{size}: split the work into several maps, or let tasks read their data from storage")
@@ -98,12 +108,12 @@ class ClientService:
             key = f"code/{account.account_id}/{upload.hash}"
             if self._backend.blobs.exists(key):
                 return PreparedUpload(key=key)
-        self._stored.promise(account, key, upload.size)
+        promised += self._stored.promise(account, key, upload.size)
         link, parts = links.make(key, upload)
         if parts is not None and upload.upload_id is None:
             # Each upload in parts that was started takes room of its own, although many such uploads may have the same
             # key.
-            self._stored.promise(account, f"{key}#{parts.upload_id}", upload.size)
+            promised += self._stored.promise(account, f"{key}#{parts.upload_id}", upload.size)
         return PreparedUpload(key=key, link=link, parts=parts)
 
     def start_tasks(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:

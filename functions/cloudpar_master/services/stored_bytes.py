@@ -1,5 +1,7 @@
 """Limits how much each account stores, so that no account can fill the master's disk."""
 
+from collections.abc import Iterable
+
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import AccountRecord
@@ -75,23 +77,33 @@ class StoredBytes:
         if free_bytes is not None:
             self._check(account, size, free_bytes)
 
-    def promise(self, account: AccountRecord, key: str, size: int) -> None:
+    def promise(self, account: AccountRecord, key: str, size: int) -> list[str]:
         """Check that an account may upload a payload, and count it from now on.
 
         The links of one request may together need more room than there is. So each link must count before it is used.
+
+        Returns:
+            The key, unless the payload was counted before.
 
         Raises:
             TooLarge, RateLimited, Unavailable: See `check_start`.
         """
         if self.limit(account.account_id) is None:
             self._check(account, size, self._backend.blobs.free_bytes())
-            return
+            return []
         size, count = max(size, UPLOAD_BYTES), self._read(account.account_id, READ_S)
         # If the client repeats the request, for example to continue an upload, the payload must not count twice.
         known, _ = count.promised.get(key, (0, 0.0))
         if size > known:
             self._check(account, size - known, self._backend.blobs.free_bytes())
         count.promised[key] = size, self._backend.clock.now() + LINK_S
+        return [] if known else [key]
+
+    def take_back(self, account_id: str, keys: Iterable[str]) -> None:
+        """Stop counting uploads whose links no client got."""
+        count = self._read(account_id, READ_S)
+        for key in keys:
+            count.promised.pop(key, None)
 
     def admit(self, key: str, size: int) -> None:
         """Check an upload that is about to arrive by a link, and count it. Results are always admitted.

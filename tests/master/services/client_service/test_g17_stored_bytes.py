@@ -63,6 +63,15 @@ def is_refused(world: World, account: AccountRecord, size: int = UPLOAD_BYTES) -
     return False
 
 
+def test_g17_a_refused_request_for_several_uploads_keeps_no_room(world: World, ann: AccountRecord) -> None:
+    """A client repeats a request that has to wait. One of its two uploads has room each time."""
+    several = PrepareUploads(uploads=[Upload(kind="data", size=6 * MIB, crc32=0) for _ in range(2)])
+    for _ in range(3):
+        with pytest.raises(RateLimited):
+            world.client.prepare_uploads(ann, several)
+    prepare(world, ann, LIMIT)
+
+
 def test_g17_uploads_that_no_package_uses_count(
     world: World, ann: AccountRecord, bob: AccountRecord, reached: Callable[[str], None]
 ) -> None:
