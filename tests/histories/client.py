@@ -19,6 +19,8 @@ from histories.history import SUCCESS
 from histories.wire import JSON, MSGPACK, Wire
 
 REFERENCE = "histories.work:task"
+SHORT_LIMIT_S = 0.1
+"""A time limit that some tasks exceed."""
 
 
 class Config(Struct):
@@ -95,6 +97,8 @@ class Client:
         n = self._random.choice([1, 2, 5, 12, 40])
         body = start_body(f"{self._config.name} {self._made}", n, self._random.randrange(1_000))
         body["chunksize"] = self._random.choice([None, 1, 3, 10])
+        body["task_timeout_s"] = self._random.choice([None, None, SHORT_LIMIT_S])
+        body["retries"] = self._random.choice([0, 0, 2])
         self._shared.intend(body)
         self._send(body)
 

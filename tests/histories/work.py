@@ -1,10 +1,11 @@
 """The function that the tasks of a history call. It runs in workers, and its value tells which task it was."""
 
+import os
 import time
 
 LONG_S, SHORT_S = 0.15, 0.003
-LONG, ERROR, LARGE = 19, 23, 29
-"""Multiples of these numbers take long, fail, or have a value that is too large for a message."""
+LONG, ERROR, LARGE, CRASH = 19, 23, 29, 61
+"""Multiples of these numbers take long, fail, have a value that is too large for a message, or end their executor."""
 LARGE_BYTES = 50_000
 
 
@@ -13,6 +14,8 @@ def task(number: int) -> int | bytes:
     time.sleep(LONG_S if number % LONG == 0 else SHORT_S)
     if number % ERROR == 0:
         raise ValueError(number)
+    if number % CRASH == 0:
+        os._exit(1)
     return bytes(LARGE_BYTES) if number % LARGE == 0 else value(number)
 
 
