@@ -66,7 +66,7 @@ class Attachment(Generic[T_co]):
         """Return all values in task order.
 
         Args:
-            timeout: How long to wait, in seconds; None waits without a limit.
+            timeout: The longest time to wait, in seconds; None waits without a limit.
 
         Raises:
             TypeError: `timeout` is not a number.
@@ -99,9 +99,9 @@ class Attachment(Generic[T_co]):
         without a result gives the reason.
 
         Args:
-            timeout: How long to wait for the end of the package, in seconds. None waits without a limit, 0 does not
-                wait. If the package still runs after this time, tasks without a result are left out. With any timeout,
-                the call first waits until this process has received every result that the master had when this
+            timeout: The longest time to wait for the end of the package, in seconds. None waits without a limit, 0 does
+                not wait. If the package still runs after this time, tasks without a result are left out. With any
+                timeout, the call first waits until this process has received every result that the master had when this
                 attachment was made.
 
         Raises:
@@ -171,8 +171,8 @@ class Attachment(Generic[T_co]):
         if some are missing. The master cancels unfinished tasks.
 
         The method returns at once. The request is sent within about a second, at the latest when the pool shuts down.
-        The request may never reach the master, because this process was killed or the master was away. The master then
-        deletes the results some days later.
+        If the request does not reach the master, for example because this process was killed, the master deletes the
+        results some days later.
         """
         self._session.read(self._handle)
         if not self._handle.ended.is_set():

@@ -57,16 +57,16 @@ class Pool(FamiliarNames, MapMethods):
     Args:
         endpoint: The master's URL, such as "https://pool.example.com"; or "local".
         token: The account's token.
-        workers: How many executors the pool's own worker has, if the pool starts one; by default one for each core that
-            this process may use.
+        workers: The number of executors of the pool's own worker, if the pool starts one; by default one for each core
+            that this process may use.
         max_workers: Another name for `workers`, as in `concurrent.futures`.
         memory_mb: The memory limit of one executor of the pool's own worker, in MB, including all processes that a task
             starts. By default 90 % of the machine's memory divided by `workers`.
-        threads_per_task: How many threads NumPy's BLAS, OpenMP, Numexpr, Polars, PyTorch and other numeric libraries
-            may start in one task. None means the worker's setting, which is 1 unless the worker's operator, or a
-            variable such as OMP_NUM_THREADS in the worker's environment, says otherwise.
-        patience_s: How long to wait for a master that has stopped answering, in seconds. After this time requests and
-            unfinished packages fail. math.inf waits without a limit.
+        threads_per_task: The number of threads that NumPy's BLAS, OpenMP, Numexpr, Polars, PyTorch and other numeric
+            libraries may start in one task. None means the worker's setting. The worker's setting is 1, unless its
+            operator or a variable such as OMP_NUM_THREADS in its environment sets another number.
+        patience_s: The longest time to wait for a master that has stopped answering, in seconds. After this time
+            requests and unfinished packages fail. math.inf waits without a limit.
         task_timeout_s: The longest time that a task may run, in seconds. The operator's limit applies instead if it is
             shorter, or if this is None.
         retries: How often to retry a task that raises, immediately. If the last try fails, its exception is the result.
@@ -150,8 +150,7 @@ class Pool(FamiliarNames, MapMethods):
         """Run `fn(*args, **kwargs)` on an executor; see `concurrent.futures.Executor.submit`.
 
         The future's `cancel` also stops a task that is already running. Tasks that are submitted in quick succession
-        usually share a package. The future's `package_id` and `task_index` say which package that is, and which task of
-        it.
+        usually share a package. The future's `package_id` and `task_index` name this package and the task in it.
 
         Raises:
             SerializationError: The function or an argument cannot be serialized; the text names the part that cannot.
@@ -233,7 +232,7 @@ class Pool(FamiliarNames, MapMethods):
 
     @property
     def _max_workers(self) -> int:
-        """How many tasks a library that reads this attribute, such as Dask, keeps submitted at a time."""
+        """The number of tasks that a library such as Dask keeps submitted at a time: it reads this attribute."""
         return SUBMITTED_AHEAD
 
     @property

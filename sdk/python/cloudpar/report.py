@@ -9,8 +9,8 @@ class Report:
 
     Attributes:
         package_id: The package's id.
-        tasks: How many tasks the package has.
-        errors: How many of its tasks ended in an error.
+        tasks: The number of the package's tasks.
+        errors: The number of the package's tasks that ended in an error.
         executors: The largest number of executors that worked on the package at the same time, as the master reported
             it.
         charged_s: The execution time that was deducted from the account's quota.

@@ -1,7 +1,7 @@
-"""Files whose times show the worker's host whether the worker reaches the master, and whether it has work.
+"""Signs of life: files whose times show the machine that the worker reaches the master, and that it has work.
 
-The host ends itself if there is no sign of either for long (infra/lib/host/watch.sh). It looks at files, since the
-worker's container gets no credentials of the host, and a worker that hangs could not answer.
+An instance of the fleet ends itself if one of the signs is missing for long (infra/lib/host/watch.sh). It looks at
+files, because the worker's container gets no credentials of the instance, and a worker that hangs could not answer.
 """
 
 import contextlib

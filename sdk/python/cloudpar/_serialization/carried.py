@@ -12,7 +12,7 @@ import cloudpickle
 
 
 def reduced(function: Callable[..., Any], module: ModuleType) -> tuple[Any, ...]:
-    """Return how pickle rebuilds a function of `cloudpar` at a worker, in the form of `__reduce__`.
+    """Return the value by which pickle rebuilds a function of `cloudpar` at a worker, in the form of `__reduce__`.
 
     Args:
         function: A function of `module`, or of a module inside `module`.

@@ -54,15 +54,15 @@ class Place(NamedTuple):
         return f"{self.path} in {self.whole}" if self.path else self.whole
 
     def at(self, step: str) -> "Place":
-        """Return the position of a part of the value at this position; `step` is the last piece of the part's path."""
+        """Return the position of a part one level below this position. `step` is the last piece of the part's path."""
         return Place(self.whole, self.path + step)
 
 
 def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tuple[str, object]:
     """Find the innermost part of `value` that `dumps` refuses; return its position as text, and the part.
 
-    The search does not go inside a part for which there is advice, deeper than DEPTH levels, or beyond the first WIDTH
-    parts of a value.
+    The search does not go inside a part for which there is advice. It goes down at most DEPTH levels, and looks only at
+    the first WIDTH parts of each value.
     """
     place, seen = Place(name), set[int]()
     for _ in range(DEPTH):
@@ -80,7 +80,7 @@ def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tupl
 
 
 def advice_for(part: object) -> str:
-    """What to do about a part of a value that cannot be pickled."""
+    """Return advice about a part that cannot be pickled."""
     return _known_advice(part) or _ANY_ADVICE
 
 

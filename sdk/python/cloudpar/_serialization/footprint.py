@@ -57,7 +57,7 @@ class _Unknown(Exception):
 
 
 class Footprint:
-    """The objects that the pickle of a function or class is made from.
+    """The objects from which the pickle of a function or class is made.
 
     Raises:
         _Unknown: The pickle depends on an object that may change unnoticed, or on more than PARTS objects.
@@ -224,7 +224,7 @@ def _is_imported(module: ModuleType) -> list[object]:
 
 
 def _registered_by_value(strays: dict[str, ModuleType]) -> set[str]:
-    """Return the names of the modules besides `strays` that are registered with cloudpickle for pickling by value."""
+    """Return the names of the modules that cloudpickle pickles by value because of a registration, without `strays`."""
     registered: set[str] = cloudpickle.list_registry_pickle_by_value()
     return registered.difference(strays)
 

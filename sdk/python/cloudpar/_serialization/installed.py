@@ -51,9 +51,9 @@ def is_listed(name: str, file: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _listed(folder: str, _changed_ns: int) -> frozenset[str]:
-    """The top-level modules of the distributions in a folder, except those whose metadata has no RECORD.
+    """The top-level modules of the distributions in a folder. A distribution without a RECORD is left out.
 
-    An editable install leaves such metadata in the folder of the project itself.
+    An editable install leaves such a distribution in the project's own folder.
     """
     names = set[str]()
     for distribution in distributions(path=[folder]):

@@ -84,7 +84,7 @@ class LocalModules:
             return self._local
 
     def _sort(self, local: dict[str, ModuleType]) -> None:
-        """Separate the modules that another process finds by name from the others."""
+        """Divide `local` into modules that another process finds by name, and modules that it does not find."""
         for name, module in local.items():
             if self._local.get(name) is not module:
                 unit = None if name == _SPAWNED_MAIN else unit_of(module)
@@ -114,8 +114,7 @@ class LocalModules:
     def is_deleted(self, name: str) -> bool:
         """Whether the file of a project's module is gone. Such a module is pickled by value, since no import finds it.
 
-        One warning is logged for each such module. Inside `by_value`, cloudpickle pickles the module by value from now
-        on.
+        The first call for such a module logs a warning, and registers the module for all contexts of `by_value`.
 
         Args:
             name: The module's name. A module that was imported since the last `find` counts as not deleted.
@@ -139,7 +138,7 @@ class LocalModules:
         return True
 
     def _look_for_deleted(self) -> None:
-        """Pickle modules whose files are back by name again."""
+        """If the deleted file of a module exists again, let the module be pickled by name again."""
         there = [name for name, module in self._deleted.items() if _has_file(module)]
         if there:
             for name in there:

@@ -72,8 +72,8 @@ class Packed:
     """The task data of n tasks: a part of the request that starts them, or a blob that is uploaded before the request.
 
     `needs` are the modules, and the pickled classes and functions, that must be sent with the task code. `failure` is
-    the exception because of which fewer values than requested are packed; otherwise None. Either the next value cannot
-    be serialized (`refused` is True), or the iterable raised the exception. With a failure, `n` may be 0.
+    the exception that ended the values early, or None. Either the next value cannot be serialized (`refused` is then
+    True), or the iterable raised the exception. With a failure, `n` may be 0.
     """
 
     n: int
@@ -291,7 +291,8 @@ def pack(
 def _fill(packer: Packer, values: Iterable[Any], limit: int | None) -> tuple[Exception | None, bool]:
     """Pack the values. With a limit, return the error that ended the values early; without a limit, raise it.
 
-    The second return value says whether a value that was not packed caused the error, and not the iterable.
+    The second return value is True if a value caused the error, and False if the iterable raised it or there is no
+    error.
     """
     taken = 0
     try:

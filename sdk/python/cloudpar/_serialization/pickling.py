@@ -35,7 +35,7 @@ class Needs:
     """The modules, classes and functions that task data needs besides its own bytes.
 
     Attributes:
-        modules: The modules that the pickles name, or that functions in them import while they run.
+        modules: The modules that the pickles name, and the modules that functions in the pickles import when they run.
         parts: The pickles of classes and functions that the task data refers to, by key.
     """
 
@@ -49,7 +49,7 @@ class Needs:
         """Keeps the objects of `known` alive, so that no other object gets one of their ids."""
 
     def share(self, thing: object) -> Any:
-        """Return how pickles refer to a class or function that is sent once; None if each pickle must contain it."""
+        """Return the reference in pickles to a class or function that is sent once; None if each pickle contains it."""
         if len(self._alive) > SHARED_PARTS:
             return None
         part = self.part(thing)
@@ -87,7 +87,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     Args:
         file: Receives the pickles.
         modules: Receives the names of the modules that the pickles need.
-        needs: Receives the classes and functions that many objects refer to. With None, each pickle contains a copy of
+        needs: Receives the classes and functions that many objects refer to. If None, each pickle contains copies of
             the classes and functions that it refers to.
     """
 
@@ -165,7 +165,7 @@ def _is_found(thing: Any) -> bool:
 
 
 def _is_lasting(thing: Any) -> bool:
-    """Whether many tasks probably refer to an object, which is a class or a function that is a global of `__main__`."""
+    """Whether many tasks probably refer to an object: it is a class, or a function that is a global of `__main__`."""
     return isinstance(thing, type) or vars(sys.modules["__main__"]).get(thing.__qualname__) is thing
 
 

@@ -47,12 +47,12 @@ class Code(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        """How the task data and results of this function are serialized."""
+        """The serialization of this function's task data and results."""
         return "pickle" if self.reference is None else "msgpack"
 
 
 class CodeCache:
-    """Serializes a function once for many packages, and again when an object that it captures has changed."""
+    """Serializes a function once for many packages, and again after a change of an object that it captures."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class CodeCache:
         Raises:
             SerializationError: The function cannot be pickled; the text names the part that cannot.
             TooLarge: The function, with what it captures, exceeds the limit of task code.
-            TypeError: It is not callable, or is an async function.
+            TypeError: The object is not callable, or is an async function.
         """
         if isinstance(function, Reference):
             return Code(function.text, hashlib.sha256(function.text.encode()).hexdigest(), b"", function.text)
@@ -96,7 +96,7 @@ def check_function(function: object) -> None:
     """Refuse an object that an executor cannot call to get a value.
 
     Raises:
-        TypeError: It is not callable, or is an async function.
+        TypeError: The object is not callable, or is an async function.
     """
     if isinstance(function, str):
         raise TypeError(

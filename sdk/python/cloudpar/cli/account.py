@@ -92,10 +92,10 @@ def create(
 
 
 def _token_for(master: Master) -> str:
-    """Make a token.
+    """Make a token for a new account of a master.
 
-    A token for a master that cannot prove itself has no checksum, because clients send tokens with a checksum to such a
-    master only by TLS.
+    If the master's release is too old to prove that it knows a token, the token has no checksum: clients send a token
+    with a checksum to such a master only by TLS.
     """
     is_earlier = isinstance(master, Connection) and _EARLIER.match(master.call(routes.HELLO, Hello()).release)
     return secrets.token_urlsafe(32) if is_earlier else new_token()

@@ -14,7 +14,7 @@ def find_account(master: Master, text: str, role: TokenRole = "user") -> Account
     active account takes precedence, because the name of a revoked account may be in use again.
 
     Raises:
-        NotFound: No account matches, or more than one does.
+        NotFound: No account matches the text, or several accounts do.
         CloudparError: The master refuses the request or does not answer.
     """
     accounts: list[Account] = master.call(routes.LIST_ACCOUNTS, ListAccounts(role=role)).accounts

@@ -1,4 +1,4 @@
-"""Who gets the alarms of a deployment. Without an address the stack has no alarms for operators."""
+"""The recipient of a deployment's alarms. Without an address the stack has no alarms for operators."""
 
 import sys
 from typing import Final
@@ -19,7 +19,8 @@ NONE: Final = (
 def settle(update: Update, request: Request, *, yes: bool) -> Update:
     """Ask for the address that gets the alarms, if the deployment is new and its operator has not named one.
 
-    A deployment without a terminal, with --yes or with --unset alarmEmail is not asked about: it has no alarms then.
+    Without a terminal, with --yes and with --unset alarmEmail the function does not ask. A new deployment then has no
+    alarms, unless its settings name an address.
 
     Returns:
         The deployment, with the address that the operator has given.

@@ -44,7 +44,7 @@ def check_writable(folder: Path) -> None:
 
 
 def connection_path(folder: Path) -> Path:
-    """Where the master of a data folder writes its endpoint and tokens."""
+    """The path of the file to which the master of a data folder writes its endpoint and tokens."""
     return folder / "connection.json"
 
 

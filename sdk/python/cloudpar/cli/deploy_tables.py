@@ -26,7 +26,7 @@ def show(what: RenderableType) -> None:
 
 
 def checks_table(checks: list[Check]) -> Table:
-    """Make the table of checks: what each has found, and how to fix it."""
+    """Make the table of checks with their findings and the fixes."""
     table = Table("check", "state", "found", title="Before anything is made", title_justify="left")
     for each in checks:
         text = each.found if each.state == "ok" or not each.fix else f"{each.found}\n{each.fix}"
@@ -45,7 +45,7 @@ def made_table(made: list[Made], title: str) -> Table:
 
 
 def settings_table(settings: dict[str, str], changes: list[Change]) -> RenderableType:
-    """Make the table of settings and of how they change. All settings that it lacks have their defaults."""
+    """Make the table of settings and their changes. All settings that are not in the table have their defaults."""
     table = Table("setting", "now", "then", title="Settings", title_justify="left")
     changed = {each.name: each for each in changes}
     for name in sorted(settings.keys() | changed.keys()):
@@ -64,7 +64,7 @@ def doomed_table(doomed: list[Doomed]) -> Table:
 
 
 def idle_table(lines: list[Line]) -> Table:
-    """Make the table of what a deployment costs while no worker runs."""
+    """Make the table of a deployment's costs while no worker runs."""
     table = Table("at rest", "how it comes about", title="USD a month while no worker runs", title_justify="left")
     table.add_column("USD", justify="right")
     for line in lines:
@@ -75,7 +75,7 @@ def idle_table(lines: list[Line]) -> Table:
 
 
 def leftovers_table(leftovers: list[Leftover]) -> Table:
-    """Make the table of what remains after a stack, with the commands that delete it for good."""
+    """Make the table of the resources that remain after a stack, with the commands that delete them for good."""
     table = Table("stays", "name", title="What outlives the stack", title_justify="left")
     table.add_column("GB", justify="right")
     table.add_column("USD a month", justify="right")

@@ -1,4 +1,4 @@
-"""What the command line's exit codes mean.
+"""The meaning of the command line's exit codes.
 
     0  done
     1  failure: any error without a code of its own
@@ -44,7 +44,7 @@ INTERRUPTED = 130
 
 
 class PortInUse(CloudparError):
-    """Another process listens on the port that `cloudpar up` was to use."""
+    """Another process listens on the port that `cloudpar up` needs."""
 
 
 _BY_ERROR: tuple[tuple[type[CloudparError], int], ...] = (

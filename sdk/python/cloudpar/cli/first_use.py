@@ -24,10 +24,11 @@ NUMBERS = 10
 
 
 def ensure_account(aws: Aws, made: stack.Stack, name: str | None, hours: float, *, activate: bool) -> Path:
-    """Create an account of this stack, unless the profile file or a file beside it already has the token of one.
+    """Create an account of this stack, unless the profile file or a file beside it has a token of this stack already.
 
-    If the profile file names another pool, it stays as it is, so that programs continue to use that pool. With
-    `activate`, the file with this account's token replaces it, and the old file is kept beside it.
+    If the profile file names the endpoint of another stack, it stays as it is, so that programs continue to use that
+    pool. With `activate`, the file with this stack's token replaces the profile file, and the old profile file is kept
+    beside it.
 
     Returns:
         The file that holds the account's token: the profile file, or one beside it.
@@ -54,7 +55,7 @@ def _own_name() -> str:
 
 
 def first_map(path: Path, *, show: bool) -> float:
-    """Square a few numbers on the new pool, and return how long that took, in seconds.
+    """Square a few numbers on the new pool, and return the duration in seconds.
 
     With `show`, the pool shows how its workers start.
 
@@ -87,7 +88,7 @@ def first_map(path: Path, *, show: bool) -> float:
 
 
 def summary(made: stack.Stack, path: Path, took_s: float | None, environment: str) -> str:
-    """Return the text that says how to use the pool."""
+    """Return a text about the use of the pool."""
     mapped = "" if took_s is None else f"The first map took {took_s:.0f} s; the next finds its worker there.\n"
     active = profile_path()
     program = "  from cloudpar import Pool\n  with Pool() as pool:\n      print(sum(pool.map(abs, range(1000))))\n"

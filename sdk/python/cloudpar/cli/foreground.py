@@ -27,14 +27,14 @@ class Interrupted(Exception):
 
 
 class Foreground:
-    """Waits for the next event of a child, or for a signal to this command."""
+    """Waits for the next event of a child process (it is ready, or it has ended), or for a signal to this command."""
 
     def __init__(self) -> None:
         self._happened: SimpleQueue[Event | signal.Signals] = SimpleQueue()
         self._ready: set[str] = set()
 
     def listen_for_signals(self) -> None:
-        """Turn the signals that ask this process to end into events."""
+        """Make `next` raise Interrupted after a signal that asks this process to end."""
         for number in ENDING:
             signal.signal(number, lambda number, _frame: self._happened.put(signal.Signals(number)))
 
@@ -46,7 +46,7 @@ class Foreground:
             self._happened.put(event)
 
     def next(self, timeout_s: float | None = None) -> Event:
-        """Wait for the next event.
+        """Wait for the next event of a child.
 
         Raises:
             Interrupted: A signal asked this command to end.

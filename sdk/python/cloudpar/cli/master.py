@@ -1,4 +1,7 @@
-"""Connects a command to its master: at an address, with a token; or of a stack on AWS, with AWS credentials."""
+"""Connects a command to its master.
+
+A master at an address takes a token; the master of a stack on AWS takes AWS credentials.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +19,7 @@ R = TypeVar("R")
 
 
 class Master(Caller, Protocol):
-    """The methods that commands need of a master, both at an address and of a stack."""
+    """The methods of a master that commands call. A master at an address has them, and so has a stack's master."""
 
     endpoint: str
 

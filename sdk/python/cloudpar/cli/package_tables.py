@@ -56,7 +56,7 @@ def packages(listed: Sequence[PackageSummary], names: Mapping[str, str] | None, 
 
 
 def id_chars(package_ids: Sequence[str]) -> int:
-    """How many characters distinguish each id of a list from the others; at least ID_CHARS.
+    """The number of first characters that distinguish each id of a list from the other ids; at least ID_CHARS.
 
     >>> id_chars(["1234567890", "1234567899", "2"])
     10

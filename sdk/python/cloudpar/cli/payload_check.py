@@ -25,8 +25,8 @@ def check_payloads(connection: Connection, token: str, wait_s: float = WAIT_S) -
 
     Args:
         connection: The connection to the master, with an account's token.
-        token: The same token, for a pool.
-        wait_s: How long to wait for each task, in seconds.
+        token: The account's token, with which the function opens a pool.
+        wait_s: The longest time to wait for each task, in seconds.
 
     Raises:
         CloudparError: The master refuses a request of the pool that runs the tasks, or does not answer.

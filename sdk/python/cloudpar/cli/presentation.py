@@ -37,7 +37,7 @@ def words(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Replace control characters, and others that change what a terminal shows, such as those for right-to-left text.
+    r"""Replace control characters, and marks that change a terminal's output, such as those for right-to-left text.
 
     >>> printable("a\x9b2J\u202eb")
     'a?2J?b'
@@ -81,7 +81,7 @@ def account_table(accounts: list[Account]) -> Table:
 
 
 def _stored(account: Account) -> str:
-    """What an account stores, and how much it may store if that is limited: "1.2 of 50.0 GiB"."""
+    """The size of an account's stored data, with its limit if there is one: "1.2 of 50.0 GiB"."""
     figures = [f"{size / 1024**3:.1f}" for size in (account.stored_bytes, account.stored_limit) if size is not None]
     return f"{' of '.join(figures)} GiB"
 
@@ -94,7 +94,7 @@ def account_cells(account: Account) -> tuple[str, ...]:
 
 
 def age(then: float, now: float) -> str:
-    """How long ago a time was, as text, rounded to whole seconds."""
+    """The time from `then` to `now`, as text, rounded to whole seconds."""
     return spans.show(max(0, round(now - then)) * 1_000_000)
 
 

@@ -43,7 +43,7 @@ def of_workers(workers: Iterable[ConnectedWorker]) -> Iterator[str]:
 
 
 def named(package_ids: Sequence[str]) -> str:
-    """The first ids of a list as text, shortened; the rest is counted.
+    """A text with the first ids of a list, shortened, and the number of all other ids.
 
     >>> named(["0123456789abcdef"])
     'package 01234567'

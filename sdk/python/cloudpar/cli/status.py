@@ -16,7 +16,7 @@ from .presentation import console, print_json
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """How many chunks wait, how many are with workers, and how many are in the dead-letter queue."""
+    """The number of chunks that wait, of chunks that workers have, and of chunks in the dead-letter queue."""
 
     waiting: int
     running: int
@@ -24,11 +24,11 @@ class Queue(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What --json prints. Money is in USD an hour, at list prices and current spot prices.
+    """The object that --json prints. Money is in USD per hour, at list prices and current spot prices.
 
     Attributes:
-        fix: What to do about a stack that is not usable (see `Stack.advice`); None for any other stack. If it is set,
-            endpoint, queue and costs are None.
+        fix: The advice of `Stack.advice` about a stack that does not become usable by itself; None for any other stack.
+            If there is advice, endpoint, queue and costs are None.
     """
 
     stack: str

@@ -37,7 +37,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     Attributes:
         at: The time, in seconds since 1970.
         endpoint: The master's URL.
-        executors: How many executors have recently published results of running packages.
+        executors: The number of executors that have recently published results of running packages.
         packages: The newest 100 packages, newest first.
         accounts: With the admin token, all accounts; otherwise the token's own account.
     """
@@ -83,7 +83,7 @@ def take(master: Master) -> Snapshot:
 
 
 def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
-    """Draw the screen; an earlier snapshot is needed for the rate."""
+    """Draw the screen. It shows the rate of tasks only if `before`, an earlier snapshot, is given."""
     running = sum(each.state == "running" for each in now.packages)
     head = f"{now.endpoint}   {running} running, {quantity(now.executors, 'executor')} at work"
     if before is not None and now.at > before.at:

@@ -1,4 +1,4 @@
-"""What `cloudpar up` prints when it is ready. Tokens are shown to a person or a program, and kept out of logs."""
+"""The text that `cloudpar up` prints when it is ready. It shows tokens to a person or a program, but not in logs."""
 
 import os
 import stat

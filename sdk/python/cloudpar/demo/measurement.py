@@ -51,7 +51,7 @@ class Measurement:
     runs: tuple[Run, ...]
 
     def speedup(self, wall_s: float) -> float:
-        """How many times faster than the sequential run."""
+        """The time of the sequential run, divided by `wall_s`."""
         return self.sequential_s / wall_s
 
 
@@ -93,7 +93,7 @@ def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int,
 
 @contextmanager
 def _warm_pool(executors: int) -> Iterator[Pool]:
-    """Yield a pool on a cluster of its own, whatever the environment configures, after a warm-up of all executors."""
+    """Yield a pool on a local master and worker after a warm-up. The endpoint in the environment is ignored."""
 
     def failed(error: LocalClusterFailed) -> None:
         os.write(2, f"cloudpar: {error}\n".encode())

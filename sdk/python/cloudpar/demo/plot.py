@@ -67,7 +67,7 @@ def _clear(text: "Annotation", axes: "Axes") -> None:
 
 
 def _run_times(axes: "Axes", found: Measurement) -> "list[Annotation]":
-    """Draw the run times; returns the labels of the points."""
+    """Draw the run times, and return the labels of the points."""
     executors = [run.executors for run in found.runs]
     ideal = [found.sequential_s / min(number, found.cores) for number in executors]
     axes.axhline(found.sequential_s, color="0.6", linewidth=1, linestyle=":", label="sequential, in this process")

@@ -24,7 +24,7 @@ _EXPLANATIONS = (
 
 
 def as_json(found: Measurement) -> dict[str, Any]:
-    """Return one JSON object. `points_s` are those of the run with two executors."""
+    """Return one JSON object. Its `points_s` are the times of the run with two executors."""
     two = next(run for run in found.runs if run.executors == 2)
     return {
         "tasks": found.tasks,

@@ -43,7 +43,7 @@ def check(aws: Aws, plan: Plan) -> Check:
 
 
 def _advice(eligible: list[str]) -> str:
-    """What to do: upgrade, or deploy with the smallest size of which the account may start a family of the fleet."""
+    """Advice to upgrade, or to deploy with the smallest instance size that the account may start in some family."""
     known = {family: architecture for architecture, families in FAMILIES.items() for family in families}
     for size in VCPUS:
         families = [family for family in known if f"{family}.{size}" in eligible]

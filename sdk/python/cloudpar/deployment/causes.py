@@ -12,9 +12,10 @@ MOST = 3
 
 
 def failed_resources(aws: Aws, stack: str, after: str | None) -> str | None:
-    """Say which resources have failed after the event with the id `after`, and why.
+    """Name the resources that have failed since the stack's event with the id `after`, with the reasons.
 
-    Returns None if no resource has failed or AWS refuses to list the events. If `after` is None, all events count.
+    Returns None if no resource has failed, or if AWS refuses to list the events. If `after` is None, the function looks
+    at all events.
 
     When a resource fails, CloudFormation cancels the others. This function leaves out the events about these
     cancellations and the event about the whole stack, since they are consequences of the failure.

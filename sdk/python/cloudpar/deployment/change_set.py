@@ -20,7 +20,7 @@ class Doomed(msgspec.Struct, frozen=True):
     Attributes:
         name: The name in the template.
         type: The type, as CloudFormation names it.
-        fate: What happens to the resource.
+        fate: The change to the resource, in words.
     """
 
     name: str

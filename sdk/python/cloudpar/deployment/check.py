@@ -16,7 +16,7 @@ class Check(msgspec.Struct, frozen=True):
         state: "ok"; "warning" if the deployment works with a drawback, or AWS refused the request of this check;
             "missing" if this command can create what is missing; "failed" if the deployment cannot continue.
         found: What the check found.
-        fix: What to do about the finding; empty if nothing.
+        fix: Advice about the finding; empty if there is nothing to do.
     """
 
     name: str

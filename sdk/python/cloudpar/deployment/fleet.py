@@ -26,13 +26,13 @@ class Fleet(msgspec.Struct, frozen=True):
     """The Auto Scaling group of the workers.
 
     Attributes:
-        desired: How many instances the group wants now.
-        maximum: The most instances that the group may have.
-        running: How many instances are in service.
-        starting: How many instances are wanted and not in service yet.
+        desired: The number of instances that the group wants now.
+        maximum: The largest number of instances that the group may have.
+        running: The number of instances in service.
+        starting: The number of instances that are wanted and not in service yet.
         instances: All instances of the group, in any state.
-        reason: Why the newest launch failed or is delayed, in AWS's words. None if it did not fail and is not delayed,
-            or if no instance is starting.
+        reason: AWS's text about the failure or the delay of the newest launch. None if the launch did not fail and is
+            not delayed, or if no instance is starting.
     """
 
     desired: int
@@ -60,7 +60,9 @@ def read(aws: Aws, group: str) -> Fleet | None:
 
 
 def failure(activities: Iterable[Mapping[str, Any]]) -> str | None:
-    """Say why the newest launch failed or is delayed; None otherwise. The newest activity must come first.
+    """Return AWS's text about the failure or the delay of the newest launch; None if there is neither.
+
+    The newest activity must come first.
 
     >>> failure([{"Description": "Launching a new EC2 instance.", "StatusCode": "Failed", "StatusMessage": "No spot."}])
     'No spot.'

@@ -1,4 +1,4 @@
-"""Finds what remains of a deployment when its stack is deleted, and what the remaining resources cost per month."""
+"""Finds the resources of a deployment that remain when its stack is deleted, and their costs per month."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -56,7 +56,8 @@ def tokens(aws: Aws, stack: str) -> list[Leftover]:
 def key(aws: Aws, environment: str) -> Leftover | None:
     """The parameter with the key that encrypts the accounts' keys; None if it does not exist, or AWS does not show it.
 
-    A Lambda function creates this parameter, so it is not a resource of the stack. Remaining tables need the key.
+    A Lambda function creates this parameter, so it is not a resource of the stack. The tables that remain after the
+    stack contain accounts' keys, which only this key decrypts.
     """
     name = f"/cloudpar/{environment}/accounts-key"
     try:

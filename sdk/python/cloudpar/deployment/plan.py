@@ -37,7 +37,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def spot(self) -> int:
-        """How many of the instances may be spot instances."""
+        """The number of instances that may be spot instances."""
         return max(0, self.max_instances - self.on_demand)
 
     @property

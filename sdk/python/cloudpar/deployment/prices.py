@@ -1,4 +1,4 @@
-"""Calculates what a deployment costs: at rest per month, line by line and without free tiers, and per hour.
+"""Calculates the costs of a deployment: at rest per month (line by line, without free tiers), and per hour.
 
 List prices of us-east-1 as of 2025; other regions differ by up to a third. docs/cost-model.md explains every line.
 
@@ -72,17 +72,17 @@ VCPUS = {"large": 2, "xlarge": 4, "2xlarge": 8, "4xlarge": 16, "8xlarge": 32}
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """The parts of a deployment that cost money at rest. The defaults are what infra/ makes without settings.
+    """The parts of a deployment that cost money at rest. The defaults are the parts that infra/ makes without settings.
 
     Attributes:
-        alarm_metrics: How many metrics the alarms read; an alarm on a formula reads several.
-        dashboards: How many dashboards; an option.
-        secrets: How many secrets; one is the workers' token.
-        keys: How many customer-managed KMS keys.
-        nat_gateways: How many NAT gateways; none by design.
-        timers: How many rules call a function every minute.
-        timer_mb: The memory of that function, in MB.
-        queue_sources: How many queues Lambda polls by itself.
+        alarm_metrics: The number of metrics that the alarms read; an alarm on a formula reads several.
+        dashboards: The number of dashboards; they are an option.
+        secrets: The number of secrets; one is the workers' token.
+        keys: The number of customer-managed KMS keys.
+        nat_gateways: The number of NAT gateways; infra/ makes none.
+        timers: The number of rules that call a function every minute.
+        timer_mb: The memory of the function that a timer calls, in MB.
+        queue_sources: The number of queues that Lambda polls by itself.
         recovery: Whether the tables have point-in-time recovery.
     """
 
@@ -107,7 +107,7 @@ class Line(NamedTuple):
 
 
 def idle(shape: Shape) -> list[Line]:
-    """Calculate what a deployment costs per month while no worker runs, line by line."""
+    """Calculate the costs of a deployment per month while no worker runs, line by line."""
     ticks = shape.timers * MINUTES
     polls = shape.queue_sources * POLLERS * MINUTES * 60 / POLL_S
     lines = [
@@ -145,8 +145,8 @@ def total(lines: Iterable[Line]) -> float:
 class Hour(msgspec.Struct, frozen=True, kw_only=True):
     """The current cost in USD per hour.
 
-    `unknown` is the number of instances whose price is not known. `instances` does not include their price, but
-    `volumes` and `addresses` include theirs.
+    `unknown` is the number of instances whose price is not known. `instances` leaves out these instances; `volumes` and
+    `addresses` include them.
     """
 
     instances: float
@@ -162,11 +162,11 @@ class Hour(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hour(instance_usd: Sequence[float | None], idle_month_usd: float, volume_gib: int) -> Hour:
-    """Calculate what a deployment costs per hour.
+    """Calculate the cost of a deployment per hour.
 
     Args:
         instance_usd: The price of each instance per hour; None if unknown.
-        idle_month_usd: What the deployment costs per month at rest.
+        idle_month_usd: The cost of the deployment per month at rest.
         volume_gib: The volume of each instance, in GiB.
 
     >>> hour([0.03, 0.03], 2.0, 20).total

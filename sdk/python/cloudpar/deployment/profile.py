@@ -33,7 +33,7 @@ def read(path: Path | None = None) -> Profile | None:
 
 
 def write_beside(profile: Profile, name: str) -> Path:
-    """Write a file, such as profile-Cloudpar-prod.toml. Programs use it only if CLOUDPAR_PROFILE names it."""
+    """Write a file beside the profile file. Programs use the new file only if CLOUDPAR_PROFILE names it."""
     active = profile_path()
     return write(profile, active.with_name(f"{active.stem}-{name}{active.suffix}"))
 

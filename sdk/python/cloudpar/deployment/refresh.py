@@ -1,7 +1,7 @@
-"""Replaces the instances that started before the newest update, without waiting for it.
+"""Lets AWS replace the instances that started before the newest update, and does not wait for the end.
 
-An instance keeps the launch template with which it started. If CloudFormation replaced it as a part of the update, the
-update would wait for drains, which may last an hour, and would fail if AWS has no instance to give.
+An instance keeps the launch template with which it started. If CloudFormation replaced the instances as a part of the
+update, the update would wait for drains, which may last an hour. The update would fail if AWS had no instance to give.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ def start(aws: Aws, group: str) -> str | None:
     """Have the group replace its outdated instances: new ones start before the old ones drain.
 
     Returns:
-        What happens, or what the operator has to do; None if there is nothing to replace.
+        A text for the operator about the replacement; None if there is nothing to replace.
     """
     try:
         found = aws.call("autoscaling", "describe_auto_scaling_groups", AutoScalingGroupNames=[group])
@@ -46,9 +46,9 @@ def start(aws: Aws, group: str) -> str | None:
 
 
 def outdated(group: Mapping[str, Any]) -> int:
-    """How many instances of a group have another launch template, or another version of it, than new ones would get.
+    """The number of a group's instances without the launch template and version that new instances would get.
 
-    The group is as `describe_auto_scaling_groups` describes it.
+    `group` has the form of an entry of `describe_auto_scaling_groups`.
     """
     current = set(map(_version, _templates(group)))
     templates = (each.get("LaunchTemplate") for each in group["Instances"])

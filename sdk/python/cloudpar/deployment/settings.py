@@ -115,7 +115,7 @@ def _text(path: Path, name: str, value: object) -> str:
 
 
 def kept(template: Mapping[str, Any]) -> Settings | None:
-    """The settings that a deployed template keeps; None if a release made it that kept no settings."""
+    """The settings that a deployed template keeps; None if the template is of a release that kept no settings."""
     record = template.get("Resources", {}).get(RECORD)
     if record is None:
         return None
@@ -126,7 +126,8 @@ def kept(template: Mapping[str, Any]) -> Settings | None:
 def recognized(template: Mapping[str, Any]) -> Settings:
     """Infer settings from the resources of a template that keeps none.
 
-    Only those whose loss would do the most harm are inferred: tables, the address of alarms, and the dashboard.
+    The function infers only the settings whose loss would do the most harm: tables, the address of alarms, and the
+    dashboard.
     """
     found: Settings = {}
     for setting, output in TABLES.items():
@@ -190,14 +191,14 @@ def known(template: Mapping[str, Any] | None) -> Settings:
 
 
 def changes(before: Settings, after: Settings) -> list[Change]:
-    """The settings that differ, sorted by name; those of this machine only (LOCAL) do not count."""
+    """The settings that differ, sorted by name. Settings that concern only this machine (LOCAL) are left out."""
     names = sorted((before.keys() | after.keys()) - LOCAL)
     each = (Change(name, before.get(name), after.get(name)) for name in names)
     return [change for change in each if change.before != change.after]
 
 
 def check_tables(before: Mapping[str, Any], after: Mapping[str, Any], named: Iterable[str], stack: str) -> None:
-    """Refuse a deployment that would use other tables than before, unless the operator changes their settings.
+    """Refuse a deployment that would use other tables than before, unless the operator changes the tables' settings.
 
     Args:
         before: The deployed template.

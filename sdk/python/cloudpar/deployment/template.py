@@ -1,4 +1,4 @@
-"""Reads a CloudFormation template: its resources, their cost at rest, and what remains when the stack is deleted."""
+"""Reads a CloudFormation template: its resources, their cost at rest, and those that remain after the stack."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ RETAINABLE = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::S
 
 
 class Made(msgspec.Struct, frozen=True):
-    """The number of resources of a type, and what they are for."""
+    """The number of resources of a type, and their purpose."""
 
     group: Group
     type: str

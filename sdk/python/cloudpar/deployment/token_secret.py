@@ -39,7 +39,7 @@ def kept(aws: Aws, stack: str, name: str, token: str) -> Iterator[str]:
 
 
 def of_stack(aws: Aws, stack: str) -> list[str]:
-    """The names of the secrets of a stack's users."""
+    """The names of the secrets that hold the tokens of a stack's users."""
     filters = [{"Key": "tag-key", "Values": [STACK_TAG]}, {"Key": "tag-value", "Values": [stack]}]
     found = aws.pages("secretsmanager", "list_secrets", "SecretList", Filters=filters)
     # The filters also match stacks whose names only start with this name, so the whole tag is compared.

@@ -50,7 +50,7 @@ def _cdk(project: Project) -> Check:
 
 
 def _platforms(project: Project, plan: Plan) -> Check:
-    """Check for which platforms Docker can build: on Linux for its own, and for others if an emulator is installed."""
+    """Check that Docker can build images for the plan's architectures. A foreign one needs an emulator on Linux."""
     name = "image builds"
     said = re.search(r"^Platforms:(.*)$", project.output(["docker", "buildx", "inspect"]) or "", re.MULTILINE)
     if said is None:

@@ -24,7 +24,7 @@ class Update(msgspec.Struct, frozen=True):
         there: The current stack; None if there is none.
         template: The current template; None if there is nothing that an update could continue.
         settings: The settings to deploy.
-        changes: How `settings` differ from the current settings, as far as the current settings are known.
+        changes: The differences between `settings` and the current settings, as far as the current settings are known.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Gathers the writes to arrays. Conflicts are found by memory address, so also between an array and its views."""
+"""Gathers the writes to arrays. It finds conflicts by memory address, and so also between an array and its views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def array_targets(facets: tuple[Facet, ...], regions: tuple[Region, ...]) -> dict[int, Target]:
-    """Return, for each array by its number, the object that takes its writes."""
+    """Return the targets that gather the writes to arrays, by the arrays' numbers."""
     claims = {number: claim for region in regions for number, claim in _claims(region).items()}
     return {
         number: _ArrayTarget(facet.thing, facet.trail, claims.get(number))

@@ -29,7 +29,7 @@ _LEGACY_KINDS = "biufcmMSUVO"
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """One way in which a task can change one captured object.
+    """One captured object, and one way in which a task can change it.
 
     Attributes:
         kind: How the worker watches the object: as `list`, `dict`, `set`, `attributes`, `array`, `function`, `class` or
@@ -126,7 +126,7 @@ class Graph:
         return found
 
     def _parts(self, thing: Any, trail: Trail) -> Iterator[Step]:
-        """Continue with the items and attributes of an object if its pickle contains exactly these."""
+        """Continue the search with an object's items and attributes, if the object's pickle contains exactly these."""
         if isinstance(thing, list):
             self._add("list", thing, trail)
             yield from self._items(list.__iter__(thing), list.__iter__(thing), trail)

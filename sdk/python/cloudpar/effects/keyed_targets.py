@@ -19,7 +19,7 @@ _ABSENT = object()
 
 
 def keyed_targets(facets: tuple[Facet, ...]) -> dict[int, Target]:
-    """Return, for each list, dict and object with attributes by its number, the object that takes its writes."""
+    """Return the targets of all lists, dicts and objects with attributes, by number. A target gathers writes."""
     kinds: dict[str, Callable[[Any, Trail], Target]] = {
         "list": _ListTarget,
         "dict": _DictTarget,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Merge:
     """Gathers the writes of one body's tasks, and copies back all of them or none.
 
-    Adding a task's writes a second time changes nothing, so it does no harm if they arrive twice.
+    If the writes of a task are added a second time, nothing changes. So results that arrive twice do no harm.
     """
 
     def __init__(self, facets: Iterable[Facet], regions: Iterable[Region]) -> None:

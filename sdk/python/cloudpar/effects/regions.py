@@ -47,9 +47,10 @@ class Region:
         }
 
     def slots(self) -> tuple[int, dict[int, Callable[[Any], Any]]]:
-        """Return how many slots there are and, for each array by its number, a function from positions to slots.
+        """Return the number of slots and, for each array by its number, a function from positions to slots.
 
-        A slot is the largest piece of memory that no element of a member contains only in part.
+        A slot is a piece of memory that each element of a member contains either as a whole or not at all. Slots are as
+        large as possible.
         """
         grain = 0
         for array in self.members.values():
@@ -99,9 +100,9 @@ def _arrives_otherwise(array: Any) -> bool:
 
 
 def _split(cluster: list[tuple[int, Any]]) -> list[dict[int, Any]]:
-    """Split arrays whose address ranges overlap into groups that share bytes.
+    """Split arrays into groups that share bytes. The address ranges of all these arrays overlap.
 
-    (Two columns of a matrix share no bytes.)
+    Arrays with overlapping ranges need not share bytes, for example two columns of a matrix.
     """
     if len(cluster) > _PAIRWISE:
         # Comparing every pair takes quadratic time. A single group is also correct, but may send more memory.
@@ -127,7 +128,7 @@ def _share(left: Any, right: Any) -> bool:
 
 
 class Claims:
-    """Which task wrote each slot of a piece of memory.
+    """Records the task that wrote each slot of a piece of memory.
 
     Example:
         >>> import numpy

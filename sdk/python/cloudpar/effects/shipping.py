@@ -1,8 +1,9 @@
-"""Decides what cloudpickle pickles by value, and which objects keep their items and attributes when they are sent.
+"""Tells which objects cloudpickle pickles by value, and which objects it pickles with all their items and attributes.
 
-The search of a body must see exactly what the body's pickle contains. Only cloudpickle knows this, so this module
-imports a private function of cloudpickle. If a release of cloudpickle renames this function, the import fails, and no
-writes are lost silently.
+`Graph` searches a body for the objects that tasks can change. It must find exactly the objects that the body's pickle
+contains, because writes to an object that it does not find would be lost. Only cloudpickle knows these objects, so this
+module imports a private function of cloudpickle. If a later release renames this function, the import fails with an
+error, and no writes are lost.
 """
 
 from __future__ import annotations

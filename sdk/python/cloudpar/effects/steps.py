@@ -1,4 +1,4 @@
-"""Continues the search of a body from callables, and names the objects that it finds there."""
+"""Continues the search of a body (see `Graph`) from callables, and names the objects that it finds there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_defaults(function: types.FunctionType, name: Trail) -> Iterator[Step]:
-    """Continue with a function's default values, and with the dict of the defaults of its keyword-only parameters."""
+    """Continue with a function's default values, and with the dict of its keyword-only parameters' defaults."""
     code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__
     first = code.co_argcount - len(defaults)
     for parameter, value in zip(code.co_varnames[first:], defaults, strict=False):
@@ -42,7 +42,7 @@ def of_builtin(method: Any, trail: Trail) -> Iterator[Step]:
 
 
 def of_partial(partial: functools.partial[Any], trail: Trail) -> Iterator[Step]:
-    """Continue with a partial's arguments, under the names of their parameters, its function, and its attributes."""
+    """Continue with a partial's function, its attributes, and its arguments (under the names of their parameters)."""
     code = getattr(partial.func, "__code__", None)
     bound = isinstance(partial.func, types.MethodType)
     names = code.co_varnames[bound : code.co_argcount] if code is not None else ()

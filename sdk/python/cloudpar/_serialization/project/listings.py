@@ -66,7 +66,7 @@ class Listing:
 
 
 class Listings:
-    """The latest listing of each unit. Any thread may use it."""
+    """The latest listing of each unit. Any thread may use this object."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -70,7 +70,7 @@ class Namespace:
     def add(self, digests: dict[str, str], folders: list[str], archive: bytes) -> None:
         """Add units (modules or whole Python packages) to this namespace, which must be the active one.
 
-        Imports find them in `folders` if the executor runs on the client's machine, otherwise in `archive`.
+        Imports find the units in `folders` if the executor runs on the client's machine, otherwise in `archive`.
         """
         fresh = [name for name in digests if name not in self.digests]
         self.digests.update(digests)

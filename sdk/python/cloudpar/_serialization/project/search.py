@@ -45,7 +45,7 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
 class _Units:
     """Finds the units of modules and remembers them.
 
-    If all modules whose names have the same first word belong to one unit, the unit is remembered by this word.
+    Usually all modules of the same top-level name belong to one unit. The unit is then remembered by this name.
     `refresh` forgets all units if sys.path, sys.meta_path, or a searched folder has changed.
     """
 
@@ -70,7 +70,7 @@ class _Units:
             self._note(folders)
 
     def find(self, name: str) -> Unit | None:
-        """Do the same as `look_up`, but use remembered results, and return only the unit."""
+        """Return the unit of a module: a remembered one, or the one that `look_up` finds."""
         (tops, names), top = self._found, name.partition(".")[0]
         for remembered, key in ((tops, top), (names, name)):
             if key in remembered:
@@ -85,7 +85,7 @@ class _Units:
         return found.unit
 
     def _note(self, folders: Iterable[str]) -> None:
-        """Record when folders last changed. A first record is kept: a later record would hide a change since then."""
+        """Record the times at which folders last changed. The first record stays: it shows all later changes."""
         now_ns = time.time_ns()
         for folder in folders:
             if folder not in self._times:

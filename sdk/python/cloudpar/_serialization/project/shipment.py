@@ -45,7 +45,7 @@ class Shipper:
         self._archives: OrderedDict[tuple[tuple[str, str], ...], bytes] = OrderedDict()
 
     def ship(self, code: Code, needs: Needs) -> Code:
-        """Return task code that contains what executors need to find its modules, and what its task data refers to.
+        """Return task code with its modules or their folders, and with the parts to which its task data refers.
 
         Args:
             code: The serialized function.

@@ -37,7 +37,7 @@ class File(NamedTuple):
         place: The path that an import searches for, relative to a folder of sys.path, with slashes.
         path: The path on this machine.
         size: The size in bytes.
-        changed: When its content and when its inode last changed (mtime and ctime), in nanoseconds.
+        changed: The times of the last change of its content and of its inode (mtime and ctime), in nanoseconds.
         travels: Whether workers on other machines get the file. They do not get code behind a symbolic link inside a
             Python package. But executors on this machine import such code, so its changes count as changes of the unit.
     """
@@ -80,8 +80,7 @@ class Unit(NamedTuple):
     def folder(self) -> str | None:
         """The folder that must be in sys.path for an import to find the unit.
 
-        It is None if the unit's path does not end with its name, because its importer does not search folders for
-        names.
+        None if the unit's path does not end with the unit's name: its importer does not search folders for names.
         """
         expected = self.name.replace(".", "/")
         stem = self.place.removesuffix("/__init__.py").partition(".")[0]
@@ -135,9 +134,9 @@ def _is_code(place: str) -> bool:
 
 
 def folder_times(folder: str) -> tuple[int, int]:
-    """When the content and the inode of a folder last changed, in nanoseconds.
+    """The times of the last change of a folder's content and of its inode, in nanoseconds.
 
-    Both are -1 if its status cannot be read.
+    Both are -1 if the folder's status cannot be read.
 
     Programs that copy files may set the first time to an older value, but not the second.
     """
@@ -217,7 +216,7 @@ class Found(NamedTuple):
 
     Attributes:
         unit: The module's unit; None if the module does not exist, is installed, or has no file.
-        is_of_top: Whether this result holds for all modules whose names have the same first word.
+        is_of_top: Whether this result holds for all modules with the same top-level name.
         folders: The folders that were searched in addition to those in sys.path, such as the parts of a namespace
             package.
     """

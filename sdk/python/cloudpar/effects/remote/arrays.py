@@ -30,7 +30,7 @@ def address(array: Any) -> int:
 
 
 def layout(array: Any) -> tuple[Any, ...]:
-    """Return what no task may change: an array's address, shape, strides in bytes, dtype, and if it is writable."""
+    """Return the properties of an array that no task may change: address, shape, strides, dtype and writability."""
     return address(array), array.shape, array.strides, array.dtype, array.flags.writeable
 
 

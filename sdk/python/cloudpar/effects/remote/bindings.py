@@ -74,9 +74,9 @@ def watch_namespace(namespace: dict[str, Any], trouble: str) -> Look:
 def watch_class(kind: type) -> tuple[Look, Callable[[], None]]:
     """Watch the attributes of a class that is pickled by value.
 
-    In one process, cloudpickle keeps one class for all task codes that contain this class. It has the attributes of the
-    task code that was loaded last. The second returned function restores the attributes of this task code, and must be
-    called before each task.
+    In one process, cloudpickle keeps one class for all task codes that contain this class. The kept class has the
+    attributes from the task code that was loaded last. The second returned function restores the attributes of this
+    task code, and must be called before each task.
     """
     return watch_names(
         lambda: vars(kind),

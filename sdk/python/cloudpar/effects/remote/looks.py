@@ -22,7 +22,7 @@ def watch(
     """Return the looks with the numbers of their objects, and the functions to call before each task.
 
     Args:
-        kinds: How each object is watched: a `Facet.kind`.
+        kinds: The `Facet.kind` of each object, which says how the object is watched.
         objects: The objects, by number.
         dump: Pickles an object, to compare it with its earlier state.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def references(kinds: list[str], objects: list[Any]) -> Refer:
-    """Return the function that gives an object its reference, or None for an object that the task made.
+    """Return a function that returns the reference of an object. For an object that the task made, it returns None.
 
     A captured object is sent as its number, and a view of a captured array as its position in that array. At the
     client, the number becomes the caller's object, and the position a view of the caller's array.
@@ -49,8 +49,8 @@ def pickling(refer: Refer) -> tuple[Callable[[Any], bytes], Callable[[int], Any]
     """Return `dump(thing)` and `mark(number)`.
 
     `dump` pickles `thing` by its content, and captured objects inside `thing` by reference. `mark` makes an object that
-    is unpickled as the number. From it the client knows to which object the following values were written, even if the
-    client cannot read these values.
+    is unpickled as the number. By this number the client knows to which object the following values were written, even
+    if it cannot read these values.
     """
     import io
     from pickle import HIGHEST_PROTOCOL

@@ -19,7 +19,7 @@ def start(
 
     Args:
         body: The loop's body.
-        kinds: How each of `objects` is watched.
+        kinds: The `Facet.kind` of each of `objects`, which says how the object is watched.
         objects: The objects that `body` captures. They are the same objects to which `body` refers here, since a single
             pickle contained all of them.
         fixed: The numbers of arrays that are read-only at the client. They are also made read-only here, because an
