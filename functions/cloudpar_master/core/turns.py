@@ -1,8 +1,8 @@
 """Chooses whose chunk is handed out next: accounts take turns, and within an account its packages do.
 
 Source: start-time fair queueing (Goyal, Vin and Cheng, 1996). The account that has received the least work is next. A
-new account counts as if it had received as much as the waiting account that has received the least. Therefore a new
-account need not wait because others came earlier, and gets nothing for the time before it came.
+new account starts with the count of the waiting account that has received the least. Therefore it need not wait because
+other accounts came earlier, and gets no extra work for the time before it came.
 """
 
 from collections.abc import Collection

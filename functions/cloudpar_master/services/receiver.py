@@ -31,8 +31,8 @@ class Received(NamedTuple):
     """The outcome of a retrieval.
 
     Attributes:
-        came: Whether the last round brought a message of a chunk that no earlier round had put back, or the queue could
-            not repeat the attempt.
+        came: Whether the last round brought a new chunk, which no earlier round had put back. Also True if the queue
+            could not repeat the attempt.
         unfit: The packages whose chunks the queue brought, and which this worker cannot run.
         unfit_express: Whether one of these chunks, in the last round, is `express`. The queue delivers such a chunk
             again before all other chunks.

@@ -1,7 +1,7 @@
 """The messages between clients, the master and workers. This package imports none of these three.
 
 Read `routes` first: the table of all calls. `codec` turns messages into bytes, `errors` is the tree of all errors,
-`limits` has the limits, and `payloads` is what tasks carry.
+`limits` has the limits, and `payloads` has the types of task code, task data and results.
 """
 
 from .version import __version__

@@ -16,11 +16,11 @@ TokenRole = Literal["user", "worker"]
 class Account(Struct, frozen=True, kw_only=True):
     """One user of a deployment.
 
-    `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
-    `stored_bytes` is how many bytes it stores, and `stored_limit` how many it may store before its uploads and starts
-    wait. Only a reply to `ListAccounts` with `storage` has these two fields. An account without limit has no
-    `stored_limit`. `role` is what its token allows, and `valid_until` when the token expires, in seconds since 1970 (0:
-    never).
+    `spent_us` is the sum of the charges for its settled packages. `reserved_us` is the sum of the reserves of all its
+    other packages. `stored_bytes` is the number of bytes that it stores, and `stored_limit` the number that it may
+    store before its uploads and starts wait. Only a reply to `ListAccounts` with `storage` has these two fields. An
+    account without limit has no `stored_limit`. `role` is the role of its token, and `valid_until` the time at which
+    the token expires, in seconds since 1970 (0: never).
     """
 
     account_id: str
@@ -51,7 +51,7 @@ class CreateAccount(Message, frozen=True, kw_only=True):
 
 
 class GrantQuota(Message, frozen=True, kw_only=True):
-    """Add compute time. A negative amount takes compute time back, at most what is neither spent nor reserved."""
+    """Add compute time. A negative amount takes back compute time, but none that is spent or reserved."""
 
     idempotency_key: Id
     account_id: Id
@@ -78,7 +78,8 @@ class AccountReply(Message, frozen=True, kw_only=True):
 class ListAccounts(Message, frozen=True, kw_only=True):
     """List the accounts whose tokens have this role, oldest first.
 
-    If `storage` is set, the reply also says what each account stores. On AWS this takes several calls an account.
+    If `storage` is set, the reply also has the bytes that each account stores. On AWS this takes several calls for each
+    account.
     """
 
     storage: bool = False

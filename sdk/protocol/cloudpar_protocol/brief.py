@@ -1,8 +1,8 @@
 """Values as short texts for error messages, such as the arguments of a failed task.
 
 Unlike a `repr`, such a text has one line and a bounded length, and takes only microseconds to make, however large the
-value is. This module calls no methods of users' classes, because these may be slow, print or raise. Only where it reads
-an attribute, code of a user's class may run.
+value is. This module calls no methods of users' classes, because these may be slow, print or raise. It reads
+attributes, though, and reading an attribute may run code of a user's class.
 """
 
 import dataclasses

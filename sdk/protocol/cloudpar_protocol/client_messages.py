@@ -44,8 +44,8 @@ results are no longer kept."""
 class Hello(Message, frozen=True, kw_only=True):
     """Check the connection and the token.
 
-    If `package_id` names a package of the account, `seal_key` of the reply is the key with which this package was
-    sealed: an operator may have rotated the account's key since.
+    If `package_id` names a package of the account, `seal_key` in the reply is the key with which this package was
+    sealed. It may be an earlier key of the account, because an operator may rotate the key.
     """
 
     package_id: Id | None = None
@@ -55,8 +55,8 @@ class HelloReply(Message, frozen=True, kw_only=True):
     """The caller's role and account. Workers and admins have no account.
 
     `seal_key` is the key of the account's seals. If the request names no package, this is the key for new packages.
-    `seal_key` is None if the caller has no account, or if this master has no keys for seals, so that new packages are
-    not sealed.
+    `seal_key` is None if the caller has no account. It is also None if this master has no keys for seals; then new
+    packages are not sealed.
     """
 
     release: str
@@ -73,13 +73,14 @@ class Upload(Struct, frozen=True, kw_only=True):
     """A payload that is too large to travel inline.
 
     Attributes:
-        crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have another checksum.
+        crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have a different checksum.
         hash: SHA-256 of task code, so that the same code is uploaded only once; None for task data.
         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts;
             otherwise empty.
-        key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
-        upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to the
-            parts of that upload.
+        key: The key in an earlier reply, if this request continues an upload of task data. The new reply has new links
+            to this key.
+        upload_id: The id in an earlier reply, if this request continues an upload in parts. The new reply has new links
+            to the parts of that upload.
     """
 
     kind: Literal["code", "data"]
@@ -96,7 +97,7 @@ class PrepareUploads(Message, frozen=True, kw_only=True):
 
 
 class PreparedUpload(Struct, frozen=True, kw_only=True):
-    """Where to upload a payload.
+    """The place and the links for the upload of a payload.
 
     Attributes:
         key: The payload's key in the blob store.
@@ -117,23 +118,23 @@ class StartTasks(Message, frozen=True, kw_only=True):
     """Start a package of n tasks.
 
     Attributes:
-        idempotency_key: Determines the package id, together with the account and with whether the package is sealed.
-            If the client repeats the request with the same key, the reply names the same package.
-        session: Identifies the client. After the start, the master answers at once one await of this session that does
-            not name the new package: the held await, or else the next await. The client then adds the package to its
-            next await.
+        idempotency_key: The master derives the package id from this key, the account, and whether the package is
+            sealed. If the client repeats the request with the same key, the reply names the same package.
+        session: Identifies the client. After the start, the master answers one await of this session at once if the
+            await does not name the new package: the held await or, if none is held, the next await. The client then
+            adds the package to its next await.
         name: The function's name, for users.
-        codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
+        codec: The format of serialized task data and results; "msgpack" if, and only if, the code is a reference.
         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
-        chunksize: How many tasks a chunk has at most; None: the master sizes chunks from measured durations.
+        chunksize: The largest number of tasks in a chunk; None: the master sizes chunks from measured durations.
         task_timeout_s: The time limit for a task including its retries. The operator's limit applies instead if it is
             lower, or if this is None.
-        retries: How often a task that raises is retried, immediately and by the same executor.
+        retries: The number of times that a task that raises is retried, immediately and by the same executor.
         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
-        seal: In a sealed package: the seal of the task code and of how it is called (see `seals`).
-        depth: How deep the package is nested. While tasks wait for packages that they started, a worker runs the
-            deeper tasks of these packages.
-        threads_per_task: How many threads a numeric library may start in each task; None: the worker decides.
+        seal: The seal of the task code and of the way of calling it, if the package is sealed (see `seals`).
+        depth: The nesting depth: 0, or one more than the depth of the task that starts this package. While tasks wait
+            for packages that they started, a worker runs tasks of a greater depth.
+        threads_per_task: The number of threads that a numeric library may start in each task; None: the worker decides.
     """
 
     idempotency_key: Id
@@ -159,7 +160,7 @@ class StartTasksReply(Message, frozen=True, kw_only=True):
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
-    """How far a client has read a package's results.
+    """The position up to which a client has read a package's results.
 
     `cursor` is the head version of the last page that it has read; 0 if it has read none.
     """
@@ -172,10 +173,10 @@ class AwaitTasks(Message, frozen=True, kw_only=True):
     """Read the news of packages. An embedded master may hold the request until there is news, for at most `hold_s`.
 
     Attributes:
-        session: As in StartTasks.
+        session: See StartTasks.
         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
         unwritable: Whether the client understands the field `unwritable` of the reply. If so, a master that cannot
-            write sets that field in its reply. Any other client may get an error instead.
+            write sets that field in its reply. A client that does not understand it may get an error instead.
     """
 
     session: Id = "-"
@@ -188,14 +189,14 @@ class Progress(Struct, frozen=True, kw_only=True):
     """A package's progress.
 
     Attributes:
-        tasks: How many tasks the package has.
-        done: How many of these tasks have a result or were cancelled.
-        errors: How many results have another outcome than "ok".
-        executors: How many executors the workers have that published results of the package lately.
+        tasks: The number of the package's tasks.
+        done: The number of these tasks that have a result or were cancelled.
+        errors: The number of results whose outcome is not "ok".
+        executors: The number of executors of all workers that published results of the package lately.
         charged_us: The compute time that was charged so far.
         mean_us: The mean duration of the last tasks that ran to their end; 0 if it is unknown.
-        execute_us, retrieve_us, publish_us: The time, summed over the tasks, of running them, of retrieving them, and
-            of publishing their results.
+        execute_us, retrieve_us, publish_us: The total time that running the tasks, retrieving them, and publishing
+            their results took.
     """
 
     tasks: Count
@@ -210,11 +211,11 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """Which of the connected workers can run a package.
+    """Says how many of the connected workers can run a package.
 
     Attributes:
-        workers: How many workers have sent requests recently.
-        fitting: How many of these workers can run the package.
+        workers: The number of workers that have sent requests recently.
+        fitting: The number of these workers that can run the package.
         python: The version of Python that the package needs; "": any.
         others: Some workers that cannot run the package, with what they lack.
     """
@@ -235,13 +236,13 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
         links: Links for the blobs that `results` name, by key.
         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
         cancelled: Ranges of tasks that were cancelled while the other tasks of the package ran on. They have no result.
-        reason: Why the package failed, was cancelled or expired: a short code.
+        reason: A short code that says why the package failed, was cancelled or expired.
         message: The reason in words for users.
         settled: Whether the charge is final.
-        codec: How `results` are serialized.
+        codec: The format of the serialized `results`.
         set_aside: The first workers that could not run the package, so that other workers run its tasks.
-        placement: Which connected workers can run the package. This field is present if the package is running and
-            started some seconds ago, and no worker has published its results lately.
+        placement: The connected workers, and those of them that can run the package. This field is present if the
+            package is running and started some seconds ago, and no worker has published its results lately.
     """
 
     package_id: str
@@ -262,13 +263,13 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
 
 
 class FleetStatus(Struct, frozen=True, kw_only=True):
-    """The hosts of a deployment's workers, which start and stop with the load.
+    """The hosts (machines) of a deployment's workers. They start and stop with the load.
 
     Attributes:
-        running: How many hosts are running.
-        starting: How many hosts are wanted and not running yet.
-        message: While hosts are starting: why the last start failed or what it waits for, in the words of the service
-            that starts hosts; None if the service reports no problem.
+        running: The number of hosts that are running.
+        starting: The number of hosts that are wanted and not running yet.
+        message: The text in which the service that starts hosts says why the last start failed, or what it waits for.
+            None if no host is starting, or the service reports no problem.
     """
 
     running: Count = 0
@@ -280,9 +281,9 @@ class AwaitTasksReply(Message, frozen=True, kw_only=True):
     """The news of packages, in the order of the request.
 
     Attributes:
-        missing: By package id: a text, instead of a status, for each package that this account does not have, or that
-            was deleted over a day ago.
-        retry_after_s: After how many seconds the client sends its next await, if there is no news.
+        missing: A text for each package that has no status, because this account does not have the package or the
+            package was deleted over a day ago; by package id.
+        retry_after_s: The seconds after which the client sends its next await if there is no news.
         fleet: Present while one of the packages waits for workers, if the master knows of a fleet.
         unwritable: Present while the master, or a worker that shares its folder, cannot store results. The reply may
             then contain no packages.
@@ -300,8 +301,8 @@ class CancelTasks(Message, frozen=True, kw_only=True):
 
     Attributes:
         ranges: The tasks to cancel; None: the whole package.
-        only_queued: Cancel only the tasks that no worker has taken; the others run on. A request has `only_queued` or
-            `ranges`, never both. A chunk that is in the queue is cancelled when the queue delivers it.
+        only_queued: Cancel only the tasks that no worker has taken; all other tasks run on. A request must not have
+            both `only_queued` and `ranges`. A chunk that is in the queue is cancelled when the queue delivers it.
     """
 
     package_id: Id
@@ -310,14 +311,15 @@ class CancelTasks(Message, frozen=True, kw_only=True):
 
 
 class CancelTasksReply(Message, frozen=True, kw_only=True):
-    """What has been cancelled.
+    """The tasks that have been cancelled.
 
     Attributes:
         state: The package's state after the call.
-        cancelled: If the whole package is cancelled: all tasks without a result, except tasks that were stopped since,
-            as their workers have reported. With `ranges`: the tasks in these ranges that are cancelled. With
-            `only_queued`: the tasks that are cancelled at once; tasks in the queue follow.
-        charged_us: The compute time that the package was charged so far.
+        cancelled: The cancelled tasks. If the whole package is cancelled, these are all tasks without a result, except
+            tasks that a worker has reported as stopped meanwhile. With `ranges`, these are the cancelled tasks of the
+            ranges. With `only_queued`, these are the tasks that are cancelled at once; the tasks in the queue are
+            cancelled later.
+        charged_us: The compute time that was charged for the package so far.
     """
 
     state: PackageState
@@ -357,10 +359,10 @@ class PackageSummary(Struct, frozen=True, kw_only=True):
 
 
 class ListPackagesReply(Message, frozen=True, kw_only=True):
-    """The packages, and how many executors work for them.
+    """The packages, and the number of executors that work for them.
 
     Attributes:
-        executors: How many executors the workers have that lately published results of the running packages in this
+        executors: The number of executors of all workers that lately published results of the running packages in this
             list. A worker that serves several packages counts once. None from a master of an earlier release.
     """
 

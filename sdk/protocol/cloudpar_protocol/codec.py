@@ -1,6 +1,6 @@
 r"""Converts messages to bytes and back: MessagePack for programs, JSON for people.
 
-The media type says which of the two a body is.
+The media type of a body says which of these two formats it has.
 
 >>> from cloudpar_protocol import codec, routes
 >>> message = routes.LIST_WORKERS.request()
@@ -107,9 +107,9 @@ def explain(body: bytes, status: int, media: str) -> str:
 def decode_error(body: bytes, status: int) -> RequestError:
     """Make the exception for an error answer. If the body is not an ErrorReply, the exception quotes the body's start.
 
-    If the code is unknown (a newer master's error), or there is none (a proxy's page), the HTTP status decides. A
-    status after which a retry may help gives an InternalError (429: RateLimited), any other status a plain
-    RequestError.
+    If the body has no code (a proxy's page), or the code is unknown (a newer master's error), the HTTP status decides:
+    429 gives a RateLimited, any other status after which a retry may help gives an InternalError, and every other
+    status gives a plain RequestError.
     """
     unknown = _UNKNOWN.get(status, InternalError if status in _RETRYABLE_STATUS else RequestError)
     try:

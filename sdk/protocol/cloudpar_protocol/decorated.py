@@ -1,9 +1,9 @@
 """Pickles functions with the decorators `lru_cache`, `cached_property` and `singledispatch` of the standard library.
 
-Plain pickle fails for some of these objects, or sends a name that the other side does not find. This concerns functions
-and classes of `__main__`, which travel by value: in task code and data to an executor, and in results back. They arrive
-with the same behaviour, but with empty caches. The side that unpickles needs only the standard library, and nothing of
-this package.
+Plain pickle fails for some of these objects, or sends a name that the receiver does not find. This concerns functions
+and classes of `__main__`. They travel by value: in task code and task data to an executor, and in results to the
+client. They arrive with the same behaviour, but with empty caches. The side that unpickles needs only the standard
+library, and nothing of this package.
 """
 
 import functools
@@ -20,11 +20,11 @@ _MADE = frozenset({"__wrapped__", "cache_parameters", "register", "dispatch", "r
 
 
 def reduce(thing: Any, is_found: Callable[[Any], bool]) -> tuple[Any, ...] | None:
-    """Return how to pickle an object, like `__reduce__`; None: pickle it as usual.
+    """Return a value that says how to pickle an object, like `__reduce__`; None: pickle the object as usual.
 
     Args:
         thing: The object.
-        is_found: Whether the side that unpickles finds a decorated function by its module and name.
+        is_found: Returns whether the process that unpickles finds a decorated function by its module and name.
     """
     kind = type(thing)
     if kind is functools.cached_property:
@@ -50,7 +50,7 @@ def is_generic(thing: Any) -> bool:
 def has_name(thing: Any) -> bool:
     """Whether this process, and so perhaps others, finds an object by its module and name.
 
-    False for the objects of `__main__`, which is another module in each process.
+    False for the objects of `__main__`, which is a different module in each process.
     """
     if thing.__module__ in {None, "__main__", "__mp_main__"}:  # the last is `__main__` in spawned processes
         return False

@@ -39,9 +39,9 @@ class CloudparError(Exception):
     """Base class of all errors of this system. The text says what happened and what to do.
 
     Attributes:
-        task_index: For an error of one task: the task's index, from 0, in its map or, if it has a future, in its
-            package. None for other errors.
-        package_id: For an error of one task: the task's package. None for other errors.
+        task_index: The index of the task, from 0, if this is the error of one task; otherwise None. A task of a map is
+            counted in its map, and a task with a future in its package.
+        package_id: The package of the task, if this is the error of one task; otherwise None.
     """
 
     task_index: int | None = None
@@ -55,7 +55,7 @@ class RequestError(CloudparError):
         code: The stable name of the error in answers.
         status: The HTTP status with which a master sends this error.
         retryable: Whether the same request may succeed later.
-        retry_after_s: After how many seconds to try again; None if the answer does not say it.
+        retry_after_s: The seconds after which to try again; None if the answer does not say it.
     """
 
     code: ClassVar[str] = "error"
@@ -104,7 +104,7 @@ class NotFound(RequestError):
 
 
 class IdempotencyConflict(RequestError):
-    """The idempotency key, account name, token or blob key is already in use for something else."""
+    """The idempotency key, account name, token or blob key is already in use for a different request or thing."""
 
     code, status = "idempotency_conflict", 409
 
@@ -157,7 +157,7 @@ class PythonMismatch(PackageFailed):
 class SealBroken(PackageFailed):
     """Code, data or a result lacks its seal or does not match the seal, so it may have been changed.
 
-    It was not unpickled.
+    The client or worker that found this did not unpickle it.
     """
 
 
@@ -192,17 +192,18 @@ class TaskCancelled(TaskError):
 
 
 class ExecutorCrashed(TaskError):
-    """The task's executor ended while the task ran, or the worker stopped it because of what the task wrote.
+    """The task's executor ended while the task ran, or the worker stopped it because of the task's output.
 
-    If a SIGKILL that the worker has not sent ends an executor, the task runs again. The third time the task ends with
-    this error.
+    If a SIGKILL ends an executor, and the worker has not sent it, the task runs again. When this happens for the third
+    time, the task ends with this error.
     """
 
 
 class ExecutorOutOfMemory(TaskError):
     """The task exceeded its executor's memory limit and was stopped.
 
-    A task that waits for tasks of its own is also stopped if all such tasks of its worker hold too much memory.
+    A task that waits for tasks that it started is also stopped if all such waiting tasks of its worker together hold
+    too much memory.
     """
 
 

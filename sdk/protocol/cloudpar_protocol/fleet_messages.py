@@ -9,7 +9,7 @@ from .payloads import Count
 class ListWorkers(Message, frozen=True, kw_only=True):
     """List the workers that sent a request lately, and what each of them cannot run.
 
-    "Lately" is the last minute, unless the master's policy sets another time (`fleet_memory_s`).
+    "Lately" is the last minute, unless the master's policy sets a different time (`fleet_memory_s`).
     """
 
 
@@ -17,8 +17,9 @@ class SetAside(Struct, frozen=True, kw_only=True):
     """A package that a worker cannot run, so that its tasks go to other workers.
 
     Attributes:
-        lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted the reason
-            or does not look it up, for example because the package was deleted or the list has many packages.
+        lacks: The thing that the worker lacks, as a text for users: "no module named 'numpy'". Empty if the master has
+            not recorded the reason or does not look it up, for example because the package was deleted or the list has
+            many packages.
     """
 
     package_id: str
@@ -31,10 +32,10 @@ class ConnectedWorker(Struct, frozen=True, kw_only=True):
     Attributes:
         host: The name of the worker's machine; empty if the worker is of an earlier release, or has sent no retrieval
             since the master started.
-        executors: How many executors the worker has, busy or not; 0 if it has sent no retrieval since the master
-            started.
+        executors: The number of the worker's executors, busy or not; 0 if the worker has sent no retrieval since the
+            master started.
         pythons: The minor versions of Python that the worker runs; empty in the same cases as `host`.
-        seen_at: When the worker last sent a request, in seconds since 1970; may be some seconds old.
+        seen_at: The time of the worker's last request, in seconds since 1970. The true time may be some seconds later.
         set_aside: The packages that the worker cannot run.
     """
 

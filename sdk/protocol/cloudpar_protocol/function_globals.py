@@ -1,9 +1,9 @@
 """Adds to a pickled function the globals and submodules that only its nested classes and functions use.
 
 With a function, `cloudpickle` sends the globals that the function's code loads by LOAD_GLOBAL. A class body loads
-globals by other instructions, since the name may also be the class's own. Without the globals of class bodies, a task
-would raise a NameError. Also, cloudpickle looks for submodules, such as `xml.dom` of `xml`, only in the function's
-outermost code. This module completes functions in task code, in task data and in results.
+globals by other instructions, because the name may also be an attribute of the class. Without the globals of class
+bodies, a task would raise a NameError. Also, cloudpickle looks for submodules, such as `xml.dom` of `xml`, only in the
+function's outermost code. This module completes functions in task code, in task data and in results.
 """
 
 import dis
@@ -31,8 +31,8 @@ def global_names(code: CodeType) -> tuple[str, ...]:
 def _looked_up(code: CodeType) -> Iterator[str]:
     """Yield the names that one code object looks up.
 
-    Leaves out a name that a class body has certainly assigned before: a global of the same name is then not used, and
-    may be an object that cannot be pickled.
+    A name that a class body has certainly assigned before is left out: the class body does not use the global of this
+    name, and the global may be an object that cannot be pickled.
     """
     own = set[str]()
     straight = not code.co_exceptiontable
@@ -76,7 +76,7 @@ def _is_reached(name: str, prefixes: tuple[str, ...], attributes: list[set[str]]
 
 
 def complete(reduced: Any, function: FunctionType) -> Any:
-    """Add the missing globals and submodules to what `cloudpickle` makes of a function.
+    """Add the missing globals and submodules to the value that `cloudpickle` makes of a function.
 
     Args:
         reduced: The result of cloudpickle's `reducer_override`; NotImplemented if the function travels by name.

@@ -1,4 +1,4 @@
-"""Limits that clients, workers and masters keep to. Sizes are in bytes, times in seconds."""
+"""The limits that clients, workers and masters observe. Sizes are in bytes, times in seconds."""
 
 PROTOCOL_VERSION = 1
 """The protocol version. The number rises only if an old peer could misread a message; it does not rise for new optional

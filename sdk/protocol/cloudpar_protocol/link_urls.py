@@ -1,6 +1,6 @@
 """Relative links: URLs without the master's address.
 
-Behind a proxy, a forwarded port or another host name, a master does not know the address that its callers use. So
+Behind a proxy, a forwarded port or a second host name, a master does not know the address that its callers use. So
 clients and workers say in a header of each call that they understand relative links, and resolve these against their
 endpoint. A call without this header gets absolute links, as releases up to 0.2.0 expect.
 """

@@ -1,4 +1,4 @@
-"""What all requests and replies have in common."""
+"""The base class of all requests and replies."""
 
 from msgspec import Struct
 

@@ -1,22 +1,22 @@
-"""Tasks that start tasks: how a client inside a task reports to its executor, in the same process.
+"""Tasks that start tasks: a client inside a task reports to the task's executor, which is the same process.
 
 A task that waits for its own tasks uses no core, but occupies its executor. If all executors of a master waited like
-this, the tasks that they wait for would never run. So the client tells the executor for which packages the task waits,
-and the worker runs another executor meanwhile.
+this, the tasks for which they wait would never run. So the client tells the executor for which packages the task waits,
+and meanwhile the worker runs one more executor.
 """
 
 from typing import NamedTuple, Protocol
 
 
 class OwnPool(NamedTuple):
-    """How a task reaches the master of the pool that runs it."""
+    """The data with which a task reaches the master of the pool that runs the task."""
 
     endpoint: str
     token: str
 
 
 class Executor(Protocol):
-    """What an executor's process offers to the clients in it. Safe for use by any thread.
+    """The functions and data that an executor's process offers to the clients in it. Safe for use by any thread.
 
     Attributes:
         depth: The depth of the running task: 0 if no task started its package, otherwise one more than the depth of the
@@ -36,11 +36,11 @@ class Executor(Protocol):
 
         The client calls this before it requests the start, because the master may delay the reply.
 
-        The task counts as waiting until `ends_to_wait` has been called for all packages that were reported like this.
+        The task counts as waiting until `ends_to_wait` was called for each package for which this method was called.
         """
 
     def ends_to_wait(self, package: object) -> None:
-        """Report that the task expects nothing more of the package."""
+        """Report that the task does not wait for the package any more."""
 
 
 class _Process:

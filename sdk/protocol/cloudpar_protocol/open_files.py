@@ -1,8 +1,8 @@
 """Refuses to pickle open files, which `cloudpickle` would send as copies of their text.
 
-A copy would look like the file, but be independent of it. Each task would read from the start; or, if an executor
-unpickles the copy once for many tasks, only the first task would read anything. Files are refused in task code, in
-task data and in results. Streams in memory (`io.StringIO`, `io.BytesIO`) are data, and travel as copies.
+A copy would look like the file, but be independent of it. Each task would read from the start. If an executor unpickled
+the copy once for many tasks, only the first of these tasks would read anything. Files are refused in task code, in task
+data and in results. Streams in memory (`io.StringIO`, `io.BytesIO`) are data, and travel as copies.
 """
 
 import io
@@ -14,10 +14,10 @@ _BY_NAME = ("stdout", "stderr")
 
 
 def reduce(thing: Any) -> tuple[Any, ...] | None:
-    """Return how to pickle `sys.stdout` or `sys.stderr`, like `__reduce__`.
+    """Return a value that says how to pickle `sys.stdout` or `sys.stderr`, like `__reduce__`.
 
-    Returns None for any other object that this function does not refuse, also for binary files, which pickle itself
-    refuses.
+    Returns None for all other objects that this function does not refuse. Binary files are among these, because pickle
+    itself refuses them.
 
     Args:
         thing: Any object.

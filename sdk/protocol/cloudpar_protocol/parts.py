@@ -1,4 +1,4 @@
-"""The parts of a large payload: their bounds, their checksums, and the list that makes one payload of them.
+"""The parts of a large payload: their bounds, their checksums, and the list with which S3 combines them.
 
 The parts follow S3's multipart uploads, so the list has S3's format. `transport.parted_upload` uploads the parts.
 """

@@ -67,7 +67,7 @@ class BlobRef(Struct, frozen=True, array_like=True):
 
 
 class TaskCode(Struct, frozen=True):
-    """The function, serialized or as a name. Exactly one of `inline`, `blob` and `reference` is set.
+    """A package's function, serialized or as a name. Exactly one of `inline`, `blob` and `reference` is set.
 
     Attributes:
         hash: SHA-256 of the serialized function, or of the reference's text.
@@ -90,7 +90,7 @@ class RangeData(Struct, frozen=True, tag="range"):
 
 
 def inline_size(items: int, content_bytes: int) -> int:
-    """Return how many bytes inline data counts, in every limit that bounds it.
+    """Return the number of bytes for which inline data counts in all limits.
 
     >>> inline_size(2, content_bytes=10)
     20
@@ -110,7 +110,7 @@ class InlineData(Struct, frozen=True, tag="inline"):
 
     @property
     def size(self) -> int:
-        """How many bytes this data counts; see `inline_size`."""
+        """The number of bytes for which this data counts; see `inline_size`."""
         return inline_size(len(self.items), sum(map(len, self.items)) + len(self.seals))
 
 
@@ -133,21 +133,22 @@ class TaskResult(Struct, array_like=True, frozen=True):
 
     Attributes:
         index: The task's number in its package.
-        outcome: "ok": `data` or `blob` is the serialized value. "error": the task raised, or its code or data could not
-            be unpickled. Then `data` or `blob` is the serialized exception, if it can be pickled (never with codec
-            "msgpack"). "unpicklable": the package's codec cannot serialize the value, or the value is over BLOB_BYTES.
-            With "unpicklable" and all other outcomes there is no value, and `message` says why.
-        duration_us: Wall time in the executor by a monotonic clock, including unpickling, retries and the serialization
-            of the value. The agent corrects a time that its own clock contradicts. This time is charged.
+        outcome: With "ok", `data` or `blob` has the serialized value. With "error", the task raised, or its code or
+            data could not be unpickled. Then `data` or `blob` has the serialized exception, if it can be pickled (never
+            with codec "msgpack"). With "unpicklable", the package's codec cannot serialize the value, or the value is
+            over BLOB_BYTES. With "unpicklable" and all other outcomes there is no value, and `message` says why.
+        duration_us: The wall time in the executor by a monotonic clock, including unpickling, retries and the
+            serialization of the value. The agent corrects the time if the agent's clock contradicts it. This time is
+            charged.
         data: The serialized value or exception, if it is small.
         blob: The place of a large serialized value or exception.
-        message: For users: the exception's last line, or the reason.
+        message: A text for users: the last line of the exception, or the reason why there is no value.
         traceback: The remote traceback, formatted.
-        stdout: The task's standard output: bounded, with undecodable bytes replaced.
-        stderr: The same for standard error.
-        seal: In a sealed package: the seal of the serialized value or exception. The worker's agent makes the seal; for
-            a worker of an earlier release the master makes it.
-        input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
+        stdout: The task's standard output, cut to a limit, with undecodable bytes replaced.
+        stderr: The task's standard error, cut and replaced like `stdout`.
+        seal: The seal of the serialized value or exception, if the package is sealed. The worker's agent makes the
+            seal; for a worker of an earlier release the master makes it.
+        input: A text for users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
             INPUT_CHARS characters. It is not sealed.
     """
 
@@ -168,8 +169,8 @@ class Unfit(Struct, frozen=True):
     """A worker that cannot run a package, and why.
 
     Attributes:
-        host: The name of its machine.
-        lacks: What it lacks, for users: "no module named 'numpy'".
+        host: The name of the worker's machine.
+        lacks: The thing that the worker lacks, as a text for users: "no module named 'numpy'".
     """
 
     host: Name
@@ -180,8 +181,8 @@ class Unwritable(Struct, frozen=True):
     """Says that a master or a worker cannot write to a folder, for example because the disk is full.
 
     Attributes:
-        why: For users: which folder cannot be written, and the operating system's message.
-        errno: The error number on that machine, such as errno.ENOSPC.
+        why: A text for users: the folder that cannot be written, and the operating system's message.
+        errno: The operating system's error number, such as errno.ENOSPC.
     """
 
     why: Annotated[str, Meta(max_length=WHY_CHARS)]
@@ -193,9 +194,9 @@ class Link(Struct, frozen=True):
 
     Attributes:
         method: The HTTP method.
-        url: The URL. One that starts with "/" is relative to the endpoint by which the caller reaches the master; only
-            calls with the header `Cloudpar-Links: relative` get such links. One that starts with "file:" leads to a
-            file; only calls with the header `Cloudpar-Links: files` get such links.
+        url: The URL. A URL that starts with "/" is relative to the endpoint by which the caller reaches the master;
+            only calls with the header `Cloudpar-Links: relative` get such links. A URL that starts with "file:" leads
+            to a file; only calls with the header `Cloudpar-Links: files` get such links.
         headers: The headers to send.
     """
 
@@ -208,10 +209,10 @@ class Parts(Struct, frozen=True, kw_only=True):
     """One upload in parts of PART_BYTES each: a PUT for each part, in any order, then a POST that combines them.
 
     Attributes:
-        upload_id: A request with this id gets new links to the same parts; uploaded parts stay.
-        links: A PUT for each part. Each answer has an ETag, which goes into the body of the POST.
-        complete: The POST. Its body is S3's CompleteMultipartUpload document with number, ETag and CRC-32 of each part.
-            Like the PUT of a whole payload, it succeeds only once for each key.
+        upload_id: The id of the upload. A request with this id gets new links to the same parts; uploaded parts stay.
+        links: A link for the PUT of each part. Each answer has an ETag, which goes into the body of the POST.
+        complete: The link for the POST. The body is S3's CompleteMultipartUpload document with number, ETag and CRC-32
+            of each part. Like the PUT of a whole payload, the POST succeeds only once for each key.
     """
 
     upload_id: UploadId

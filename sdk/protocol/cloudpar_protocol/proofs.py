@@ -1,12 +1,13 @@
-"""How a master proves over plain HTTP that it knows a token, and how the client then shows the token only to it.
+"""A master proves over plain HTTP that it knows a token. Only then the client shows it the token.
 
-A process that takes a master's port while the master restarts must not get the tokens that clients and workers send. So
-a client first sends a challenge, `Prove`: the start of the token's hash, and a nonce. The master answers with a nonce,
-which each master process makes once, and with a proof that it knows the token's hash. If the proof is right, the client
-sends its requests with the header `Authorization: Cloudpar CREDENTIAL`. The credential is the token, encrypted with a
-key that is derived from the token's hash and the master's nonce. A process that does not know the hash learns nothing
-from the credential. A restarted master refuses the credential, because the new process has another nonce. The hash
-alone, which is in the master's tables, is not enough to make a credential. SCRAM (RFC 5802) works in the same way.
+If a foreign process takes a master's port while the master restarts, it must not get the tokens that clients and
+workers send. So a client first sends a challenge, `Prove`: the start of the token's hash, and a nonce. The master
+answers with a nonce, which each master process makes once, and with a proof that it knows the token's hash. If the
+proof is right, the client sends its requests with the header `Authorization: Cloudpar CREDENTIAL`. The credential is
+the token, encrypted with a key that is derived from the token's hash and the master's nonce. A process that does not
+know the hash learns nothing from the credential. A restarted master refuses the credential, because the new process has
+a new nonce. The hash alone, which is in the master's tables, is not enough to make a credential. SCRAM (RFC 5802) works
+in the same way.
 """
 
 import hashlib
@@ -87,7 +88,7 @@ def parse(sent: str) -> tuple[str, bytes] | None:
 
 
 def decrypted(encrypted: bytes, token_hash: str, master_nonce: str) -> bytes:
-    """Decrypt a token. Unless the credential was made with this hash and nonce, the outcome is some other bytes."""
+    """Decrypt a token. If the credential was made with a different hash or nonce, the result is a wrong token."""
     return _mixed(encrypted, token_hash, master_nonce)
 
 

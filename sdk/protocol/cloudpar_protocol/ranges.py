@@ -54,7 +54,7 @@ def contains(numbers: Sequence[Range], number: int) -> bool:
 
 
 def size(numbers: Iterable[Range]) -> int:
-    """Return how many numbers a set has."""
+    """Return the number of elements in a set."""
     return sum(end - start for start, end in numbers)
 
 

@@ -2,13 +2,13 @@ r"""Seals prove that code, data and results come from a client, an agent or the 
 
 A seal is an HMAC-SHA-256, cut to SEAL_BYTES. It covers the package's id and
 
-- for task code: its hash, how it is called, the number of tasks and, if the task data is a range, this range;
+- for task code: its hash, the way of calling it, the number of tasks and, if the task data is a range, this range;
 - for one task's data: the task's number and the bytes;
 - for a result: the task's number, the outcome and the bytes.
 
-So a seal does not match in another package or for another task. For data or a result above LARGE_BYTES a digest stands
-for the bytes. If a worker makes no seals, the master makes them; the master's seal of a large result covers the blob's
-key and not the bytes. Agents and clients verify seals before anything is unpickled.
+So the seal of one task does not match for another task, or in another package. For data or a result above LARGE_BYTES a
+digest stands for the bytes. If a worker makes no seals, the master makes them; the master's seal of a large result
+covers the blob's key and not the bytes. Agents and clients verify seals before anything is unpickled.
 
 >>> from cloudpar_protocol.seals import Seals, package_id
 >>> seals = Seals(b"k" * 32, package_id("account", "key", sealed=True))
@@ -58,8 +58,8 @@ def is_sealed(package_id: str) -> bool:
 def is_pickle(data: bytes | memoryview) -> bool:
     r"""Whether data that an executor serialized is a pickle. Otherwise it is MessagePack.
 
-    A pickle starts with the byte 0x80 and its protocol's number. In MessagePack, 0x80 is an empty map and nothing
-    follows it. So the seal of a result also covers its codec.
+    A pickle starts with the byte 0x80 and its protocol's number. In MessagePack, 0x80 is an empty map, after which no
+    further byte comes. So the bytes that a seal covers also show the codec.
 
     >>> is_pickle(b"\x80\x05N."), is_pickle(b"\xc0"), is_pickle(b"\x80")
     (True, False, False)
@@ -90,7 +90,7 @@ class Seals:
         return outer.digest()[:SEAL_BYTES]
 
     def code(self, code: TaskCode, data: TaskData, *, call: CallStyle, codec: Codec, python: str, tasks: int) -> bytes:
-        """Return the seal of task code (by its hash), of how it is called, and of range data."""
+        """Return the seal of task code (by its hash), of the way of calling it, and of range data."""
         origin = f"range {data.start} {data.step}" if isinstance(data, RangeData) else "items"
         kind = "pickle" if code.reference is None else "reference"
         return self._seal(self._code, "\0".join((kind, code.hash, call, codec, python, str(tasks), origin)).encode())
@@ -100,7 +100,7 @@ class Seals:
         return self._seal(self._data, b"%d\0" % index, item)
 
     def are_data(self, first: int, items: Sequence[bytes | memoryview], seals: bytes | memoryview) -> bool:
-        """Whether these seals, one after the other, are those of the data of the tasks from `first` on."""
+        """Whether `seals` has the valid seals of these items. The items are the data of the tasks from `first` on."""
         expected = b"".join([self.data(index, item) for index, item in enumerate(items, first)])
         return compare_digest(expected, seals)
 

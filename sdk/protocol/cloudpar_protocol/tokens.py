@@ -1,4 +1,4 @@
-"""Tokens: how they are made, and which of them are sent only to a master that has proved itself.
+"""Makes tokens, and recognizes the tokens that clients send only to a master that has proved itself.
 
 A token that `new_token` makes starts with `cloudpar_` and ends with a checksum, so that a scanner for secrets and a
 client recognise it. Over plain HTTP, a client sends such a token to no server that does not prove that it knows the

@@ -47,18 +47,18 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
         attempt_id: A repeated request with the same id returns the same chunks, if it comes within 5 minutes and before
             the leases end.
         worker_id: The id of this agent.
-        executors: How many executors the agent has, busy or not.
+        executors: The number of the agent's executors, busy or not.
         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
         host: The name of the agent's machine, for users.
         pythons: The minor versions of Python that the executors can run, "3.11". Empty: the worker is of an earlier
             release, which does not report versions, and gets chunks for every Python.
         set_aside: The packages that the worker cannot run, because it lacks something that they need.
-        besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. If
-            the queue cannot choose among messages, the worker gets first chunks of any packages instead.
-        peek: Lease nothing; only answer whether a chunk of a package that is not in `besides` is waiting.
-        again: The worker has sent this request before, and got no answer.
-        own: The tasks of this worker have the rights of the worker's user, so the worker runs only tasks of the
-            master's default account.
+        besides: The packages of which the worker already has waiting tasks. The worker gets chunks of other packages.
+            If the queue cannot choose among messages, the worker gets first chunks of any packages instead.
+        peek: Whether to lease nothing, and to answer only whether a chunk of a package that is not in `besides` waits.
+        again: Whether the worker has sent this request before, and got no answer.
+        own: Whether the tasks of this worker have the rights of the worker's user. If so, the worker runs only tasks of
+            the master's default account.
     """
 
     attempt_id: Id
@@ -80,7 +80,8 @@ class LeaseRef(Struct, frozen=True, kw_only=True):
 
     Attributes:
         package_id: The package whose tasks are leased.
-        lease_id: New for each retrieval of the chunk; part of the keys of the lease's result blobs.
+        lease_id: The id of the lease, which is new for each retrieval of the chunk. It is part of the keys of the
+            lease's result blobs.
         receipt: The queue's handle, with which the master extends or deletes the queue message.
         start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
     """
@@ -101,29 +102,30 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
     """The right to run a chunk's tasks for `lease_s` seconds, counted from the reply.
 
     Attributes:
-        ranges: The chunk's tasks that are left to do, in order; usually all.
-        attempt: How many times the chunk's tasks were leased, this lease included. Leases whose tasks were given back
-            do not count.
-        account: An opaque id; an executor never runs tasks of two accounts.
+        ranges: The tasks of the chunk that the worker has to run, in order; usually all tasks of the chunk.
+        attempt: The number of times that the chunk's tasks were leased, with this lease. Leases whose tasks were given
+            back do not count.
+        account: An opaque id of the account. An executor never runs tasks of two accounts.
         code, code_link: The task code; the link is for code that is not inline.
         data: The task data: a range or a blob for the whole package, or inline data with only the items of `ranges`, in
             order.
         data_link: The link to a blob of data; it allows requests for byte ranges.
         tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
-        codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
+        codec: The format of serialized task data and results. With "msgpack" the code is a reference, and `python` is
             ignored.
         mean_us: The mean duration of the package's last tasks; 0: unknown.
-        wait_us: How long the chunk waited in the queue; the worker repeats it in its publications.
+        wait_us: The time for which the chunk waited in the queue. The worker repeats this time in its publications.
         task_timeout_s: The time limit for one task.
-        threads_per_task, depth: As in StartTasks.
-        retries, retry_on: As in StartTasks; the time of all tries is the task's time.
+        threads_per_task, depth: See StartTasks.
+        retries, retry_on: See StartTasks. The time of a task is the sum of the times of all its tries.
         budget_us: The compute time that the package may still use; the worker stops a task that runs longer.
-        collect_us: While all executors have work, the worker may collect results for this long before it publishes
-            them, since a request may cost money.
-        seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
+        collect_us: The time for which the worker may collect results before it publishes them, while all executors have
+            work: each request may cost money.
+        seal, seal_key: The seal of the task code, and the account's key, if the package is sealed. Executors never see
+            the key.
         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
-            package gives the chunk back with the reason (`unfit`). If not, as with a master of an earlier release, the
-            tasks end with the errors that this causes.
+            package gives the chunk back with the reason (`unfit`). If not, the worker runs the tasks nevertheless, and
+            their errors say what is missing. A master of an earlier release never sets this field.
     """
 
     package_id: str  # not bounded as in requests: a worker accepts every id that a master gives
@@ -161,8 +163,8 @@ class RetrieveTasksReply(Message, frozen=True, kw_only=True):
     Attributes:
         retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
         holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
-        waiting: If the request has `peek` or `besides`: whether a chunk of a package that is not in `besides` is
-            waiting. If the queue cannot choose among messages: whether a first chunk is waiting.
+        waiting: For a request with `peek` or `besides`: whether a chunk waits of a package that is not in `besides`. If
+            the queue cannot choose among messages, this says whether a first chunk waits.
     """
 
     leases: list[Lease] = []
@@ -177,7 +179,7 @@ class PrepareResult(Struct, frozen=True, kw_only=True):
     Attributes:
         seq: The `seq` of the publication whose results are in the blob; it is part of the blob's key.
         crc32: zlib.crc32 of the blob.
-        parts_crc32, upload_id: As in Upload.
+        parts_crc32, upload_id: See Upload.
     """
 
     package_id: Id
@@ -194,7 +196,7 @@ class PrepareResults(Message, frozen=True, kw_only=True):
 
 
 class PreparedResult(Struct, frozen=True, kw_only=True):
-    """Where to upload a blob of results. If there are `parts`, the worker may use them in place of `link`."""
+    """The links for the upload of a blob of results. The worker may use `parts`, if present, in place of `link`."""
 
     key: str
     link: Link
@@ -209,13 +211,15 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
     """Results of one lease.
 
     Attributes:
-        seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
+        seq: The number of this publication, from 0, among the publications and give-backs of this lease. (lease, seq)
+            is the idempotency key.
         results: Results of any tasks of the lease.
         closes: Whether this is the last message about the lease, so that the master may delete the queue message.
-        wait_us: The same as in the lease.
+        wait_us: The `wait_us` of the lease.
         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
             master held the requests. Only one publication of the lease reports it.
-        publish_us: The time of the worker's publish requests for this package that no publication has reported yet.
+        publish_us: The time of those publish requests for this package that the worker has not reported in a
+            publication yet.
         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
             the code or data does not match the client's seal.
         message: The reason in words for users.
@@ -235,7 +239,7 @@ class PublishResults(Message, frozen=True, kw_only=True):
     """Publish results.
 
     Attributes:
-        executors: How many executors the worker has.
+        executors: The number of the worker's executors.
         seals: Whether the worker has sealed the results of sealed packages. If not, because the worker is of an earlier
             release, the master seals the results.
     """
@@ -247,11 +251,11 @@ class PublishResults(Message, frozen=True, kw_only=True):
 
 
 class LeaseView(Struct, frozen=True, kw_only=True):
-    """Which tasks of a lease the master still wants.
+    """The tasks of a lease that the master still wants.
 
     Attributes:
         ranges: The tasks that are wanted, if the state is "wanted".
-        lease_s, budget_us: As in Lease, counted from this reply.
+        lease_s, budget_us: See Lease. Both are counted from this reply.
     """
 
     lease_id: str
@@ -280,8 +284,8 @@ class ExtendLeases(Message, frozen=True, kw_only=True):
     """Extend leases. This request is a beat: it also shows that the worker is alive.
 
     Attributes:
-        unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master; None if
-            it can.
+        unwritable: The reason why the worker cannot write results to the folder that it shares with its pool's own
+            master; None if it can write.
     """
 
     worker_id: Id
@@ -290,7 +294,7 @@ class ExtendLeases(Message, frozen=True, kw_only=True):
 
 
 class ExtendLeasesReply(Message, frozen=True, kw_only=True):
-    """Which tasks of the leases the master still wants; for `hungry` and `waiting` see PublishResultsReply."""
+    """The tasks of the leases that the master still wants. For `hungry` and `waiting` see PublishResultsReply."""
 
     leases: list[LeaseView]
     hungry: bool = False
@@ -301,10 +305,10 @@ class Return(LeaseRef, frozen=True, kw_only=True):
     """Tasks that the worker gives back without results; `seq` and `closes` mean the same as in Publication.
 
     Attributes:
-        attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
-        unfit: What the worker lacks for the package. The master notes this for the package's client.
-        used_us: Execution time to charge although there is no result. Such tasks ran before they failed because of what
-            the worker lacks.
+        attempt: The `attempt` of the lease, from which the master learns how many workers were lost with these tasks.
+        unfit: The thing that the package needs and the worker lacks. The master records it for the package's client.
+        used_us: The execution time to charge although there is no result. The tasks ran, and then failed because the
+            worker lacks something.
     """
 
     seq: Natural

@@ -75,7 +75,7 @@ def _inner(info: inspect.Type) -> Sequence[inspect.Type]:
 
 
 def _scalars(info: inspect.Type) -> list[Any]:
-    """Return the edge values of a type that has no fields; for a union, those of all such alternatives."""
+    """Return the edge values of a type that has no fields; for a union, those of all its types without fields."""
     values: Iterable[Any] = ()
     match info:
         case inspect.IntType():

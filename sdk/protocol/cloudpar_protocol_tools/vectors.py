@@ -2,8 +2,8 @@
 
     python -m cloudpar_protocol_tools.vectors
 
-writes vectors/v<release>.json next to this package. It never overwrites a file: with the file of a release, tests check
-that later releases still understand its messages.
+writes vectors/v<release>.json next to this package. It never overwrites a file, because tests check with the file of
+each release that later releases still understand that release's messages.
 """
 
 import sys
@@ -72,7 +72,7 @@ def write(folder: Path = FOLDER) -> Path:
 
 
 def main() -> int:
-    """Write the file. If that is refused, print why and return 1."""
+    """Write the file. If the file exists already, print an error and return 1."""
     try:
         path = write()
     except FileExistsError as error:

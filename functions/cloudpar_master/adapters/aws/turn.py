@@ -8,7 +8,7 @@ KEY: Final = ("fleet", "turn")
 """The key of the row. No package has this id, because package ids have 32 characters."""
 
 TURN_S: Final = 60.0
-"""Seconds after which the turn of a process that has died ends. No call of a function lasts as long."""
+"""Seconds after which the lock of a process that has died is free again. No call of a function lasts as long."""
 
 
 class Turn:

@@ -14,8 +14,8 @@ class MemoryWorkerRegistry(WorkerRegistry):
     """The workers that reported to this process, for a master that is one process.
 
     Args:
-        forgot_at: The time when this process started, without the reports to the earlier processes of its data folder.
-            None if this is the first process of its data folder.
+        forgot_at: The time when this process started, if an earlier process used the data folder: this process does not
+            know the workers that reported to the earlier one. None if this is the first process of the data folder.
     """
 
     def __init__(self, forgot_at: float | None = None) -> None:

@@ -58,7 +58,7 @@ class Extract(NamedTuple):
 
 
 def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, only: bool = False) -> Extract:
-    """Divide the open ranges into the parts that belong to a set of tasks and the rest. The head is not changed.
+    """Divide the open ranges into the parts with these tasks (`numbers`), and the rest. The head is not changed.
 
     Args:
         head: The package.

@@ -74,7 +74,7 @@ class _Parser:
             self.headers.clear()
 
     def end(self) -> None:
-        """Drop httptools' parser, which refers to this object: otherwise only the garbage collector would free both."""
+        """Drop httptools' parser. It refers to this object, so otherwise only the garbage collector would free them."""
         self._parser = None
 
     def feed(self, part: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Sends requests to one master, and to the blob stores that its links lead to: one attempt of each request."""
+"""Sends requests to one master, and to the blob stores of its links. Makes only one attempt of each request."""
 
 import io
 import string
@@ -40,7 +40,7 @@ class Channel:
     """Sends requests to one master, and payloads to and from blob stores. Safe for use by any thread.
 
     Over plain HTTP, each new connection to the master's address starts with a challenge, so that neither the token nor
-    a payload nor a signed link is sent to another process that has taken the address; see `proofs`.
+    a payload nor a signed link is sent to a foreign process that has taken the address; see `proofs`.
 
     Every request raises an OSError if there is no answer, and a RequestError if it is refused. The RequestError's
     `retryable` says whether the same request may succeed later.
@@ -129,7 +129,7 @@ class Channel:
         return answer.body
 
     def view(self, link: Link, start: int, end: int, timeouts: Timeouts) -> memoryview:
-        """Do as `get`, but if the link is to a file, map a large range into memory instead of copying it."""
+        """Read like `get`. If the link is to a file, map a large range into memory instead of copying it."""
         if PayloadFolder.has(link.url):
             return self._own_folder().view(link.url, start, end)
         return memoryview(self.get(link, start, end, timeouts))
@@ -162,7 +162,7 @@ class Channel:
             return self._stores[address]
 
     def hang_up(self) -> None:
-        """Send no more calls, and let the master see that none follow. Answers to earlier calls can still be read."""
+        """Send no more calls, and show this to the master. Answers to earlier calls can still be read."""
         self._master.hang_up()
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ header `Authorization` for the requests on this connection; "" if they need no s
 
 
 class Timeouts(NamedTuple):
-    """How long one attempt waits, in seconds: for a connection, and for each part that it sends or receives."""
+    """The time for which one attempt waits, in seconds: for a connection, and for each part sent or received."""
 
     connect_s: float
     answer_s: float
@@ -50,7 +50,7 @@ class ConnectionPool:
 
     Args:
         endpoint: A URL. `post` puts the path of this URL before its own path; `request` does not.
-        headers: What to send with each request.
+        headers: The headers to send with each request.
         introduce: Called first on each new connection. The request that needs the connection raises the errors of this
             call.
 
@@ -92,11 +92,11 @@ class ConnectionPool:
         """Send one request and wait for its answer.
 
         Args:
-            method: Such as "GET".
+            method: The HTTP method, such as "GET".
             target: The path and the query.
             body: The pieces of the body; `headers` must contain its length.
             timeouts: For the connection, each piece of the body, and each part of the answer.
-            headers: What to send besides the headers of all requests.
+            headers: The headers to send in addition to those of all requests.
             interruption: Lets another thread end the request.
 
         Raises:
@@ -188,10 +188,10 @@ class ConnectionPool:
             connection.close()
 
     def hang_up(self) -> None:
-        """Close the connections for writing, which tells the server that nothing else comes.
+        """Close the connections for writing, so that the server sees that no more requests come.
 
-        Answers to earlier requests can still be read. Requests that are not sent yet, and all later requests, raise an
-        OSError.
+        Answers to earlier requests can still be read. A request that is not sent yet raises an OSError, and so does
+        each later request.
         """
         self._end(socket.SHUT_WR)
 

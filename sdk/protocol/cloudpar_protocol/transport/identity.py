@@ -55,8 +55,8 @@ class Identity:
         """Let the server at the other end of a new connection prove itself; return the value of `Authorization`.
 
         Raises:
-            OSError: There is no answer, or the server does not know the token although it has proved itself earlier:
-                another process has taken the address, and the master may come back.
+            OSError: There is no answer. Or the server does not know the token, but the master at this address has
+                proved itself earlier: a foreign process has taken the address, and the master may come back.
             InvalidToken: The server does not know the token, and has never proved itself to this process.
             RequestError: The server answers with an error, or with no proof, and has never proved itself to this
                 process.
@@ -69,7 +69,7 @@ class Identity:
         return self._bearer
 
     def verify(self, ask: Ask) -> str:
-        """Do as `show`, but return "": requests that carry a link need no token."""
+        """Let the server prove itself as in `show`, but return "": requests that carry a link need no token."""
         self.show(ask)
         return ""
 

@@ -1,4 +1,4 @@
-"""How one thread ends a request of another thread."""
+"""Lets one thread end a request of another thread."""
 
 import contextlib
 import socket

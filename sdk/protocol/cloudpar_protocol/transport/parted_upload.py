@@ -17,13 +17,13 @@ THREADS = 4
 class PartedUpload:
     """The upload of one payload in parts.
 
-    A link may expire while others are used. So when a link is refused, all links are renewed; parts that are already
-    uploaded are not sent again. If a link is refused and no part was uploaded since the links were renewed, the upload
-    fails.
+    A link may expire while parts are uploaded by other links. So when a link is refused, all links are renewed. Parts
+    that are already uploaded are not sent again. If a link is refused and no part was uploaded since the links were
+    renewed, the upload fails.
 
     Attributes:
         put: Uploads a part by a link, and returns its ETag.
-        complete: Combines the uploaded parts into one payload by a link, given the list of parts.
+        complete: Combines the uploaded parts into one payload. Gets a link and the list of the parts.
         size: The size of the payload, in bytes.
         read: Returns bytes [start, end) of the payload. Several threads call it.
         crc32s: The CRC-32 of each part.
@@ -45,7 +45,7 @@ class PartedUpload:
         """Upload the payload by these links.
 
         Raises:
-            Exception: What `read`, `put`, `complete` or `renew` raised, unless new links helped.
+            Exception: `read`, `put`, `complete` or `renew` raised this error, and new links did not help.
         """
         there_before = -1
         while True:

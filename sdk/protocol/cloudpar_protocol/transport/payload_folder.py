@@ -1,8 +1,8 @@
-"""Payloads as files, between a pool and the master and worker that it has started on the same machine.
+"""Passes payloads as files between a pool, its master and its worker, all on the same machine.
 
-These three processes belong to one user. If a payload went through the master by HTTP, it would be copied eight times;
-a file is written once and read once. A process that knows this folder says so in a header of each call (`link_urls`),
-and gets links to files.
+The pool has started the master and the worker, so the three processes belong to one user. If a payload went through the
+master by HTTP, it would be copied eight times; a file is written once and read once. A process that knows this folder
+says so in a header of each call (`link_urls`), and gets links to files.
 """
 
 import errno

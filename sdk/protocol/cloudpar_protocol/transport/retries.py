@@ -1,4 +1,4 @@
-"""Repeats attempts of one request until one succeeds, or until the caller decides that no other attempt can help."""
+"""Repeats attempts of a request until one succeeds, or the caller decides that further ones cannot help."""
 
 import random
 import threading
@@ -28,8 +28,8 @@ class Backoff:
     def next_s(self, asked_s: float | None = None) -> float:
         """Return the next delay, with a random addition of at most a quarter.
 
-        If the other side asked for a delay (`asked_s`), the next delay is at least as long. Without the addition, all
-        clients of a master that was away would return at the same time.
+        If the server has requested a delay (`asked_s`), the next delay is at least as long. Without the random
+        addition, all clients of a master that was away would return at the same time.
         """
         delay_s, self._next_s = self._next_s, min(2 * self._next_s, self._longest_s)
         return max(asked_s or 0.0, delay_s) * random.uniform(1.0, 1.25)  # noqa: S311 - jitter
@@ -40,12 +40,13 @@ def retry(once: Callable[[], T], failed: Callable[[OSError | RequestError], floa
 
     Args:
         once: Makes one attempt. It raises an OSError if there is no answer, and a RequestError if it is refused.
-        failed: Returns the delay before the next attempt, in seconds, or raises an error if no other attempt can help.
+        failed: Returns the delay before the next attempt, in seconds, or raises an error if further attempts cannot
+            help.
         stopped: Once it is set, no further attempt starts, and the failure of an attempt under way is not reported.
 
     Raises:
         Stopped: `stopped` was set before an attempt succeeded.
-        Exception: What `failed` raised, or what `once` raised except an OSError or a RequestError.
+        Exception: `failed` raised this error, or `once` raised it and it is neither an OSError nor a RequestError.
     """
     while not stopped.is_set():
         try:

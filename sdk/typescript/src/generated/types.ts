@@ -6,11 +6,11 @@ export interface components {
          * Account
          * @description One user of a deployment.
          *
-         *     `spent_us` is what its settled packages were charged. `reserved_us` is what all its other packages have reserved.
-         *     `stored_bytes` is how many bytes it stores, and `stored_limit` how many it may store before its uploads and starts
-         *     wait. Only a reply to `ListAccounts` with `storage` has these two fields. An account without limit has no
-         *     `stored_limit`. `role` is what its token allows, and `valid_until` when the token expires, in seconds since 1970 (0:
-         *     never).
+         *     `spent_us` is the sum of the charges for its settled packages. `reserved_us` is the sum of the reserves of all its
+         *     other packages. `stored_bytes` is the number of bytes that it stores, and `stored_limit` the number that it may
+         *     store before its uploads and starts wait. Only a reply to `ListAccounts` with `storage` has these two fields. An
+         *     account without limit has no `stored_limit`. `role` is the role of its token, and `valid_until` the time at which
+         *     the token expires, in seconds since 1970 (0: never).
          */
         Account: {
             account_id: string;
@@ -59,10 +59,10 @@ export interface components {
          * @description Read the news of packages. An embedded master may hold the request until there is news, for at most `hold_s`.
          *
          *     Attributes:
-         *         session: As in StartTasks.
+         *         session: See StartTasks.
          *         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
          *         unwritable: Whether the client understands the field `unwritable` of the reply. If so, a master that cannot
-         *             write sets that field in its reply. Any other client may get an error instead.
+         *             write sets that field in its reply. A client that does not understand it may get an error instead.
          */
         AwaitTasks: {
             /** @default 1 */
@@ -80,9 +80,9 @@ export interface components {
          * @description The news of packages, in the order of the request.
          *
          *     Attributes:
-         *         missing: By package id: a text, instead of a status, for each package that this account does not have, or that
-         *             was deleted over a day ago.
-         *         retry_after_s: After how many seconds the client sends its next await, if there is no news.
+         *         missing: A text for each package that has no status, because this account does not have the package or the
+         *             package was deleted over a day ago; by package id.
+         *         retry_after_s: The seconds after which the client sends its next await if there is no news.
          *         fleet: Present while one of the packages waits for workers, if the master knows of a fleet.
          *         unwritable: Present while the master, or a worker that shares its folder, cannot store results. The reply may
          *             then contain no packages.
@@ -130,8 +130,8 @@ export interface components {
          *
          *     Attributes:
          *         ranges: The tasks to cancel; None: the whole package.
-         *         only_queued: Cancel only the tasks that no worker has taken; the others run on. A request has `only_queued` or
-         *             `ranges`, never both. A chunk that is in the queue is cancelled when the queue delivers it.
+         *         only_queued: Cancel only the tasks that no worker has taken; all other tasks run on. A request must not have
+         *             both `only_queued` and `ranges`. A chunk that is in the queue is cancelled when the queue delivers it.
          */
         CancelTasks: {
             /** @default 1 */
@@ -147,14 +147,15 @@ export interface components {
         };
         /**
          * CancelTasksReply
-         * @description What has been cancelled.
+         * @description The tasks that have been cancelled.
          *
          *     Attributes:
          *         state: The package's state after the call.
-         *         cancelled: If the whole package is cancelled: all tasks without a result, except tasks that were stopped since,
-         *             as their workers have reported. With `ranges`: the tasks in these ranges that are cancelled. With
-         *             `only_queued`: the tasks that are cancelled at once; tasks in the queue follow.
-         *         charged_us: The compute time that the package was charged so far.
+         *         cancelled: The cancelled tasks. If the whole package is cancelled, these are all tasks without a result, except
+         *             tasks that a worker has reported as stopped meanwhile. With `ranges`, these are the cancelled tasks of the
+         *             ranges. With `only_queued`, these are the tasks that are cancelled at once; the tasks in the queue are
+         *             cancelled later.
+         *         charged_us: The compute time that was charged for the package so far.
          */
         CancelTasksReply: {
             /** @default 1 */
@@ -176,10 +177,10 @@ export interface components {
          *     Attributes:
          *         host: The name of the worker's machine; empty if the worker is of an earlier release, or has sent no retrieval
          *             since the master started.
-         *         executors: How many executors the worker has, busy or not; 0 if it has sent no retrieval since the master
-         *             started.
+         *         executors: The number of the worker's executors, busy or not; 0 if the worker has sent no retrieval since the
+         *             master started.
          *         pythons: The minor versions of Python that the worker runs; empty in the same cases as `host`.
-         *         seen_at: When the worker last sent a request, in seconds since 1970; may be some seconds old.
+         *         seen_at: The time of the worker's last request, in seconds since 1970. The true time may be some seconds later.
          *         set_aside: The packages that the worker cannot run.
          */
         ConnectedWorker: {
@@ -217,7 +218,7 @@ export interface components {
         };
         /**
          * Cursor
-         * @description How far a client has read a package's results.
+         * @description The position up to which a client has read a package's results.
          *
          *     `cursor` is the head version of the last page that it has read; 0 if it has read none.
          */
@@ -245,8 +246,8 @@ export interface components {
          * @description Extend leases. This request is a beat: it also shows that the worker is alive.
          *
          *     Attributes:
-         *         unwritable: Why the worker cannot write results to the folder that it shares with its pool's own master; None if
-         *             it can.
+         *         unwritable: The reason why the worker cannot write results to the folder that it shares with its pool's own
+         *             master; None if it can write.
          */
         ExtendLeases: {
             /** @default 1 */
@@ -258,7 +259,7 @@ export interface components {
         };
         /**
          * ExtendLeasesReply
-         * @description Which tasks of the leases the master still wants; for `hungry` and `waiting` see PublishResultsReply.
+         * @description The tasks of the leases that the master still wants. For `hungry` and `waiting` see PublishResultsReply.
          */
         ExtendLeasesReply: {
             /** @default 1 */
@@ -271,13 +272,13 @@ export interface components {
         };
         /**
          * FleetStatus
-         * @description The hosts of a deployment's workers, which start and stop with the load.
+         * @description The hosts (machines) of a deployment's workers. They start and stop with the load.
          *
          *     Attributes:
-         *         running: How many hosts are running.
-         *         starting: How many hosts are wanted and not running yet.
-         *         message: While hosts are starting: why the last start failed or what it waits for, in the words of the service
-         *             that starts hosts; None if the service reports no problem.
+         *         running: The number of hosts that are running.
+         *         starting: The number of hosts that are wanted and not running yet.
+         *         message: The text in which the service that starts hosts says why the last start failed, or what it waits for.
+         *             None if no host is starting, or the service reports no problem.
          */
         FleetStatus: {
             /** @default 0 */
@@ -311,7 +312,7 @@ export interface components {
         };
         /**
          * GrantQuota
-         * @description Add compute time. A negative amount takes compute time back, at most what is neither spent nor reserved.
+         * @description Add compute time. A negative amount takes back compute time, but none that is spent or reserved.
          */
         GrantQuota: {
             /** @default 1 */
@@ -324,8 +325,8 @@ export interface components {
          * Hello
          * @description Check the connection and the token.
          *
-         *     If `package_id` names a package of the account, `seal_key` of the reply is the key with which this package was
-         *     sealed: an operator may have rotated the account's key since.
+         *     If `package_id` names a package of the account, `seal_key` in the reply is the key with which this package was
+         *     sealed. It may be an earlier key of the account, because an operator may rotate the key.
          */
         Hello: {
             /** @default 1 */
@@ -338,8 +339,8 @@ export interface components {
          * @description The caller's role and account. Workers and admins have no account.
          *
          *     `seal_key` is the key of the account's seals. If the request names no package, this is the key for new packages.
-         *     `seal_key` is None if the caller has no account, or if this master has no keys for seals, so that new packages are
-         *     not sealed.
+         *     `seal_key` is None if the caller has no account. It is also None if this master has no keys for seals; then new
+         *     packages are not sealed.
          */
         HelloReply: {
             /** @default 1 */
@@ -379,29 +380,30 @@ export interface components {
          * @description The right to run a chunk's tasks for `lease_s` seconds, counted from the reply.
          *
          *     Attributes:
-         *         ranges: The chunk's tasks that are left to do, in order; usually all.
-         *         attempt: How many times the chunk's tasks were leased, this lease included. Leases whose tasks were given back
-         *             do not count.
-         *         account: An opaque id; an executor never runs tasks of two accounts.
+         *         ranges: The tasks of the chunk that the worker has to run, in order; usually all tasks of the chunk.
+         *         attempt: The number of times that the chunk's tasks were leased, with this lease. Leases whose tasks were given
+         *             back do not count.
+         *         account: An opaque id of the account. An executor never runs tasks of two accounts.
          *         code, code_link: The task code; the link is for code that is not inline.
          *         data: The task data: a range or a blob for the whole package, or inline data with only the items of `ranges`, in
          *             order.
          *         data_link: The link to a blob of data; it allows requests for byte ranges.
          *         tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
-         *         codec: How task data and results are serialized; with "msgpack" the code is a reference, and `python` is
+         *         codec: The format of serialized task data and results. With "msgpack" the code is a reference, and `python` is
          *             ignored.
          *         mean_us: The mean duration of the package's last tasks; 0: unknown.
-         *         wait_us: How long the chunk waited in the queue; the worker repeats it in its publications.
+         *         wait_us: The time for which the chunk waited in the queue. The worker repeats this time in its publications.
          *         task_timeout_s: The time limit for one task.
-         *         threads_per_task, depth: As in StartTasks.
-         *         retries, retry_on: As in StartTasks; the time of all tries is the task's time.
+         *         threads_per_task, depth: See StartTasks.
+         *         retries, retry_on: See StartTasks. The time of a task is the sum of the times of all its tries.
          *         budget_us: The compute time that the package may still use; the worker stops a task that runs longer.
-         *         collect_us: While all executors have work, the worker may collect results for this long before it publishes
-         *             them, since a request may cost money.
-         *         seal, seal_key: In a sealed package: the seal of its code, and the account's key. Executors never see the key.
+         *         collect_us: The time for which the worker may collect results before it publishes them, while all executors have
+         *             work: each request may cost money.
+         *         seal, seal_key: The seal of the task code, and the account's key, if the package is sealed. Executors never see
+         *             the key.
          *         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
-         *             package gives the chunk back with the reason (`unfit`). If not, as with a master of an earlier release, the
-         *             tasks end with the errors that this causes.
+         *             package gives the chunk back with the reason (`unfit`). If not, the worker runs the tasks nevertheless, and
+         *             their errors say what is missing. A master of an earlier release never sets this field.
          */
         Lease: {
             package_id: string;
@@ -465,7 +467,8 @@ export interface components {
          *
          *     Attributes:
          *         package_id: The package whose tasks are leased.
-         *         lease_id: New for each retrieval of the chunk; part of the keys of the lease's result blobs.
+         *         lease_id: The id of the lease, which is new for each retrieval of the chunk. It is part of the keys of the
+         *             lease's result blobs.
          *         receipt: The queue's handle, with which the master extends or deletes the queue message.
          *         start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
          */
@@ -479,11 +482,11 @@ export interface components {
         };
         /**
          * LeaseView
-         * @description Which tasks of a lease the master still wants.
+         * @description The tasks of a lease that the master still wants.
          *
          *     Attributes:
          *         ranges: The tasks that are wanted, if the state is "wanted".
-         *         lease_s, budget_us: As in Lease, counted from this reply.
+         *         lease_s, budget_us: See Lease. Both are counted from this reply.
          */
         LeaseView: {
             lease_id: string;
@@ -505,9 +508,9 @@ export interface components {
          *
          *     Attributes:
          *         method: The HTTP method.
-         *         url: The URL. One that starts with "/" is relative to the endpoint by which the caller reaches the master; only
-         *             calls with the header `Cloudpar-Links: relative` get such links. One that starts with "file:" leads to a
-         *             file; only calls with the header `Cloudpar-Links: files` get such links.
+         *         url: The URL. A URL that starts with "/" is relative to the endpoint by which the caller reaches the master;
+         *             only calls with the header `Cloudpar-Links: relative` get such links. A URL that starts with "file:" leads
+         *             to a file; only calls with the header `Cloudpar-Links: files` get such links.
          *         headers: The headers to send.
          */
         Link: {
@@ -523,7 +526,8 @@ export interface components {
          * ListAccounts
          * @description List the accounts whose tokens have this role, oldest first.
          *
-         *     If `storage` is set, the reply also says what each account stores. On AWS this takes several calls an account.
+         *     If `storage` is set, the reply also has the bytes that each account stores. On AWS this takes several calls for each
+         *     account.
          */
         ListAccounts: {
             /** @default 1 */
@@ -554,10 +558,10 @@ export interface components {
         };
         /**
          * ListPackagesReply
-         * @description The packages, and how many executors work for them.
+         * @description The packages, and the number of executors that work for them.
          *
          *     Attributes:
-         *         executors: How many executors the workers have that lately published results of the running packages in this
+         *         executors: The number of executors of all workers that lately published results of the running packages in this
          *             list. A worker that serves several packages counts once. None from a master of an earlier release.
          */
         ListPackagesReply: {
@@ -571,7 +575,7 @@ export interface components {
          * ListWorkers
          * @description List the workers that sent a request lately, and what each of them cannot run.
          *
-         *     "Lately" is the last minute, unless the master's policy sets another time (`fleet_memory_s`).
+         *     "Lately" is the last minute, unless the master's policy sets a different time (`fleet_memory_s`).
          */
         ListWorkers: {
             /** @default 1 */
@@ -599,13 +603,13 @@ export interface components {
          *         links: Links for the blobs that `results` name, by key.
          *         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
          *         cancelled: Ranges of tasks that were cancelled while the other tasks of the package ran on. They have no result.
-         *         reason: Why the package failed, was cancelled or expired: a short code.
+         *         reason: A short code that says why the package failed, was cancelled or expired.
          *         message: The reason in words for users.
          *         settled: Whether the charge is final.
-         *         codec: How `results` are serialized.
+         *         codec: The format of the serialized `results`.
          *         set_aside: The first workers that could not run the package, so that other workers run its tasks.
-         *         placement: Which connected workers can run the package. This field is present if the package is running and
-         *             started some seconds ago, and no worker has published its results lately.
+         *         placement: The connected workers, and those of them that can run the package. This field is present if the
+         *             package is running and started some seconds ago, and no worker has published its results lately.
          */
         PackageStatus: {
             package_id: string;
@@ -673,10 +677,10 @@ export interface components {
          * @description One upload in parts of PART_BYTES each: a PUT for each part, in any order, then a POST that combines them.
          *
          *     Attributes:
-         *         upload_id: A request with this id gets new links to the same parts; uploaded parts stay.
-         *         links: A PUT for each part. Each answer has an ETag, which goes into the body of the POST.
-         *         complete: The POST. Its body is S3's CompleteMultipartUpload document with number, ETag and CRC-32 of each part.
-         *             Like the PUT of a whole payload, it succeeds only once for each key.
+         *         upload_id: The id of the upload. A request with this id gets new links to the same parts; uploaded parts stay.
+         *         links: A link for the PUT of each part. Each answer has an ETag, which goes into the body of the POST.
+         *         complete: The link for the POST. The body is S3's CompleteMultipartUpload document with number, ETag and CRC-32
+         *             of each part. Like the PUT of a whole payload, the POST succeeds only once for each key.
          */
         Parts: {
             upload_id: string;
@@ -685,11 +689,11 @@ export interface components {
         };
         /**
          * Placement
-         * @description Which of the connected workers can run a package.
+         * @description Says how many of the connected workers can run a package.
          *
          *     Attributes:
-         *         workers: How many workers have sent requests recently.
-         *         fitting: How many of these workers can run the package.
+         *         workers: The number of workers that have sent requests recently.
+         *         fitting: The number of these workers that can run the package.
          *         python: The version of Python that the package needs; "": any.
          *         others: Some workers that cannot run the package, with what they lack.
          */
@@ -710,7 +714,7 @@ export interface components {
          *     Attributes:
          *         seq: The `seq` of the publication whose results are in the blob; it is part of the blob's key.
          *         crc32: zlib.crc32 of the blob.
-         *         parts_crc32, upload_id: As in Upload.
+         *         parts_crc32, upload_id: See Upload.
          */
         PrepareResult: {
             package_id: string;
@@ -749,7 +753,7 @@ export interface components {
         };
         /**
          * PreparedResult
-         * @description Where to upload a blob of results. If there are `parts`, the worker may use them in place of `link`.
+         * @description The links for the upload of a blob of results. The worker may use `parts`, if present, in place of `link`.
          */
         PreparedResult: {
             key: string;
@@ -759,7 +763,7 @@ export interface components {
         };
         /**
          * PreparedUpload
-         * @description Where to upload a payload.
+         * @description The place and the links for the upload of a payload.
          *
          *     Attributes:
          *         key: The payload's key in the blob store.
@@ -778,14 +782,14 @@ export interface components {
          * @description A package's progress.
          *
          *     Attributes:
-         *         tasks: How many tasks the package has.
-         *         done: How many of these tasks have a result or were cancelled.
-         *         errors: How many results have another outcome than "ok".
-         *         executors: How many executors the workers have that published results of the package lately.
+         *         tasks: The number of the package's tasks.
+         *         done: The number of these tasks that have a result or were cancelled.
+         *         errors: The number of results whose outcome is not "ok".
+         *         executors: The number of executors of all workers that published results of the package lately.
          *         charged_us: The compute time that was charged so far.
          *         mean_us: The mean duration of the last tasks that ran to their end; 0 if it is unknown.
-         *         execute_us, retrieve_us, publish_us: The time, summed over the tasks, of running them, of retrieving them, and
-         *             of publishing their results.
+         *         execute_us, retrieve_us, publish_us: The total time that running the tasks, retrieving them, and publishing
+         *             their results took.
          */
         Progress: {
             tasks: number;
@@ -811,13 +815,15 @@ export interface components {
          * @description Results of one lease.
          *
          *     Attributes:
-         *         seq: Counts the publications and give-backs of this lease, from 0; (lease, seq) is the idempotency key.
+         *         seq: The number of this publication, from 0, among the publications and give-backs of this lease. (lease, seq)
+         *             is the idempotency key.
          *         results: Results of any tasks of the lease.
          *         closes: Whether this is the last message about the lease, so that the master may delete the queue message.
-         *         wait_us: The same as in the lease.
+         *         wait_us: The `wait_us` of the lease.
          *         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
          *             master held the requests. Only one publication of the lease reports it.
-         *         publish_us: The time of the worker's publish requests for this package that no publication has reported yet.
+         *         publish_us: The time of those publish requests for this package that the worker has not reported in a
+         *             publication yet.
          *         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
          *             the code or data does not match the client's seal.
          *         message: The reason in words for users.
@@ -849,7 +855,7 @@ export interface components {
          * @description Publish results.
          *
          *     Attributes:
-         *         executors: How many executors the worker has.
+         *         executors: The number of the worker's executors.
          *         seals: Whether the worker has sealed the results of sealed packages. If not, because the worker is of an earlier
          *             release, the master seals the results.
          */
@@ -899,18 +905,18 @@ export interface components {
          *         attempt_id: A repeated request with the same id returns the same chunks, if it comes within 5 minutes and before
          *             the leases end.
          *         worker_id: The id of this agent.
-         *         executors: How many executors the agent has, busy or not.
+         *         executors: The number of the agent's executors, busy or not.
          *         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
          *         host: The name of the agent's machine, for users.
          *         pythons: The minor versions of Python that the executors can run, "3.11". Empty: the worker is of an earlier
          *             release, which does not report versions, and gets chunks for every Python.
          *         set_aside: The packages that the worker cannot run, because it lacks something that they need.
-         *         besides: Packages of which the worker already has waiting tasks, so that it wants chunks of other packages. If
-         *             the queue cannot choose among messages, the worker gets first chunks of any packages instead.
-         *         peek: Lease nothing; only answer whether a chunk of a package that is not in `besides` is waiting.
-         *         again: The worker has sent this request before, and got no answer.
-         *         own: The tasks of this worker have the rights of the worker's user, so the worker runs only tasks of the
-         *             master's default account.
+         *         besides: The packages of which the worker already has waiting tasks. The worker gets chunks of other packages.
+         *             If the queue cannot choose among messages, the worker gets first chunks of any packages instead.
+         *         peek: Whether to lease nothing, and to answer only whether a chunk of a package that is not in `besides` waits.
+         *         again: Whether the worker has sent this request before, and got no answer.
+         *         own: Whether the tasks of this worker have the rights of the worker's user. If so, the worker runs only tasks of
+         *             the master's default account.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -943,8 +949,8 @@ export interface components {
          *     Attributes:
          *         retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
          *         holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
-         *         waiting: If the request has `peek` or `besides`: whether a chunk of a package that is not in `besides` is
-         *             waiting. If the queue cannot choose among messages: whether a first chunk is waiting.
+         *         waiting: For a request with `peek` or `besides`: whether a chunk waits of a package that is not in `besides`. If
+         *             the queue cannot choose among messages, this says whether a first chunk waits.
          */
         RetrieveTasksReply: {
             /** @default 1 */
@@ -963,10 +969,10 @@ export interface components {
          * @description Tasks that the worker gives back without results; `seq` and `closes` mean the same as in Publication.
          *
          *     Attributes:
-         *         attempt: As in the lease, so that the master still knows how many workers were lost with these tasks.
-         *         unfit: What the worker lacks for the package. The master notes this for the package's client.
-         *         used_us: Execution time to charge although there is no result. Such tasks ran before they failed because of what
-         *             the worker lacks.
+         *         attempt: The `attempt` of the lease, from which the master learns how many workers were lost with these tasks.
+         *         unfit: The thing that the package needs and the worker lacks. The master records it for the package's client.
+         *         used_us: The execution time to charge although there is no result. The tasks ran, and then failed because the
+         *             worker lacks something.
          */
         Return: {
             package_id: string;
@@ -1013,8 +1019,9 @@ export interface components {
          * @description A package that a worker cannot run, so that its tasks go to other workers.
          *
          *     Attributes:
-         *         lacks: What the worker lacks, for users: "no module named 'numpy'". Empty if the master has not noted the reason
-         *             or does not look it up, for example because the package was deleted or the list has many packages.
+         *         lacks: The thing that the worker lacks, as a text for users: "no module named 'numpy'". Empty if the master has
+         *             not recorded the reason or does not look it up, for example because the package was deleted or the list has
+         *             many packages.
          */
         SetAside: {
             package_id: string;
@@ -1026,23 +1033,23 @@ export interface components {
          * @description Start a package of n tasks.
          *
          *     Attributes:
-         *         idempotency_key: Determines the package id, together with the account and with whether the package is sealed.
-         *             If the client repeats the request with the same key, the reply names the same package.
-         *         session: Identifies the client. After the start, the master answers at once one await of this session that does
-         *             not name the new package: the held await, or else the next await. The client then adds the package to its
-         *             next await.
+         *         idempotency_key: The master derives the package id from this key, the account, and whether the package is
+         *             sealed. If the client repeats the request with the same key, the reply names the same package.
+         *         session: Identifies the client. After the start, the master answers one await of this session at once if the
+         *             await does not name the new package: the held await or, if none is held, the next await. The client then
+         *             adds the package to its next await.
          *         name: The function's name, for users.
-         *         codec: How task data and results are serialized; "msgpack" if, and only if, the code is a reference.
+         *         codec: The format of serialized task data and results; "msgpack" if, and only if, the code is a reference.
          *         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
-         *         chunksize: How many tasks a chunk has at most; None: the master sizes chunks from measured durations.
+         *         chunksize: The largest number of tasks in a chunk; None: the master sizes chunks from measured durations.
          *         task_timeout_s: The time limit for a task including its retries. The operator's limit applies instead if it is
          *             lower, or if this is None.
-         *         retries: How often a task that raises is retried, immediately and by the same executor.
+         *         retries: The number of times that a task that raises is retried, immediately and by the same executor.
          *         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
-         *         seal: In a sealed package: the seal of the task code and of how it is called (see `seals`).
-         *         depth: How deep the package is nested. While tasks wait for packages that they started, a worker runs the
-         *             deeper tasks of these packages.
-         *         threads_per_task: How many threads a numeric library may start in each task; None: the worker decides.
+         *         seal: The seal of the task code and of the way of calling it, if the package is sealed (see `seals`).
+         *         depth: The nesting depth: 0, or one more than the depth of the task that starts this package. While tasks wait
+         *             for packages that they started, a worker runs tasks of a greater depth.
+         *         threads_per_task: The number of threads that a numeric library may start in each task; None: the worker decides.
          */
         StartTasks: {
             /** @default 1 */
@@ -1089,7 +1096,7 @@ export interface components {
         };
         /**
          * TaskCode
-         * @description The function, serialized or as a name. Exactly one of `inline`, `blob` and `reference` is set.
+         * @description A package's function, serialized or as a name. Exactly one of `inline`, `blob` and `reference` is set.
          *
          *     Attributes:
          *         hash: SHA-256 of the serialized function, or of the reference's text.
@@ -1112,21 +1119,22 @@ export interface components {
          *
          *     Attributes:
          *         index: The task's number in its package.
-         *         outcome: "ok": `data` or `blob` is the serialized value. "error": the task raised, or its code or data could not
-         *             be unpickled. Then `data` or `blob` is the serialized exception, if it can be pickled (never with codec
-         *             "msgpack"). "unpicklable": the package's codec cannot serialize the value, or the value is over BLOB_BYTES.
-         *             With "unpicklable" and all other outcomes there is no value, and `message` says why.
-         *         duration_us: Wall time in the executor by a monotonic clock, including unpickling, retries and the serialization
-         *             of the value. The agent corrects a time that its own clock contradicts. This time is charged.
+         *         outcome: With "ok", `data` or `blob` has the serialized value. With "error", the task raised, or its code or
+         *             data could not be unpickled. Then `data` or `blob` has the serialized exception, if it can be pickled (never
+         *             with codec "msgpack"). With "unpicklable", the package's codec cannot serialize the value, or the value is
+         *             over BLOB_BYTES. With "unpicklable" and all other outcomes there is no value, and `message` says why.
+         *         duration_us: The wall time in the executor by a monotonic clock, including unpickling, retries and the
+         *             serialization of the value. The agent corrects the time if the agent's clock contradicts it. This time is
+         *             charged.
          *         data: The serialized value or exception, if it is small.
          *         blob: The place of a large serialized value or exception.
-         *         message: For users: the exception's last line, or the reason.
+         *         message: A text for users: the last line of the exception, or the reason why there is no value.
          *         traceback: The remote traceback, formatted.
-         *         stdout: The task's standard output: bounded, with undecodable bytes replaced.
-         *         stderr: The same for standard error.
-         *         seal: In a sealed package: the seal of the serialized value or exception. The worker's agent makes the seal; for
-         *             a worker of an earlier release the master makes it.
-         *         input: For users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
+         *         stdout: The task's standard output, cut to a limit, with undecodable bytes replaced.
+         *         stderr: The task's standard error, cut and replaced like `stdout`.
+         *         seal: The seal of the serialized value or exception, if the package is sealed. The worker's agent makes the
+         *             seal; for a worker of an earlier release the master makes it.
+         *         input: A text for users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
          *             INPUT_CHARS characters. It is not sealed.
          */
         TaskResult: [
@@ -1147,8 +1155,8 @@ export interface components {
          * @description A worker that cannot run a package, and why.
          *
          *     Attributes:
-         *         host: The name of its machine.
-         *         lacks: What it lacks, for users: "no module named 'numpy'".
+         *         host: The name of the worker's machine.
+         *         lacks: The thing that the worker lacks, as a text for users: "no module named 'numpy'".
          */
         Unfit: {
             host: string;
@@ -1159,8 +1167,8 @@ export interface components {
          * @description Says that a master or a worker cannot write to a folder, for example because the disk is full.
          *
          *     Attributes:
-         *         why: For users: which folder cannot be written, and the operating system's message.
-         *         errno: The error number on that machine, such as errno.ENOSPC.
+         *         why: A text for users: the folder that cannot be written, and the operating system's message.
+         *         errno: The operating system's error number, such as errno.ENOSPC.
          */
         Unwritable: {
             why: string;
@@ -1172,13 +1180,14 @@ export interface components {
          * @description A payload that is too large to travel inline.
          *
          *     Attributes:
-         *         crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have another checksum.
+         *         crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have a different checksum.
          *         hash: SHA-256 of task code, so that the same code is uploaded only once; None for task data.
          *         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts;
          *             otherwise empty.
-         *         key: The key in an earlier reply, to continue that upload of task data. The new reply has new links to this key.
-         *         upload_id: The id in an earlier reply, to continue that upload in parts. The new reply has new links to the
-         *             parts of that upload.
+         *         key: The key in an earlier reply, if this request continues an upload of task data. The new reply has new links
+         *             to this key.
+         *         upload_id: The id in an earlier reply, if this request continues an upload in parts. The new reply has new links
+         *             to the parts of that upload.
          */
         Upload: {
             /** @enum {unknown} */
@@ -1250,7 +1259,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `idempotency_conflict`: The idempotency key, account name, token or blob key is already in use for something else. */
+        /** @description `idempotency_conflict`: The idempotency key, account name, token or blob key is already in use for a different request or thing. */
         409: {
             headers: {
                 [name: string]: unknown;
