@@ -11,7 +11,7 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
     Attributes:
         executors: The number of the worker's executors.
         wait_us: The time for which the chunk waited in the queue.
-        retrieve_us, publish_us: Times of the worker's requests, as in Publication.
+        retrieve_us, publish_us: The times of the worker's requests; see Publication.
         refused, message: The reason for which the worker refuses the package, as a word for programs and as a text for
             people. None: the worker does not refuse the package.
         closed: All tasks of the chunk if the worker has closed the chunk's lease; otherwise None.

@@ -6,8 +6,8 @@ Every call may fail after it took effect, and may be repeated. Several processes
 time. The method's docstring says what the call promises then, unless a repeated call plainly changes nothing.
 
 A call of a store, a queue or a registry may raise errors of its adapter's storage, such as sqlite3.OperationalError or
-botocore's ClientError, and Unavailable if the storage is too busy. The entry `Raises` of a method names only other
-errors.
+botocore's ClientError. If the storage is too busy, the call may raise Unavailable. The entry `Raises` of a method names
+only other errors.
 """
 
 from .account_store import AccountRecord, AccountStore, Reservation

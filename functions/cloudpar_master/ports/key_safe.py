@@ -7,8 +7,8 @@ ENCRYPTED_BYTES: Final = 60
 class KeySafe(Protocol):
     """Makes accounts' keys, and encrypts them with an encryption key, which is in no table.
 
-    On AWS both calls raise Unavailable if the encryption key does not exist yet and the process may not create it, and
-    botocore's ClientError if AWS does not let the process read it.
+    On AWS both calls raise Unavailable if the encryption key does not exist yet and the process may not create it. They
+    raise botocore's ClientError if AWS does not let the process read the encryption key.
     """
 
     def make(self, account_id: str) -> bytes:

@@ -156,9 +156,9 @@ def hold(request: Request, size: int) -> None:
 def holding(request: Request) -> Iterator[Callable[[], bool]]:
     """Mark a request as held, so that the server may end it if its account has too many connections.
 
-    Yields a function that returns whether the server has ended the request for this reason. In this case the
-    application reads a disconnect, as if the client had hung up. The client still waits, so the application must send
-    an answer.
+    Yields a function that returns whether the server has ended the request for this reason. If so, the application
+    reads a disconnect, as if the client had hung up. It must send an answer nevertheless, because the client still
+    waits.
     """
     connection = _connection(request)
     if connection is None:

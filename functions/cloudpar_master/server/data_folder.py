@@ -41,8 +41,8 @@ class DataFolder:
         secret_path: The file with the secret that signs links and encrypts accounts' keys.
 
     Raises:
-        DataFolderError: The folder cannot be made or written, belongs to another user, has files although other users
-            may write to it, or is locked by another master, or its file system has no locks.
+        DataFolderError: The folder cannot be made or written, belongs to another user, or is locked by another master.
+            Or it has files although other users may write to it, or its file system has no locks.
     """
 
     def __init__(self, path: Path) -> None:
@@ -75,7 +75,7 @@ class DataFolder:
         self._lock.close()
 
     def kept_secret(self) -> bytes | None:
-        """Return the stored secret; None if the folder has none, or if it is damaged (of another size).
+        """Return the stored secret; None if the folder has no secret, or a damaged one (of a wrong size).
 
         Raises:
             OSError: The file cannot be read.

@@ -33,7 +33,7 @@ class OpenCount:
 
 
 class ClosedPackages:
-    """Opens closed packages: the oldest one after another package has ended, or one that a client awaits."""
+    """Opens closed packages: the oldest one after an open package has ended, or one that a client awaits."""
 
     def __init__(self, backend: Backend, folding: Folding) -> None:
         self._backend = backend

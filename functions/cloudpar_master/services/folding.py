@@ -85,8 +85,8 @@ class Folding:
         Raises:
             Unavailable: Other processes won each race. The caller should try again with all events: some of them may
                 not be durable.
-            TooLarge: An event had to wait in the inbox, because its fold lost a race or a master of a newer release has
-                written the head, and the event is larger than the store's records can be.
+            TooLarge: An event is larger than the store's records can be, and had to wait in the inbox: its fold lost a
+                race, or a master of a newer release has written the head.
         """
         head = None
         for part in _parts(items):

@@ -153,7 +153,7 @@ class WorkerService:
     def extend_leases(self, request: ExtendLeases) -> ExtendLeasesReply:
         """Say which tasks of a live worker's leases are still wanted.
 
-        A chunk that has such tasks stays hidden from other workers for another lease time.
+        A chunk that has such tasks stays hidden from other workers for one more lease time.
         """
         heads = self._load(ref.package_id for ref in request.leases)
         views = self._leases.views(request.leases, heads)

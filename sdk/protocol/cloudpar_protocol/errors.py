@@ -104,7 +104,7 @@ class NotFound(RequestError):
 
 
 class IdempotencyConflict(RequestError):
-    """The idempotency key, account name, token or blob key is already in use for a different request or thing."""
+    """The idempotency key, account name, token or blob key is already in use for something else."""
 
     code, status = "idempotency_conflict", 409
 

@@ -21,8 +21,8 @@ class Executor(Protocol):
     Attributes:
         depth: The depth of the running task: 0 if no task started its package, otherwise one more than the depth of the
             task that started it.
-        pool: The pool that started this worker; None if no pool did, or if the worker is shared. Also None in processes
-            that a task forks, because they cannot tell the executor that they wait.
+        pool: The pool that started this worker; None if no pool started it, or if the worker is shared. Also None in
+            processes that a task forks, because they cannot tell the executor that they wait.
     """
 
     depth: int

@@ -122,8 +122,8 @@ class DynamoPackageStore(PackageStore):
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec | None]]:
         """See the port. Specs that are not in the cache are read with the heads.
 
-        A cached spec may belong to an earlier package with the same id. The head then has another start time, and the
-        spec is read again.
+        A cached spec may belong to an earlier package with the same id. The start times of head and spec then differ,
+        and the spec is read again.
         """
         known: dict[str, Spec | None] = {each: self._cache[each] for each in package_ids if each in self._cache}
         keys = [(each, HEAD) for each in package_ids]

@@ -123,7 +123,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
         return {"seen_at": seen_at, "expires_at": int(seen_at + self._kept_s)}
 
     def workers(self, since: float, *, newest: bool = False) -> Sequence[WorkerRecord]:
-        """See the port. If this instance has a newer report of a worker than the row, it returns its own report."""
+        """See the port. If this instance has a report that is newer than the worker's row, it returns this report."""
         now = self._clock.now()
         if newest or not 0 <= now - self._seen_at < LOOK_S:
             rows = map(_record, self._table.query("pk = :pk", {"pk": WORKERS}))

@@ -97,8 +97,8 @@ def take(
         comes_back: Whether each taken range will become an entry again, such as a new chunk or a cancelled range.
 
     Returns:
-        The ranges that were taken. If the head has no room for the ranges that would result, nothing is taken, and each
-        open range from which something would be taken is queued again as a whole.
+        The ranges that were taken. If the head has no room for the ranges that would result, nothing is taken. Then
+        each open range that has some of the tasks is queued again as a whole.
     """
     opened = head.tasks.open
     out = extract(head, numbers, heard, only=only)
@@ -130,8 +130,8 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int, a
         policy: The settings of the deployment.
         losses: The number of workers that were lost with these tasks, as the give-back says. A give-back must not reset
             this number: otherwise a task that kills workers would stay unnoticed if other workers give it back in
-            between. A task that is alone in a chunk for the first time starts at 0, because the workers may have been
-            lost because of another task of the earlier chunk.
+            between. A task that is alone in a chunk for the first time starts at 0: the workers may have been lost
+            because of a different task in the earlier chunk.
         alone: The tasks that were alone in their open ranges before.
     """
     # Before durations are measured, chunks are large. If each task that workers give back from large chunks became a

@@ -6,9 +6,9 @@ Everything that happens to a package is an event. A fold takes some events and m
 that this head commits. `effects.pending` then computes from the head which effects are left to carry out. The fold is
 pure, so it can be tested and simulated, and a master that loses the race to save a head can fold again.
 
-Every event may come twice, late, or after the package has ended. Such an event does no harm: a result is committed only
-if its task is in an open range, a give-back or a loss takes only open ranges of the generation that it names, and a
-package that has ended stays ended.
+Every event may come twice, late, or after the package has ended. Such an event does no harm. A result is committed only
+if its task is in an open range. A give-back or a loss takes only open ranges of the generation that it names. A package
+that has ended stays ended.
 """
 
 from collections.abc import Sequence

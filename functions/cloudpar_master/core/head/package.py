@@ -138,7 +138,7 @@ class Head(Identity, kw_only=True):
     def stand_in(cls, package_id: str, account_id: str, started_at: float, version: int, message: str) -> "Head":
         """Make a replacement for a stored head that cannot be read.
 
-        The replacement is a failed package without tasks, so that each loop over packages goes on with the others,
+        The replacement is a failed package without tasks. So each loop over packages goes on with the other packages,
         workers stop the tasks, and the owner and the operator see the message. The replacement is never saved: the
         stored head stays as it is.
         """

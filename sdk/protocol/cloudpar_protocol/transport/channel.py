@@ -39,8 +39,8 @@ STILL_WRITTEN = b"ConditionalRequestConflict"
 class Channel:
     """Sends requests to one master, and payloads to and from blob stores. Safe for use by any thread.
 
-    Over plain HTTP, each new connection to the master's address starts with a challenge, so that neither the token nor
-    a payload nor a signed link is sent to a foreign process that has taken the address; see `proofs`.
+    Over plain HTTP, each new connection to the master's address starts with a challenge (see `proofs`). So a foreign
+    process that has taken the address gets neither the token nor a payload nor a signed link.
 
     Every request raises an OSError if there is no answer, and a RequestError if it is refused. The RequestError's
     `retryable` says whether the same request may succeed later.

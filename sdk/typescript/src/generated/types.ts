@@ -1259,7 +1259,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `idempotency_conflict`: The idempotency key, account name, token or blob key is already in use for a different request or thing. */
+        /** @description `idempotency_conflict`: The idempotency key, account name, token or blob key is already in use for something else. */
         409: {
             headers: {
                 [name: string]: unknown;
