@@ -21,7 +21,7 @@ class Outcome(NamedTuple, Generic[T_co]):
 
     Attributes:
         task_index: The task's number, from 0.
-        value: What the task returned; None if there is an error.
+        value: The value that the task returned; None if there is an error.
         error: The exception that the task raised, or an exception that says why the task has no value; None if it has a
             value.
 

@@ -156,7 +156,7 @@ class FutureReceiver:
         _announce()
 
     def fail(self, error: Exception) -> None:
-        """Fail the futures because of an error during the start. If the package has started all the same, cancel it."""
+        """Fail the futures because of an error during the start. If the package has started, cancel the package."""
         if self._handle is not None:
             self._session.read(self._handle)
         self.started(None)

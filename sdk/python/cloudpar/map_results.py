@@ -116,7 +116,7 @@ class MapResults(Iterator[T_co]):
     def detach(self) -> str:
         """Let the package continue when this process ends. After this call the iterator gives no more results.
 
-        If the pool started its own master, the package ends with the pool all the same.
+        If the pool started its own master, the package does not continue: it ends with the pool.
 
         Returns:
             The package id, for `Pool.attach` in another process.

@@ -1,4 +1,4 @@
-"""How long tasks of a package take, as far as this worker knows."""
+"""The durations of a package's tasks, as far as this worker knows."""
 
 from collections import OrderedDict
 from math import ceil

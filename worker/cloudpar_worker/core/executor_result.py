@@ -16,8 +16,8 @@ task.
 class ExecutorResult(TaskResult, array_like=True, frozen=True):
     """A TaskResult that may also have the outcome SKIPPED or UNFIT, which only agents and their executors know.
 
-    Agents assume that their executors have the same release, so other releases need not know these outcomes. The master
-    never sees them: such a task goes back to its lease, and no publication contains such a result.
+    Agents assume that their executors have the same release, so no other release needs to know these outcomes. The
+    master never sees them: a task with such an outcome goes back to its lease, and no publication contains the result.
     """
 
     outcome: Outcome | Literal["skipped", "unfit"]  # type: ignore[assignment]  # wider than the protocol's, on purpose

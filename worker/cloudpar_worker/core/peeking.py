@@ -73,8 +73,8 @@ def overtakes(facts: Facts, lease: Lease) -> bool:
     at the master.
 
     Otherwise no chunk at the master goes before the tasks here, because the master first hands out chunks of the
-    packages that are furthest behind. If the worker fetched more all the same, it could collect a chunk of each of a
-    thousand packages, and would serve a new package late.
+    packages that are furthest behind. If the worker fetched more chunks in this case, it could collect a chunk of each
+    of a thousand packages, and would serve a new package late.
     """
     others = [record.lease for record in facts.leases.values() if record.untouched]
     others = [other for other in others if other.package_id != lease.package_id]

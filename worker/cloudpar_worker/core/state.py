@@ -65,7 +65,7 @@ class WorkerState:
         return self.facts.deadline_at_us
 
     def linger_us(self, now_us: int) -> int:
-        """How many microseconds results may stay unread in their channels, so that the agent reads many at once."""
+        """The microseconds for which results may stay unread in channels, so that the agent reads many at once."""
         facts = self.facts
         if facts.drain_started_at_us is not None:
             return 0

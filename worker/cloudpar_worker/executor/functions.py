@@ -46,8 +46,8 @@ class FunctionCache:
 
         Raises:
             TypeError: The task code is not callable.
-            BaseException: What the unpickling, the import or the method ENTER raised. A failed unpickling or import is
-                not repeated: each later call for this code raises the same exception.
+            BaseException: The unpickling, the import or the method ENTER raised this exception. A failed unpickling or
+                import is not repeated: each later call for this code raises the same exception.
         """
         entry = self._entries.get(code_hash)
         if entry is None:

@@ -39,7 +39,7 @@ class RecallPage:
 
     @property
     def started(self) -> int:
-        """How many tasks the executor has started or skipped."""
+        """The number of tasks that the executor has started or skipped."""
         return self.words[_STARTED]
 
     def recall(self, first: int, end: int) -> None:

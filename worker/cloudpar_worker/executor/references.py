@@ -13,8 +13,8 @@ def find(reference: str) -> Any:
     Raises:
         ModuleNotFoundError: The module, or a module that it imports, is missing; the text says what to do.
         AttributeError: The module has nothing of that name; the text says what to do.
-        BaseException: What the module raised when it was imported, with the traceback in a note; or what code of the
-            module, such as its `__getattr__`, raised when the name was looked up.
+        BaseException: The import of the module raised this exception; a note has the traceback. Or code of the module,
+            such as its `__getattr__`, raised the exception when the name was looked up.
     """
     module_name, _, path = reference.partition(":")
     try:

@@ -1,1 +1,1 @@
-"""What confines executors of a shared worker: user ids, Landlock, seccomp, and the cleanup after them."""
+"""Confines executors of a shared worker by user ids, Landlock and seccomp, and cleans up after executors."""

@@ -16,7 +16,7 @@ class Confinement(Struct, frozen=True):
 
     Attributes:
         tmp: The folder in which each executor has a private folder.
-        executors: How many executors the worker has.
+        executors: The number of executors that the worker has.
         readable, writable: Files and folders that tasks may read, or may also change, besides the system's files and
             the tasks' own files.
         protected: Processes to which tasks can send no signals: the agent, its parent and its process group.
@@ -46,7 +46,7 @@ class Mechanism(Struct, frozen=True):
         name: The mechanism's name, in a few words.
         there: Whether this machine has the mechanism. If so, the mechanism confines executors.
         gap: The things that tasks can do without the mechanism, and a way for the operator to get it.
-        does: What the mechanism does here.
+        does: The effect of the mechanism here.
         costs: Whether the mechanism forbids something that tasks may need. If so, the worker prints `does` at its
             start.
         extra: Whether tasks are confined even without the mechanism, so that its absence is no reason for a warning.
@@ -204,7 +204,7 @@ def has_own_users(found: list[Mechanism]) -> bool:
 
 
 def refusal(found: list[Mechanism], network: str = "outbound") -> str | None:
-    """Why a shared worker must not start here, and what to do; None if it may start.
+    """The reason why a shared worker must not start here, with advice; None if it may start.
 
     There are two reasons. Root starts the worker, and the worker cannot give executors user ids of their own: tasks
     would run as root. Or `network` is "none", and executors cannot have networks of their own: tasks would use the

@@ -129,7 +129,7 @@ def set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
 
 
 def become(user: int) -> None:
-    """Become this user for good: in the group of the same number only, and without capabilities."""
+    """Become this user for good, with no other group than the one of the same number, and without capabilities."""
     act_as(user, user)
 
 

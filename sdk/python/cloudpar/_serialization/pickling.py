@@ -181,7 +181,7 @@ def pickled(value: object, what: str, needs: Needs | None = None) -> Pickled:
 
     Args:
         value: The object. If it is a `Call`, its args and kwargs are serialized.
-        what: What the object is, for the error message, such as "the function".
+        what: A name of the object for the error message, such as "the function".
         needs: Receives the classes and functions that are sent beside the pickle. None if the pickle must contain all
             of them.
 

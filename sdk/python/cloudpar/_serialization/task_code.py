@@ -1,4 +1,4 @@
-"""Serializes functions. Remembers each pickle as long as pickling the function again would give the same bytes."""
+"""Serializes functions. Remembers a function's pickle until the function, or an object that it captures, changes."""
 
 import hashlib
 import inspect

@@ -40,8 +40,8 @@ class _Mechanism(msgspec.Struct):
     Attributes:
         name: The mechanism's name.
         there: Whether this machine has it.
-        gap: What tasks can do if the mechanism is missing, and how to get it.
-        does: What it does here.
+        gap: The things that tasks can do without the mechanism, and a way to get it.
+        does: The effect of the mechanism here.
         costs: Whether it forbids something that tasks may need.
     """
 

@@ -30,7 +30,7 @@ class Stack(msgspec.Struct, frozen=True):
         name: The name, such as Cloudpar-dev.
         id: The ARN. With it the stack can be found even for some time after its deletion.
         state: The status, as CloudFormation names it.
-        reason: Why the stack is in this state; empty if CloudFormation does not say.
+        reason: CloudFormation's reason for this state; empty if it gives none.
         protected: Whether termination protection is on.
         outputs: The outputs of infra/lib/stack.ts.
     """

@@ -17,15 +17,15 @@ These writes are not noticed, and are lost as in any other process:
     - writes to the code or annotations of functions, and to names that Python itself keeps in classes and modules;
     - writes of a thread that still runs after the body has returned.
 
-Two harmless changes are refused all the same. One is a cache that two tasks fill, such as a `functools.cached_property`
-of a captured object: fill it before the call. The other is a change in the pickle of an opaque object that a task only
-reads, because opaque objects are compared by their pickles.
+Two harmless changes raise a `SideEffectError` too. One is a cache that two tasks fill, such as a
+`functools.cached_property` of a captured object: fill it before the call. The other is a change in the pickle of an
+opaque object that a task only reads, because opaque objects are compared by their pickles.
 
 The time of a task besides its body, measured on one core of a small shared server: 3 us when nothing is captured; 20 to
 30 us with a list or an array of 1,000 elements; 0.8 to 1.2 ms with a list of a million elements, 1.1 to 1.6 ms with an
 array of a million float64, 23 ms with a dict of a million keys; 1 us for each captured object, 3.4 us for each row of
-1,000 elements. An opaque object is pickled once for each task. At the client, `capture` costs 0.4 ms and `Merge.add`
-4 us (16 us for an array), besides the time for the data. A task that writes one number returns about 40 bytes.
+1,000 elements. An opaque object is pickled once for each task. At the client, `capture` costs 0.4 ms and `Merge.add` 4
+us (16 us for an array), besides the time for the data. A task that writes one number returns about 40 bytes.
 """
 
 from cloudpar.errors import SideEffectError

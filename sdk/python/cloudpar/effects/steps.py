@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_defaults(function: types.FunctionType, name: Trail) -> Iterator[Step]:
-    """Continue with a function's default values, and with the dict of its keyword-only parameters' defaults."""
+    """Continue the search with a function's default values, and with the dict of its keyword-only defaults."""
     code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__
     first = code.co_argcount - len(defaults)
     for parameter, value in zip(code.co_varnames[first:], defaults, strict=False):
@@ -27,13 +27,13 @@ def of_defaults(function: types.FunctionType, name: Trail) -> Iterator[Step]:
 
 
 def of_method(method: types.MethodType, _: Trail) -> Iterator[Step]:
-    """Continue with the object and the function of a bound method."""
+    """Continue the search with the object and the function of a bound method."""
     yield method.__self__, Trail(None, "name", "self")
     yield method.__func__, Trail(None, "name", method.__func__.__name__)
 
 
 def of_builtin(method: Any, trail: Trail) -> Iterator[Step]:
-    """Continue with the object that a method written in C is bound to, such as the list of `items.append`."""
+    """Continue the search with the object to which a C method is bound, such as the list of `items.append`."""
     bound = method.__self__
     if bound is not None and trail.parent is None and trail.key == "self":  # the body itself: no variable names it
         yield bound, Trail(None, "name", f"the {type(bound).__name__} of the body '{method.__name__}'")
@@ -42,7 +42,7 @@ def of_builtin(method: Any, trail: Trail) -> Iterator[Step]:
 
 
 def of_partial(partial: functools.partial[Any], trail: Trail) -> Iterator[Step]:
-    """Continue with a partial's function, its attributes, and its arguments (under the names of their parameters)."""
+    """Continue the search with a partial's function, attributes and arguments (under the names of their parameters)."""
     code = getattr(partial.func, "__code__", None)
     bound = isinstance(partial.func, types.MethodType)
     names = code.co_varnames[bound : code.co_argcount] if code is not None else ()
@@ -70,10 +70,10 @@ the name of the object itself.
 
 
 def of_parts(thing: Any, trail: Trail) -> Iterator[Step]:
-    """Continue with the functions of a decorator in PARTS, or with the bounds of a slice."""
+    """Continue the search with the functions of a decorator in PARTS, or with the bounds of a slice."""
     yield from ((getattr(thing, name), trail) for name in PARTS[type(thing)])
 
 
 def of_generic(function: Any, name: Trail) -> Iterator[Step]:
-    """Continue with the implementations of a `singledispatch` function, which has no other state."""
+    """Continue the search with the implementations of a `singledispatch` function, which has no other state."""
     yield from ((implementation, name) for implementation in function.registry.values())
