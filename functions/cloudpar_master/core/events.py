@@ -98,6 +98,9 @@ class Cleared(Struct, frozen=True, kw_only=True, tag="cleared"):
     """The queue delivered a chunk of an ended package, or of a package that is draining (see `Tasks.draining`).
 
     The master did not hand the chunk out, and no worker has had it.
+
+    Attributes:
+        ranges: A sorted set of tasks.
     """
 
     generation: int

@@ -1,7 +1,7 @@
 from msgspec.structs import replace
 
 from cloudpar_master.core.effects import RETRY_S, Delete, Forget, Reserve, Send, Settle, due_at, pending
-from cloudpar_master.core.events import Acknowledged, CancelAsked, Deleted, Sent, Settled
+from cloudpar_master.core.events import Acknowledged, CancelAsked, Deleted, GaveBack, Sent, Settled
 from cloudpar_master.core.fold.resending import quiet_s
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.quota import FIRST_SLICE_US
@@ -46,6 +46,12 @@ def test_a_late_result_does_not_mark_a_newer_generation_as_sent() -> None:
     head = running()
     head = then(head, published(head.version - 1, [0]))
     assert not any(chunk.sent for chunk in head.tasks.open)
+
+
+def test_a_late_answer_of_the_queue_does_not_mark_a_chunk_of_a_newer_generation_as_sent() -> None:
+    """The queue has only the message of the older generation, which workers drop."""
+    head = then(sent(running(tasks=10)), GaveBack(generation=2, ranges=[(0, 10)]))
+    assert then(head, Sent(chunks=[(0, 10, 2)])).tasks.unsent == head.tasks.open
 
 
 def test_a_late_result_of_an_older_generation_does_not_make_a_sent_chunk_be_sent_again() -> None:

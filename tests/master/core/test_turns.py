@@ -171,6 +171,13 @@ def test_a_first_chunk_goes_first_up_to_the_allowance_and_then_takes_turns() -> 
     assert [turns.take([long, new]).package for new in news] == ["new 1", "new 2", "new 3", "long"]
 
 
+def test_of_the_first_chunks_of_several_accounts_that_of_the_account_with_the_least_work_is_next() -> None:
+    turns = Turns()
+    turns.take([Line(0, "ann", "before", first=True, cost_us=SHORT_US)])
+    anns, bobs = (Line(number, account, "new", True, SHORT_US) for number, account in ((1, "ann"), (2, "bob")))
+    assert turns.take([anns, bobs]) == bobs
+
+
 def test_of_accounts_that_have_received_the_same_the_one_with_the_oldest_message_is_next() -> None:
     lines = [
         Line(number, account, str(number), False, LONG_US) for number, account in ((5, "bob"), (9, "ann"), (1, "ann"))

@@ -47,10 +47,9 @@ def clear(head: Head, event: Cleared) -> None:
     An ended package has no open ranges. But it may wait for the times of tasks that were open at its end (`stopping`).
     The chunk's tasks are taken out of `stopping`, because no worker will report a time for them.
     """
-    numbers = ranges.union(event.ranges)
-    taken = open_ranges.take(head, numbers, event.generation, only=True, comes_back=True)
+    taken = open_ranges.take(head, event.ranges, event.generation, only=True, comes_back=True)
     _count(head, [(each.start, each.end) for each in taken])
-    stopped(head, numbers)
+    stopped(head, event.ranges)
 
 
 def drain(draft: Draft) -> None:
@@ -66,14 +65,15 @@ def drain(draft: Draft) -> None:
 def charge_stopped(head: Head, event: Published, results: Sequence[TaskResult]) -> None:
     """Charge the time of unwanted tasks (`stopping`) that a publication reports, once for each task.
 
-    If the publication closes its lease, the package waits for no more times of this chunk.
+    If the publication closes its lease, the package waits for no more times of this chunk. The results are in the order
+    of their tasks.
     """
     stopping = head.tasks.stopping
     # A task leaves `stopping` when it is charged, so a repeated publication finds nothing to charge. If a publication
     # names a task twice, the dictionary keeps one of the times.
     once = {each.index: each.duration_us for each in results if ranges.contains(stopping, each.index)}
     head.quota.used_us = quota.add_us(head.quota.used_us, sum(once.values()))
-    stopped(head, ranges.of(sorted(once)))
+    stopped(head, ranges.of(once))
     if event.closed is not None:
         stopped(head, [event.closed])
 

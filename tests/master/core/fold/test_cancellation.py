@@ -142,6 +142,16 @@ def test_a_give_back_that_closes_a_lease_ends_the_wait_for_the_time_of_all_its_t
     assert head.tasks.stopping == [(10, 20)]
 
 
+def test_a_give_back_ends_the_wait_for_the_tasks_that_it_names_in_any_order_beside_those_that_it_closes() -> None:
+    back = GaveBack(generation=2, ranges=[(16, 18), (12, 14)], closed=(0, 10))
+    assert then(running(tasks=20), CancelAsked(), back).tasks.stopping == [(10, 12), (14, 16), (18, 20)]
+
+
+def test_cancelled_ranges_may_overlap_and_come_unsorted() -> None:
+    head = then(running(), cancel((50, 60), (12, 15), (5, 13)))
+    assert (head.tasks.cancelled, head.tasks.stopping) == ([(5, 15), (50, 60)], [(5, 15)])
+
+
 def test_a_cancellation_of_tasks_in_no_chunk_does_not_prolong_the_wait_for_the_time_of_others() -> None:
     head = then(running(), cancel((5, 15)))
     head = then(head, cancel((50, 60)), now=NOW + POLICY.lease_s)
@@ -228,6 +238,7 @@ def test_a_draining_package_without_chunks_ends() -> None:
 def test_acknowledging_a_running_package_cancels_it_first() -> None:
     head = then(running(), Acknowledged())
     assert (head.life.state, head.life.reason, head.life.acknowledged_at) == ("cancelled", "acknowledged", NOW)
+    assert head.life.message == "acknowledged by its client while it ran"
     assert head.tasks.stopping == [(0, 40)]
 
 

@@ -103,11 +103,12 @@ def test_the_time_of_the_deletion_is_kept() -> None:
 
 def test_progress_says_how_far_it_is() -> None:
     head = running()
-    head = then(head, published(head.version, range(8), duration_us=50, executors=3))
+    head = then(head, replace(published(2, range(8), duration_us=50, executors=3), retrieve_us=7, publish_us=9))
     head = then(head, published(2, [8], outcome="error", duration_us=100))
     progress = head.progress()
     assert (progress.tasks, progress.done, progress.errors, progress.executors) == (100, 9, 1, 2)
     assert (progress.charged_us, progress.execute_us, progress.mean_us) == (500, 500, 56)
+    assert (progress.retrieve_us, progress.publish_us) == (7, 9)
 
 
 def test_settling_ends_the_wait_for_stopped_tasks() -> None:

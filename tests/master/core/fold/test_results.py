@@ -114,6 +114,11 @@ def test_tasks_that_a_worker_wrongly_took_for_cancelled_are_given_back() -> None
     assert [p.losses for p in folded.head.tasks.open] == [0, 0, 0]
 
 
+def test_stopped_tasks_far_apart_are_all_given_back() -> None:
+    head = then(running(tasks=10), published(2, [8, 1], outcome="cancelled"))
+    assert spans(head.tasks.unsent) == [(1, 2), (8, 9)]
+
+
 def test_a_worker_of_an_older_generation_that_stops_a_task_does_not_take_it_from_its_new_holder() -> None:
     head = running(tasks=10)
     folded = take(head, published(head.version - 1, [4], outcome="cancelled"))

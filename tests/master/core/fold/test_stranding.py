@@ -16,7 +16,8 @@ def fails_at(head: Head) -> float:
     """Return when a package that is stranded from now on fails."""
     head = then(head, STRANDED)
     assert then(head, STRANDED, now=head.now + POLICY.grace_s - 1).life.state == "running"
-    assert then(head, STRANDED, now=head.now + POLICY.grace_s).life.reason == "python"
+    failed = then(head, STRANDED, now=head.now + POLICY.grace_s).life
+    assert (failed.state, failed.reason, failed.message) == ("failed", "python", STRANDED.message)
     return head.now + POLICY.grace_s
 
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from cloudpar_master.core.head import BLOB_BYTES, SCHEMA, Head, OpenRange, Spec, size_of
+from cloudpar_master.core.head import BLOB_BYTES, SCHEMA, Head, OpenRange, Spec, cut, number_of, size_of
 from cloudpar_master.core.head.package import PACKAGE_BYTES
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode, TaskData
@@ -32,7 +32,7 @@ def test_only_a_package_whose_tasks_are_pickled_needs_the_clients_version_of_pyt
     pickled = spec()
     by_reference = replace(pickled, start=replace(pickled.start, codec="msgpack"))
     assert Head.first(pickled, 8).python == "3.11"
-    assert Head.first(by_reference, 8).python == ""
+    assert (Head.first(by_reference, 8).codec, Head.first(by_reference, 8).python) == ("msgpack", "")
 
 
 @pytest.mark.parametrize(
@@ -119,3 +119,31 @@ def test_only_a_completed_package_with_failed_tasks_has_the_state_error() -> Non
         altered(running(), state=state, errors=errors) for state in ("completed", "cancelled") for errors in (0, 1)
     ]
     assert [head.client_state for head in heads] == ["completed", "error", "cancelled", "cancelled"]
+
+
+def test_a_draft_shares_nothing_that_a_fold_may_change_with_its_head() -> None:
+    """A master that loses the race to save a head folds it again."""
+    head = running()
+    draft = head.draft()
+    for name in ("tasks", "quota", "pace", "life"):
+        group, copy = getattr(head, name), getattr(draft, name)
+        assert copy == group
+        assert copy is not group
+        for field in group.__struct_fields__:
+            if isinstance(getattr(group, field), list | dict):
+                assert getattr(copy, field) is not getattr(group, field), field
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes", "start"), [("naïve", 4, "naï"), ("naïve", 3, "na"), ("a\ud800b", 9, "a?b"), ("", 5, "")]
+)
+def test_a_text_is_cut_between_characters_and_a_lone_surrogate_is_replaced(
+    text: str, size_bytes: int, start: str
+) -> None:
+    """A message with one would otherwise make its head impossible to store."""
+    assert cut(text, size_bytes) == start
+
+
+def test_a_worker_with_a_long_id_takes_a_small_number_in_the_head() -> None:
+    assert 0 <= number_of("w" * 800) < 2**32
+    assert number_of("w1") != number_of("w2")
