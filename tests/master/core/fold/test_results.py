@@ -116,6 +116,7 @@ def test_tasks_that_a_worker_wrongly_took_for_cancelled_are_given_back() -> None
 
 def test_stopped_tasks_far_apart_are_all_given_back() -> None:
     head = then(running(tasks=10), published(2, [8, 1], outcome="cancelled"))
+    assert spans(head.tasks.open) == [(0, 1), (1, 2), (2, 8), (8, 9), (9, 10)]
     assert spans(head.tasks.unsent) == [(1, 2), (8, 9)]
 
 
