@@ -40,10 +40,15 @@ const WILDCARDS: NagPackSuppression[] = [
   },
   {
     id: 'AwsSolutions-IAM5',
+    appliesTo: [{ regex: '/:ec2:.*:instance\\/\\*$/g' }],
+    reason: 'A host registers itself with Session Manager; EC2 makes its id.',
+  },
+  {
+    id: 'AwsSolutions-IAM5',
     appliesTo: ['Resource::*'],
     reason:
       "These calls take no resource: X-Ray's two, Auto Scaling's Describe (how many start, or why none does), " +
-      "Session Manager's channels, and the container registry's login; a host registers itself under its own id.",
+      "Session Manager's channels, and the container registry's login.",
   },
 ];
 
@@ -187,8 +192,11 @@ export class Grants extends Construct {
         // What AWS documents as the least for Session Manager. Its managed policy AmazonSSMManagedInstanceCore would also
         // let a host read every parameter of the AWS account, and tasks are one escape from their container away.
         allow(
+          ['ssm:UpdateInstanceInformation'],
+          [Stack.of(this).formatArn({ service: 'ec2', resource: 'instance', resourceName: '*' })],
+        ),
+        allow(
           [
-            'ssm:UpdateInstanceInformation',
             'ssmmessages:CreateControlChannel',
             'ssmmessages:CreateDataChannel',
             'ssmmessages:OpenControlChannel',

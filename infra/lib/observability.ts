@@ -16,7 +16,8 @@ export interface ObservabilityProps {
   readonly services: Services;
   readonly queue: Queue;
   readonly fleet: Fleet;
-  readonly mathAlarms: CfnCondition;
+  /** Whether alarms on metric math are available; undefined if there are no alarms. */
+  readonly mathAlarms: CfnCondition | undefined;
 }
 
 interface AlarmOptions {
@@ -115,7 +116,9 @@ export class Observability extends Construct {
       threshold: 1,
       periods: 3,
     });
-    (capacity.node.defaultChild as CfnResource).cfnOptions.condition = this.props.mathAlarms;
+    if (this.props.mathAlarms) {
+      (capacity.node.defaultChild as CfnResource).cfnOptions.condition = this.props.mathAlarms;
+    }
   }
 
   private alarm(topic: sns.Topic, id: string, options: AlarmOptions): cloudwatch.Alarm {

@@ -55,7 +55,6 @@ describe('grants', () => {
       'autoscaling:DescribeAutoScalingGroups',
       'autoscaling:DescribeScalingActivities',
       'ecr:GetAuthorizationToken',
-      'ssm:UpdateInstanceInformation',
       'ssmmessages:CreateControlChannel',
       'ssmmessages:CreateDataChannel',
       'ssmmessages:OpenControlChannel',
