@@ -22,14 +22,14 @@ export const ENVIRONMENTS = {
     retain: false,
     recovery: false,
     logDays: 7,
-    rateLimit: 200,
-    burstLimit: 400,
+    rateLimit: 50,
+    burstLimit: 200,
     instanceSize: 'large',
     idleMinutes: 5,
     drainMinutes: 10,
   },
-  staging: { ...ALIKE, retain: false, recovery: false, logDays: 14, rateLimit: 500, burstLimit: 1_000 },
-  prod: { ...ALIKE, retain: true, recovery: true, logDays: 90, rateLimit: 2_000, burstLimit: 4_000, zones: 3 },
+  staging: { ...ALIKE, retain: false, recovery: false, logDays: 14, rateLimit: 100, burstLimit: 400 },
+  prod: { ...ALIKE, retain: true, recovery: true, logDays: 90, rateLimit: 200, burstLimit: 1_000, zones: 3 },
 } as const satisfies Record<string, EnvironmentSettings>;
 
 export type EnvironmentName = keyof typeof ENVIRONMENTS;

@@ -160,16 +160,17 @@ export class Services extends Construct {
       client: new Invocation('Client', this.client),
       worker: new Invocation('Worker', this.worker),
     };
-    for (const name of contract.workerRoutes) {
-      api.addRoutes({ path: `/v1/${name}`, methods: [apigateway.HttpMethod.POST], integration: integrations.worker });
-    }
+    const methods = [apigateway.HttpMethod.POST];
+    const workerRoutes = contract.workerRoutes.flatMap((name) =>
+      api.addRoutes({ path: `/v1/${name}`, methods, integration: integrations.worker }),
+    );
     // The client function takes all other names, so that a misspelt one is answered with the protocol's own error.
-    api.addRoutes({ path: '/v1/{name}', methods: [apigateway.HttpMethod.POST], integration: integrations.client });
+    api.addRoutes({ path: '/v1/{name}', methods, integration: integrations.client });
     const accessLog = new logs.LogGroup(this, 'AccessLog', {
       retention: settings.logDays,
       removalPolicy: RemovalPolicy.DESTROY,
     });
-    new apigateway.HttpStage(this, 'Stage', {
+    const stage = new apigateway.HttpStage(this, 'Stage', {
       httpApi: api,
       stageName: '$default',
       autoDeploy: true,
@@ -179,7 +180,22 @@ export class Services extends Construct {
         format: AccessLogFormat.custom(ACCESS_LOG_LINE),
       },
     });
+    this.throttleWorkers(stage, workerRoutes);
     return api;
+  }
+
+  /**
+   * Gives each route of the workers a throttle of its own. With the stage's throttle alone, a client or a stranger that
+   * sends too many requests would use up the workers' share, too: their leases would expire, and tasks would run again.
+   */
+  private throttleWorkers(stage: apigateway.HttpStage, routes: apigateway.HttpRoute[]): void {
+    const { workerRateLimit } = this.props.settings;
+    const limits = { ThrottlingRateLimit: workerRateLimit, ThrottlingBurstLimit: 2 * workerRateLimit };
+    (stage.node.defaultChild as apigateway.CfnStage).routeSettings = Object.fromEntries(
+      contract.workerRoutes.map((name) => [`POST /v1/${name}`, limits]),
+    );
+    // API Gateway refuses a stage whose settings name a route that does not exist yet.
+    stage.node.addDependency(...routes);
   }
 
   private suppress(): void {

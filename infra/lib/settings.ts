@@ -18,7 +18,7 @@ export interface EnvironmentSettings {
   readonly recovery: boolean;
   readonly logDays: number;
   readonly logLevel: string;
-  /** How many requests a second the API accepts (the rate), and how many it accepts at once (the burst). */
+  /** How many requests of clients the API accepts a second (the rate), and how many at once (the burst). */
   readonly rateLimit: number;
   readonly burstLimit: number;
   readonly maxInstances: number;
@@ -45,6 +45,11 @@ export interface Settings extends EnvironmentSettings {
   /** Names of existing tables, such as restored ones, that replace the stack's own. */
   readonly packageTable: string | undefined;
   readonly accountTable: string | undefined;
+  /**
+   * How many requests a second the API accepts on each route of the workers. The default suits the largest fleet, see
+   * workerRate.
+   */
+  readonly workerRateLimit: number;
   /**
    * How many concurrent calls are reserved for each function of the API; a function then cannot have more. With 0 none
    * are reserved, and the functions share the concurrency of the AWS account.
@@ -95,6 +100,14 @@ function settingOf(limit: string): string {
   return limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
+/**
+ * How many requests a second the largest fleet may send on one route. An idle agent, one on each instance, sends at most 5
+ * a second. While an agent works, it sends less than 2 a second for each executor.
+ */
+function workerRate(instances: number, executors: number): number {
+  return instances * Math.max(5, 2 * executors);
+}
+
 /** A setting has a value that cannot be used. The message names the setting and says what to do. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
@@ -115,6 +128,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
   const defaults = ENVIRONMENTS[env];
   const read = new Reader(context);
   const maxInstances = read.whole('maxInstances', defaults.maxInstances, 1, 100);
+  const instanceSize = read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize;
   const pythons = read.list('pythons', contract.pythons, contract.pythons);
   const families: readonly string[] = Object.values(FAMILIES).flat();
   const memoryPerCore = Number(read.oneOf('memoryPerCore', '2', Object.keys(KINDS))) as keyof typeof KINDS;
@@ -131,6 +145,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     logLevel: read.oneOf('logLevel', defaults.logLevel, ['DEBUG', 'INFO', 'WARNING', 'ERROR']),
     rateLimit: read.whole('rateLimit', defaults.rateLimit, 1, 100_000),
     burstLimit: read.whole('burstLimit', defaults.burstLimit, 1, 100_000),
+    workerRateLimit: read.whole('workerRateLimit', workerRate(maxInstances, EXECUTORS[instanceSize]), 1, 100_000),
     reservedConcurrency: read.whole('reservedConcurrency', 0, 0, 1_000),
     limits: Object.fromEntries(
       LIMITS.map((limit) => [
@@ -139,7 +154,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
       ]),
     ),
     maxInstances,
-    instanceSize: read.oneOf('instanceSize', defaults.instanceSize, Object.keys(EXECUTORS)) as InstanceSize,
+    instanceSize,
     architectures: read.list('architectures', ['arm64', 'x86_64'], ['arm64', 'x86_64']) as Architecture[],
     memoryPerCore,
     families: read

@@ -106,11 +106,52 @@ describe('API', () => {
     expect(Properties).toMatchObject({
       StageName: '$default',
       AutoDeploy: true,
-      DefaultRouteSettings: { ThrottlingRateLimit: 200, ThrottlingBurstLimit: 400 },
+      DefaultRouteSettings: { ThrottlingRateLimit: 50, ThrottlingBurstLimit: 200 },
     });
     const { Format } = Properties['AccessLogSettings'] as { Format: string };
     expect(Format).toContain('$context.requestId');
     expect(Format).not.toMatch(/authoriz|header|body/i);
+  });
+});
+
+describe("the workers' routes", () => {
+  const settings = (context: Record<string, unknown>) =>
+    only(template(context), 'AWS::ApiGatewayV2::Stage').Properties['RouteSettings'] as Record<string, unknown>;
+  const keys = contract.workerRoutes.map((name) => `POST /v1/${name}`);
+
+  it('have throttles of their own, so that requests to other routes use up none of them', () => {
+    expect(Object.keys(settings({ env: 'dev' }))).toEqual(keys);
+    for (const limits of Object.values(settings({ env: 'dev' }))) {
+      expect(limits).toEqual({ ThrottlingRateLimit: 20, ThrottlingBurstLimit: 40 });
+    }
+  });
+
+  it('accept what the largest fleet sends, or what a setting says', () => {
+    const route = keys[0] as string;
+    expect(settings({ env: 'prod', maxInstances: '100', instanceSize: '8xlarge' })[route]).toMatchObject({
+      ThrottlingRateLimit: 6_400,
+    });
+    expect(settings({ env: 'prod', workerRateLimit: '7' })[route]).toMatchObject({ ThrottlingRateLimit: 7 });
+  });
+
+  it('exist before the stage names them, since API Gateway refuses a stage that names a missing route', () => {
+    const routes = Object.entries(dev.findResources('AWS::ApiGatewayV2::Route'));
+    const named = routes.filter(([, { Properties }]) => keys.includes(Properties.RouteKey)).map(([id]) => id);
+    expect(named).toHaveLength(keys.length);
+    expect(only(dev, 'AWS::ApiGatewayV2::Stage')['DependsOn']).toEqual(expect.arrayContaining(named));
+  });
+
+  it('cost together at most what the table of the cost model says, if strangers use up all throttles', () => {
+    const model = readFileSync(join(import.meta.dirname, '../../docs/cost-model.md'), 'utf8');
+    for (const env of ['dev', 'staging', 'prod']) {
+      const { Properties } = only(template({ env }), 'AWS::ApiGatewayV2::Stage');
+      const rates = [Properties['DefaultRouteSettings'], ...Object.values(settings({ env }))] as {
+        ThrottlingRateLimit: number;
+      }[];
+      const rate = rates.reduce((sum, { ThrottlingRateLimit }) => sum + ThrottlingRateLimit, 0);
+      const usd = Math.round((rate * 730 * 3_600 * 2.2) / 1e6);
+      expect(model).toContain(`| ${env} | ${rate} | ${usd.toLocaleString('en-US')} |`);
+    }
   });
 });
 

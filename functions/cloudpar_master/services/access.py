@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.errors import Forbidden, InvalidToken
 from cloudpar_protocol.routes import Role
+from cloudpar_protocol.token_forms import is_made
 
 from .backend import Backend, hash_token
 
@@ -33,6 +34,11 @@ def identify(backend: Backend, token: str | None) -> Caller:
         return Caller("worker")
     if hmac.compare_digest(hashed, backend.admin_token_hash):
         return Caller("admin")
+    # Before the look-up: strangers who send any text must not cause reads, which the operator pays for.
+    if backend.only_made_tokens and not is_made(token):
+        raise InvalidToken(
+            "this token is not whole, or has a typing error: copy it again, from its first to its last character"
+        )
     account = backend.accounts.by_token(hashed)
     if account is None:
         raise InvalidToken(

@@ -22,7 +22,9 @@ class Backend(NamedTuple):
     """The parts of a master: its ports, its policy, and the hashes of the workers' and the operators' tokens.
 
     An empty hash matches no token. Without `safe`, packages are not sealed. `default_account` is the account of the
-    user who runs the master; "" if there is none.
+    user who runs the master; "" if there is none. `only_made_tokens` says that commands of this project have made the
+    tokens of all accounts, so that a token of another form is refused without a look-up. A local master's user may
+    choose any token.
     """
 
     packages: PackageStore
@@ -38,3 +40,4 @@ class Backend(NamedTuple):
     fleet: Fleet = StandingFleet()
     safe: KeySafe | None = None
     default_account: str = ""
+    only_made_tokens: bool = False

@@ -15,10 +15,11 @@ from aws import engines
 from aws.stores import REGION, clients, create, name_of, on_moto
 from cloudpar_master.adapters.aws.parameter_key import ParameterKey
 from cloudpar_master.services.backend import hash_token
+from cloudpar_protocol.tokens import new_token
 from master.stores import SetClock, Stores
 
 WORKER_TOKEN = "worker-token"
-USER_TOKEN = "user-token"
+USER_TOKEN = new_token()
 
 Start = Callable[[str], ModuleType]
 

@@ -42,6 +42,7 @@ from cloudpar_protocol.client_messages import (
 )
 from cloudpar_protocol.limits import PART_BYTES, WHOLE_BYTES
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, TaskCode, TaskResult
+from cloudpar_protocol.tokens import new_token
 from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     GiveBack,
@@ -164,8 +165,8 @@ def worker(function: ModuleType, stack: Stores) -> None:
 
     states.create_package(stack, "blob", blob=True, open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
     states.create_package(stack, "uncut", reserved_us=10**9)
-    token = AccountRecord("own", "lab-3", hash_token("own token"), "active", 0, 0, 0, 0.0, "worker", 2.0**40)
-    stack.accounts.create(token)
+    token = new_token()
+    stack.accounts.create(AccountRecord("own", "lab-3", hash_token(token), "active", 0, 0, 0, 0.0, "worker", 2.0**40))
     bodies = [ChunkText("blob", 0, 4, 1).text, ChunkText("unknown", 0, 4, 1).text]
     stack.queue.send([Sending(body, body, express=True) for body in bodies])
     (lease,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="t", worker_id="w", executors=1, chunks=4)).leases
@@ -177,7 +178,7 @@ def worker(function: ModuleType, stack: Stores) -> None:
         PrepareResult(**of_lease, seq=0, size=3, crc32=0),
         PrepareResult(**of_lease, seq=1, size=LARGE_BYTES, crc32=0, parts_crc32=PARTS),
     ]
-    ask(function, routes.PREPARE_RESULTS, PrepareResults(results=results), "own token")
+    ask(function, routes.PREPARE_RESULTS, PrepareResults(results=results), token)
     create: dict[str, Any] = {"open": [OpenRange(0, 4, 1, sent=True)], "cursor": 4, "reserved_us": 10**9}
     states.create_package(stack, "main", **create)
     stack.queue.send([Sending(main := ChunkText("main", 0, 4, 1).text, main)])

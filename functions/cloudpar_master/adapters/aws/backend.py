@@ -86,6 +86,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
         worker_token_hash=_read_token(clients, secret) if secret else "",
         safe=AesGcmSafe(ParameterKey(lambda: clients.parameters, parameter)) if parameter else None,
         admin_token_hash="",  # operators have an AWS identity instead
+        only_made_tokens=True,  # each look-up of a token costs a read, which strangers could cause
         fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock, turn, read_shape(shape))
         if group
         else StandingFleet(),
