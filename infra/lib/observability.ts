@@ -1,4 +1,5 @@
 import { type CfnCondition, type CfnResource, Duration } from 'aws-cdk-lib';
+import * as budgets from 'aws-cdk-lib/aws-budgets';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import * as sns from 'aws-cdk-lib/aws-sns';
@@ -49,6 +50,7 @@ export class Observability extends Construct {
     if (settings.alarmEmail) {
       this.topic = this.topicOf(settings.alarmEmail);
       this.alarms(this.topic);
+      this.budget(settings.alarmEmail, settings.budgetUsd);
     }
     if (settings.dashboard) {
       this.dashboard();
@@ -80,6 +82,14 @@ export class Observability extends Construct {
       metric: services.api.metricServerError({ period: FIVE_MINUTES, statistic: cloudwatch.Stats.SUM }),
       threshold: 5,
       periods: 2,
+    });
+    this.alarm(topic, 'RefusedRequests', {
+      anchor: 'refused-requests',
+      meaning: 'the API refuses many requests, as when strangers send them: each one costs a little.',
+      metric: services.api.metricClientError({ period: FIVE_MINUTES, statistic: cloudwatch.Stats.SUM }),
+      // 10 a second. At this rate refused requests cost about 60 USD a month.
+      threshold: 3_000,
+      periods: 3,
     });
     this.alarm(topic, 'LostChunks', {
       anchor: 'lost-chunks',
@@ -119,6 +129,24 @@ export class Observability extends Construct {
     if (this.props.mathAlarms) {
       (capacity.node.defaultChild as CfnResource).cfnOptions.condition = this.props.mathAlarms;
     }
+  }
+
+  /**
+   * Mails when the AWS account has spent the budget of a month, or is forecast to. The budget counts all costs of the AWS
+   * account: AWS would count those with this stack's tag only after an administrator has activated the tag for billing.
+   */
+  private budget(address: string, usd: number): void {
+    if (usd === 0) {
+      return;
+    }
+    const subscribers = [{ subscriptionType: 'EMAIL', address }];
+    new budgets.CfnBudget(this, 'Budget', {
+      budget: { budgetType: 'COST', timeUnit: 'MONTHLY', budgetLimit: { amount: usd, unit: 'USD' } },
+      notificationsWithSubscribers: ['ACTUAL', 'FORECASTED'].map((notificationType) => ({
+        notification: { notificationType, comparisonOperator: 'GREATER_THAN', threshold: 100 },
+        subscribers,
+      })),
+    });
   }
 
   private alarm(topic: sns.Topic, id: string, options: AlarmOptions): cloudwatch.Alarm {

@@ -83,6 +83,11 @@ export interface Settings extends EnvironmentSettings {
   readonly dashboard: boolean;
   /** The address that gets the alarms. */
   readonly alarmEmail: string | undefined;
+  /**
+   * The budget of the whole AWS account for a month, in USD; 0: there is none. CloudFormation refuses a template with a
+   * budget in some regions, and therefore none is the default.
+   */
+  readonly budgetUsd: number;
   /** The given settings, as text. The stack keeps them, so that the next deployment starts from them. */
   readonly recorded: Readonly<Record<string, string>>;
 }
@@ -172,8 +177,12 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     python: read.oneOf('python', pythons.includes('3.13') ? '3.13' : (pythons.at(-1) as string), pythons),
     dashboard: read.flag('dashboard', false),
     alarmEmail: emailAddress(read.text('alarmEmail')),
+    budgetUsd: read.whole('budgetUsd', 0, 0, 10_000_000),
     recorded: record(context, given),
   };
+  if (settings.budgetUsd > 0 && settings.alarmEmail === undefined) {
+    throw new SettingsError('budgetUsd needs an address that gets its mails: add alarmEmail');
+  }
   if (settings.workerImage && settings.requirements) {
     throw new SettingsError(
       'workerImage and requirements exclude each other: a given image is used as it is. ' +

@@ -66,6 +66,32 @@ describe('alarms', () => {
   });
 });
 
+describe('refused requests', () => {
+  it('are reported if there are 10 a second, which cost about 60 USD a month', () => {
+    expect(only(template({ env: 'dev', ...TOLD }), ALARM, 'ObservabilityRefusedRequests').Properties).toMatchObject({
+      MetricName: '4xx',
+      Statistic: 'Sum',
+      Period: 300,
+      Threshold: 3_000,
+    });
+  });
+});
+
+describe('budget', () => {
+  const BUDGET = 'AWS::Budgets::Budget';
+
+  it('is there only if its amount is named, since some regions refuse a template with one', () => {
+    template({ env: 'prod', ...TOLD }).resourceCountIs(BUDGET, 0);
+    const { Properties } = only(template({ env: 'prod', ...TOLD, budgetUsd: '50' }), BUDGET);
+    expect(Properties['Budget']).toMatchObject({ BudgetLimit: { Amount: 50, Unit: 'USD' }, TimeUnit: 'MONTHLY' });
+    const mails = Properties['NotificationsWithSubscribers'] as { Subscribers: unknown }[];
+    expect(mails).toHaveLength(2);
+    for (const { Subscribers } of mails) {
+      expect(Subscribers).toEqual([{ SubscriptionType: 'EMAIL', Address: TOLD.alarmEmail }]);
+    }
+  });
+});
+
 describe('the cost model', () => {
   it('counts the metrics of the alarms in the template', () => {
     const prices = readFileSync(join(import.meta.dirname, '../../sdk/python/cloudpar/deployment/prices.py'), 'utf8');
@@ -74,7 +100,7 @@ describe('the cost model', () => {
       alarms(context).flatMap(({ Metrics }) => Metrics?.filter(({ MetricStat }) => MetricStat) ?? [{}]).length;
     const told = metrics({ env: 'dev', ...TOLD }) - metrics({ env: 'dev' });
     expect(prices).toContain(`alarm_metrics: int = ${metrics({ env: 'dev' })}\n`);
-    expect([told, model]).toEqual([5, expect.stringMatching(/read five metrics and cost 0\.50/)]);
+    expect([told, model]).toEqual([6, expect.stringMatching(/read six metrics and cost 0\.60/)]);
   });
 });
 

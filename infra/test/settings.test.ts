@@ -98,6 +98,7 @@ describe('settings', () => {
     [{ env: 'dev', taskTimeoutS: '21601' }, /taskTimeoutS/],
     [{ env: 'dev', workerImage: 'a:1', requirements: 'package.json' }, /exclude each other/],
     [{ env: 'dev', alarmEmail: 'me' }, /no e-mail address/],
+    [{ env: 'dev', budgetUsd: '50' }, /budgetUsd needs an address .* add alarmEmail/],
     [{ env: 'dev', logDays: '8' }, /logDays=8 must be one of 1, 3, 5, 7, 14, /],
     [{ env: 'dev', families: 'c7g,t3' }, /families=c7g,t3 must be a list/],
     [{ env: 'dev', memoryPerCore: '4', families: 'c7g,c7i' }, /memoryPerCore and families exclude each other/],
