@@ -12,6 +12,7 @@ from .scenarios import SCENARIOS, run
 
 HARMLESS = {
     "clock.now": "it only reads the time, in the process itself: a crash here is like one at the next port call",
+    "clock.date": "it only converts a time, in the process itself: a crash here is like one at the next port call",
     "ids.fresh": "it only makes an id, in the process itself, which no other process knows yet",
     "packages.defer": "it only puts a package off that this master cannot fold; the timer finds it sooner or later",
     "fleet.size": "it only reads, for the timer on AWS, which looks again a minute later",
