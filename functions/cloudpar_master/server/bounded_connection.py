@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from .answer_writer import AnswerWriter
 from .deadline import Deadline
 
 HEAD_BYTES: Final = 64 * 1024
@@ -119,6 +120,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_headers_complete()  # raises an error if the URL is malformed: then there is no request
         self._reading.clear()
         self._part = _Part.BODY
+        self.cycle.transport = AnswerWriter(self.cycle)  # type: ignore[assignment]  # it has all that the cycle calls
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body. Read the next part only when the application calls `receive`."""
