@@ -39,6 +39,7 @@ NAVIGATION: dict[str, list[str]] = {
         "coming-from.md",
         "faq.md",
         "deploy.md",
+        "first-deploy.md",
         "operations.md",
         "runbook.md",
     ],

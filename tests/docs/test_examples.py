@@ -169,10 +169,11 @@ def test_a_command_of_a_shell_block_exists(block: Block) -> None:
                 assert (ROOT / place).exists()
             case [".venv/bin/python", "-m", module]:
                 assert importlib.util.find_spec(module) is not None
-            case ["rm", path]:
+            case ["rm", path] | [".venv/bin/python", path, *_]:
                 assert (ROOT / path).is_file()
-            case [".venv/bin/python", script, *_]:
-                assert (ROOT / script).is_file()
+            case [script, *arguments] if script.endswith(".sh"):
+                options = {f"{word})" for word in arguments if word.startswith("--")}
+                assert options <= set((ROOT / script).read_text().split()), line
             case ["export", setting]:
                 assert setting.startswith("CLOUDPAR_")
             case ["curl", *_] | []:
