@@ -20,7 +20,7 @@ from system.forwarders import half_way
 
 MECHANISMS = {
     "a user for each executor", "Landlock for files", "Landlock for signals", "seccomp",
-    "an IPC namespace for each executor",
+    "shared memory for each executor", "an IPC namespace for each executor",
 }  # fmt: skip
 STEP_S = 4.0
 """How long a step of a payload's way may take. Each test has a step that fails, and so takes as long."""

@@ -26,6 +26,7 @@ from cloudpar_worker.executor.frames import encode_result_into
 from cloudpar_worker.sandbox import kernel
 from guarantees.scale import Scale
 from worker.isolation.shared import Shared
+from worker.isolation.test_g18_users import OWN_USERS, in_container
 from worker.leases import lease_of
 from worker.tasks import value_of
 
@@ -352,31 +353,36 @@ def test_g18_folders_with_prepared_names_do_not_stop_a_cleanup(shared: Shared) -
     assert all(gone(Path(path)) for path in left)
 
 
-def open_folder(_: Clues) -> str | None:
+def open_folder(_: Clues) -> str:
     """Leave a folder in shared memory that every user may change."""
     path = Path(f"/dev/shm/open-{os.getpid()}")
-    try:
-        path.mkdir()
-    except OSError:
-        return None
+    path.mkdir()
     path.chmod(0o777)
     return str(path)
 
 
 def use_folder(clues: Clues) -> None:
-    """Make folders that only this user may empty, in another account's folder."""
-    if clues["folder"] is not None:
-        Path(clues["folder"], "deep/deeper").mkdir(parents=True)
-        Path(clues["folder"], "deep/deeper/file").touch()
-        Path(clues["folder"], "deep").chmod(0)
+    """Leave a file of this user in another account's folder, where only the owner of the folder could remove it."""
+    Path(clues["folder"], "file").touch()
 
 
-def test_g18_what_two_accounts_leave_in_one_folder_is_removed(start: Callable[..., Shared], mode: str) -> None:
-    """Neither of the two users may remove all of it."""
-    shared = start(mode, executors=2)
+@OWN_USERS
+def test_g18_no_account_leaves_files_in_a_folder_of_another_one(start: Callable[..., Shared]) -> None:
+    """The file would count as memory of the next account whose executor gets the user id."""
+    shared = start("own-users", executors=2)
     folder = value_of(shared.run(open_folder, account="first"))
-    assert (folder is not None) == (mode == "own-users")
-    assert shared.run(use_folder, account="second", clues={"folder": folder}).outcome == "ok"
-    for account in ("third", "fourth", "fifth"):
-        shared.run(lambda _: None, account=account)
-    assert folder is None or gone(Path(folder))
+    error = pickle.loads(shared.run(use_folder, account="second", clues={"folder": folder}).data or b"N.")
+    assert type(error) is FileNotFoundError
+
+
+@OWN_USERS
+def test_g18_where_executors_share_shared_memory_no_task_makes_folders_there(start: Callable[..., Shared]) -> None:
+    shared = start("own-users", executors=1, command=["-c", in_container()])
+    error = pickle.loads(shared.run(open_folder).data or b"N.")
+    assert type(error) is PermissionError
+    (note,) = error.__notes__
+    assert "tasks can make files in /dev/shm, but no folders" in note
+    executor, (left,) = value_of(shared.run(leave_shared_memory))
+    assert Path(left).exists()
+    executor_ends(shared, executor)
+    assert gone(Path(left))

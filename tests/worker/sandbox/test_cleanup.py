@@ -1,9 +1,16 @@
-"""Removal of the processes that an executor leaves."""
+"""Removal of the processes and files that an executor leaves."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+from cloudpar_worker.sandbox import cleanup, kernel, uid_pool
+
+OWN_USERS = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives users")
 
 PROGRAM = """
 import os
@@ -33,3 +40,58 @@ def test_a_process_that_forks_and_ends_again_and_again_is_killed_by_one_call(tmp
         [sys.executable, "-c", PROGRAM], env=os.environ | own, capture_output=True, text=True, check=False
     )
     assert (ended.stdout, ended.stderr) == ("True\n", "")
+
+
+def as_user(user: int, code: Callable[[], object], *, keep: int = 0) -> None:
+    """Run code in a process of this user."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            kernel.act_as(user, user, keep=keep)
+            code()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@OWN_USERS
+def test_folders_of_other_executors_in_a_folder_are_removed_with_it(tmp_path: Path) -> None:
+    """Only their owners may empty them. Without Landlock a task can let other accounts make folders in its own."""
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o777)
+    mine, deep = tmp_path / "mine", tmp_path / "mine/deep"
+
+    def make() -> None:
+        mine.mkdir()
+        mine.chmod(0o777)
+
+    def use() -> None:
+        deep.mkdir()
+        (deep / "file").touch()
+        deep.chmod(0)
+
+    as_user(uid_pool.FIRST, make)
+    as_user(uid_pool.FIRST + 2, use)
+    as_user(uid_pool.FIRST, lambda: cleanup.remove(str(mine)), keep=kernel.SETUID)
+    assert not mine.exists()
+
+
+def test_no_other_user_can_name_a_file_again_while_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user who may write a file may give it further names, as fast as a cleanup removes them."""
+    file = tmp_path / "open"
+    file.touch()
+    file.chmod(0o666)
+    modes: list[int] = []
+    unlink = os.unlink
+
+    def see(path: str) -> None:
+        modes.append(Path(path).stat().st_mode & 0o777)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", see)
+    assert cleanup.remove_from([str(tmp_path)])
+    assert modes == [0]

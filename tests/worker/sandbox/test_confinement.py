@@ -153,4 +153,4 @@ def test_a_worker_that_cannot_keep_tasks_from_the_network_refuses_only_network_n
     refused = refusal(found, network)
     assert refused is None if network == "outbound" else "cannot keep tasks from the network" in (refused or "")
     assert "namespace" not in sentence(gaps(found))
-    assert "does not offer an IPC namespace for each executor, a network namespace for each executor" in extras(found)
+    assert "an IPC namespace for each executor, a network namespace for each executor" in extras(found)

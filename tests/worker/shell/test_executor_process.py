@@ -2,6 +2,9 @@
 
 import errno
 import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,8 @@ import pytest
 
 from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
 from cloudpar_worker.executor.frames import MARKS, READY, WAITS, Garbage, encode_result_into
+from cloudpar_worker.sandbox.kernel import LINUX
+from cloudpar_worker.sandbox.shared_memory import used_bytes
 from cloudpar_worker.shell import executor_process
 from cloudpar_worker.shell.executor_process import ExecutorProcess
 
@@ -64,6 +69,9 @@ class Refilled:
         os.write(self._theirs, self._writes)
         return count
 
+    def recvmsg(self, *arguments: int) -> Any:
+        return self._channel.recvmsg(*arguments)
+
     def fileno(self) -> int:
         return self._channel.fileno()
 
@@ -93,3 +101,44 @@ def test_a_flood_of_marks_is_garbage(executor: ExecutorProcess) -> None:
     os.write(executor.theirs[0], READY + WAITS * (MARKS + 1))
     with pytest.raises(Garbage, match="marks"):
         executor.receive()
+
+
+NAMED = """
+import ctypes, sys, threading
+ctypes.CDLL(None).prctl(15, b"Threads:\\t1", 0, 0, 0)
+for _ in range(3):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux has the files from which threads are counted")
+def test_the_name_of_a_process_changes_nothing_about_its_number_of_threads(executor: ExecutorProcess) -> None:
+    """The name comes before the number in the text that the kernel shows. A task could so avoid that its threads are
+    weighed.
+    """
+    command = [sys.executable, "-c", NAMED]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as named:
+        assert named.stdout
+        named.stdout.readline()
+        executor.pid = named.pid
+        assert executor.threads() == 4
+        assert named.stdin
+        named.stdin.close()
+
+
+def test_only_the_first_byte_of_an_executor_brings_a_descriptor(executor: ExecutorProcess, tmp_path: Path) -> None:
+    """Task code can send descriptors later, and an agent that kept them could open nothing any more."""
+    folder = os.open(tmp_path, os.O_RDONLY)
+    theirs = executor._theirs
+    assert theirs
+    assert executor.shared_memory_bytes() is None
+    socket.send_fds(theirs, [READY], [folder])
+    assert executor.receive() == []
+    before = open_descriptors()
+    socket.send_fds(theirs, [SKIPS], [folder])
+    assert len(executor.receive()) == 1
+    assert open_descriptors() == before
+    assert executor.shared_memory_bytes() == used_bytes(str(tmp_path))
+    os.close(folder)

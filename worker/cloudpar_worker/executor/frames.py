@@ -19,7 +19,8 @@ from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 READY: Final = b"\0"
 """The byte that an executor sends before all frames, once it can get its first task. If an executor ends before it has
-sent this byte, no task is the cause.
+sent this byte, no task is the cause. With the byte it sends the descriptor of its own file system for shared memory, if
+it has one.
 """
 LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from cloudpar_worker.sandbox.sandboxes import SHARED_MEMORY
+from cloudpar_worker.sandbox.shared_memory import SHARED_MEMORY
 
 from .failures import add_note
 
@@ -27,12 +27,14 @@ class Refusals(NamedTuple):
         files: Whether files are limited: tasks may use only the system's files, their own files, and those that the
             operator has opened to tasks.
         network: Whether tasks may use the network of the machine.
+        common_memory: Whether executors share the folder of shared memory, in which tasks may then make only files.
     """
 
     closed_ports: Sequence[int] = ()
     shared_memory: bool = True
     files: bool = False
     network: bool = True
+    common_memory: bool = False
 
     def explain(self, error: BaseException) -> None:
         """Add notes to an exception that one of these rules may have caused."""
@@ -51,7 +53,7 @@ class Refusals(NamedTuple):
         if type(error) is not PermissionError or error.errno != errno.EACCES:
             return None
         if _wants_shared_memory(error):
-            return None if self.shared_memory else _no_shared_memory()
+            return _only_files() if self.common_memory else None if self.shared_memory else _no_shared_memory()
         if self.files and "attempting to bind on address" in str(error):
             return _no_port()
         if self.closed_ports and error.filename is None:  # the error of a file would name the file
@@ -105,6 +107,13 @@ def _no_shared_memory() -> str:
         f"On the worker on {platform.node()} tasks have no shared memory, and so no pools, queues and locks of "
         "multiprocessing, since its executors share one user. Use threads or programs (subprocess), or ask its "
         "operator to start it as root (docs/isolation.md)."
+    )
+
+
+def _only_files() -> str:
+    return (
+        f"On the worker on {platform.node()} tasks can make files in {SHARED_MEMORY}, but no folders and sockets, "
+        "since its executors share this place: use the folder that tempfile.gettempdir() returns (docs/isolation.md)."
     )
 
 

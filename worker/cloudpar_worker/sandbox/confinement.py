@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, json
 
-from . import landlock, syscall_filter, uid_pool
+from . import landlock, shared_memory, syscall_filter, uid_pool
 from .instance_metadata import Service, ports
 from .namespaces import Namespaces
 
@@ -26,6 +26,7 @@ class Confinement(Struct, frozen=True):
         processes: The limit of processes and threads of one executor. Executors without user ids of their own share the
             sum of these limits.
         file_bytes: The limit of one file's size.
+        memory_bytes: The memory limit of one executor.
     """
 
     tmp: str
@@ -37,6 +38,7 @@ class Confinement(Struct, frozen=True):
     network: Literal["outbound", "none"] = "outbound"
     processes: int = 512
     file_bytes: int = 16 << 30
+    memory_bytes: int = 1 << 30
 
 
 class Mechanism(Struct, frozen=True):
@@ -119,8 +121,19 @@ def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -
         ),
         _metadata(answering),
         _sockets(sockets, own_users=not fix),
+        _own_shared_memory(own_users=not fix),
         *_namespaces(),
     ]
+
+
+def _own_shared_memory(*, own_users: bool) -> Mechanism:
+    return Mechanism(
+        "shared memory for each executor",
+        own_users and shared_memory.own_is_possible(),
+        "executors with users of their own share one /dev/shm, in which tasks can make files but no folders, and in "
+        "which one account can use up the space: start the worker as root with the capability SYS_ADMIN",
+        extra=True,
+    )
 
 
 def _namespaces() -> list[Mechanism]:

@@ -6,7 +6,7 @@ import platform
 import signal
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -20,6 +20,9 @@ NEEDED: Final = SETUID | SETGID | KILL
 _ARM: Final = platform.machine() in {"aarch64", "arm64"}
 _CAPSET: Final = 91 if _ARM else 126
 _UNSHARE: Final = 97 if _ARM else 272
+_FSOPEN, _FSCONFIG, _FSMOUNT, _MOVE_MOUNT = 430, 431, 432, 429
+_CLOEXEC, _SET_STRING, _CMD_CREATE, _NO_SETUID_NO_DEVICES, _AT_FDCWD, _EMPTY_PATH = 1, 1, 6, 2 | 4, -100, 4
+"""Flags and commands of these four calls."""
 _CAPABILITY_VERSION_3: Final = 0x20080522
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _PR_SET_KEEPCAPS, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER, _PR_CAP_AMBIENT = 8, 38, 36, 47
@@ -60,6 +63,40 @@ def unshare(namespaces: int) -> None:
         OSError: The kernel refuses the call, or does not know it.
     """
     syscall(_UNSHARE, ctypes.c_ulong(namespaces))
+
+
+def make_file_system(kind: str, options: Mapping[str, int]) -> int:
+    """Make a file system that is mounted nowhere; return a descriptor that keeps it alive.
+
+    Raises:
+        OSError: The kernel refuses a call, or does not know it.
+    """
+    context = syscall(_FSOPEN, kind.encode(), _CLOEXEC)
+    try:
+        for name, value in options.items():
+            syscall(_FSCONFIG, context, _SET_STRING, name.encode(), str(value).encode(), 0)
+        syscall(_FSCONFIG, context, _CMD_CREATE, None, None, 0)
+        return syscall(_FSMOUNT, context, _CLOEXEC, _NO_SETUID_NO_DEVICES)
+    finally:
+        os.close(context)
+
+
+def attach_file_system(descriptor: int, folder: str) -> None:
+    """Mount a file system of `make_file_system` at a folder.
+
+    Raises:
+        OSError: The kernel refuses the call, or does not know it.
+    """
+    syscall(_MOVE_MOUNT, descriptor, b"", _AT_FDCWD, folder.encode(), _EMPTY_PATH)
+
+
+def change_mount(folder: str, flags: int) -> None:
+    """Change a mount by the flags of the call mount.
+
+    Raises:
+        OSError: The kernel refuses the call.
+    """
+    _checked(_libc.mount(b"none", folder.encode(), None, ctypes.c_ulong(flags), None))
 
 
 def no_new_privileges() -> None:

@@ -11,10 +11,12 @@ from .kernel import LINUX, syscall
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REMOVE_FILE, _MAKE_FILE = 1 << 5, 1 << 8
 _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _RESOLVE_UNIX: Final = 1 << 16
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL | _RESOLVE_UNIX
+_FLAT: Final = _READ | _WRITE_FILE | _TRUNCATE | _REMOVE_FILE | _MAKE_FILE
 _SCOPES: Final = 1 << 0 | 1 << 1
 """The scopes that rules can set: abstract sockets and signals. With them, a process can connect to an abstract socket
 of another process, or send it a signal, only if the other process is under the same rules.
@@ -61,14 +63,21 @@ class FileRules:
     Args:
         readable: Files and folders that executors may read and run.
         writable: Files and folders that executors may also change.
+        flat: Folders in which executors may also make, change and remove files, but nothing else. In a folder that one
+            executor makes, another executor could leave files that only the owner of the folder may remove. And by a
+            socket, an executor could send its open files to executors of other accounts.
     """
 
-    def __init__(self, readable: Iterable[str], writable: Iterable[str]) -> None:
+    def __init__(self, readable: Iterable[str], writable: Iterable[str], flat: Iterable[str] = ()) -> None:
         self._version = version()
         self._all = all_rights(self._version)
         self._opened: list[tuple[int, int]] = []
         if self._version:
-            self._opened = [*self._open(readable, _READ), *self._open(writable, self._all)]
+            self._opened = [
+                *self._open(readable, _READ),
+                *self._open(writable, self._all),
+                *self._open(flat, _FLAT),
+            ]
 
     def _open(self, paths: Iterable[str], rights: int) -> Iterable[tuple[int, int]]:
         for path in paths:

@@ -9,12 +9,13 @@ from collections.abc import Collection
 from glob import glob
 from typing import Final, NamedTuple
 
-from . import cleanup, kernel, limits, syscall_filter, uid_pool
+from . import cleanup, kernel, limits, shared_memory, syscall_filter, uid_pool
 from .confinement import Confinement
 from .kernel import die_with_parent, hide_memory, show_memory
 from .landlock import FileRules, PortRules
 from .namespaces import Namespaces
 from .processes import processes
+from .shared_memory import SHARED_MEMORY
 from .uid_pool import UidPool
 
 _NAME: Final = "cloudpar"
@@ -24,11 +25,6 @@ names of their caches.
 
 RETRY_S: Final = 60.0
 """After this many seconds a cleanup that failed is repeated."""
-SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
-ENTRY_BYTES: Final = 4096
-"""How many bytes each file and folder in SHARED_MEMORY adds to an executor's memory, besides its content. So the memory
-limit of an executor also bounds the number of these files, and the time that finding and removing them takes.
-"""
 _SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/proc", "/sys",
     "/dev/random", "/dev/urandom",
@@ -42,10 +38,12 @@ class Sandbox(NamedTuple):
     Attributes:
         folder: The path of the executor's private folder, which the executor makes itself.
         uid: The executor's own user id; None if the executor has the user id of the zygote.
+        shared_memory: A descriptor of the executor's own file system at SHARED_MEMORY; None if it has none.
     """
 
     folder: str
     uid: int | None
+    shared_memory: int | None = None
 
 
 class Sandboxes:
@@ -55,6 +53,9 @@ class Sandboxes:
         settings: The settings for all sandboxes.
         executors: The process ids of the zygote's children that are executors. The zygote keeps this collection up to
             date.
+
+    Attributes:
+        own_shared_memory: Whether each executor has a file system of its own for shared memory.
     """
 
     def __init__(self, settings: Confinement, executors: Collection[int]) -> None:
@@ -67,7 +68,11 @@ class Sandboxes:
             there = sum(process.threads for process in processes() if process.user == os.getuid())
             self._processes = limits.shared_processes(settings.processes * settings.executors + there)
         self._namespaces = Namespaces(network=settings.network == "outbound")
-        self._rules = _rules(settings, shared_memory=self.own_uids)
+        self.own_shared_memory = self.own_uids and shared_memory.own_is_possible()
+        self._descriptors: set[int] = set()
+        """The descriptors of the executors' own file systems."""
+        # Without user ids of their own, executors of different accounts could use each other's files in shared memory.
+        self._rules = _rules(settings, common_memory=self.own_uids and not self.own_shared_memory)
         self._ports = PortRules(settings.closed_ports)
         self._filter = b""
         if syscall_filter.available():
@@ -84,15 +89,31 @@ class Sandboxes:
         """Make a sandbox for an executor that is about to be forked.
 
         Raises:
-            OSError: No user id is free.
+            OSError: No user id is free, or the kernel makes no file system.
         """
         folder = os.path.join(self._settings.tmp, f"cloudpar-executor-{secrets.token_hex(8)}")
-        return Sandbox(folder, self._uids.take() if self._uids else None)
+        memory = shared_memory.make(self._settings.memory_bytes) if self.own_shared_memory else None
+        try:
+            sandbox = Sandbox(folder, self._uids.take() if self._uids else None, memory)
+        except OSError:
+            if memory is not None:
+                os.close(memory)
+            raise
+        if memory is not None:
+            self._descriptors.add(memory)
+        return sandbox
 
     def discard(self, sandbox: Sandbox) -> None:
         """Take back a sandbox that no executor has entered."""
+        self._close(sandbox)
         if sandbox.uid is not None and self._uids is not None:
             self._uids.give_back(sandbox.uid)
+
+    def _close(self, sandbox: Sandbox) -> None:
+        """Let the executor's own file system end, as soon as no process uses it."""
+        if sandbox.shared_memory is not None:
+            self._descriptors.remove(sandbox.shared_memory)
+            os.close(sandbox.shared_memory)
 
     def enter(self, sandbox: Sandbox, parent: int) -> None:
         """Confine this process, an executor, for good: take the sandbox's user id, if it has one, and apply all rules.
@@ -102,6 +123,8 @@ class Sandboxes:
                 executor must not start.
         """
         self._namespaces.enter_before_user()
+        if sandbox.shared_memory is not None:
+            shared_memory.enter(sandbox.shared_memory)
         if sandbox.uid is not None:
             kernel.become(sandbox.uid)
             # A killed zygote may have left processes and files of this user id behind. Without this, the executor's
@@ -124,7 +147,7 @@ class Sandboxes:
         kernel.no_new_privileges()
         if sandbox.uid is None:
             kernel.adopt_orphans()  # otherwise orphans would become children of the zygote, which kills orphans
-        self._rules.restrict([sandbox.folder])
+        self._rules.restrict([sandbox.folder] if sandbox.shared_memory is None else [sandbox.folder, SHARED_MEMORY])
         self._ports.restrict()
         if self._filter:
             syscall_filter.install(self._filter)
@@ -135,6 +158,7 @@ class Sandboxes:
 
     def left(self, sandbox: Sandbox) -> None:
         """Record that the executor of a sandbox has ended, so that `clean_up` removes what the executor left."""
+        self._close(sandbox)
         self._to_clean.append(sandbox)
 
     def ended(self, pid: int, status: int) -> None:
@@ -183,6 +207,9 @@ class Sandboxes:
                 continue
             clean = False
             try:
+                # A cleanup may take long. Without this it would keep the memory of executors that end meanwhile.
+                for descriptor in self._descriptors:
+                    os.close(descriptor)
                 clean = self._clear(sandbox)
             finally:
                 os._exit(0 if clean else 1)
@@ -201,13 +228,12 @@ class Sandboxes:
         return cleanup.remove_from(self._places) and removed
 
 
-def _rules(settings: Confinement, *, shared_memory: bool) -> FileRules:
+def _rules(settings: Confinement, *, common_memory: bool) -> FileRules:
+    """The rules of all executors; `common_memory` says whether they share the file system at SHARED_MEMORY."""
     resolver = os.path.dirname(os.path.realpath("/etc/resolv.conf"))
     devices = [path for pattern in _DEVICES for path in glob(pattern)]
-    # Shared memory is open only if executors have user ids of their own. Otherwise executors of different accounts
-    # could use each other's files in shared memory.
-    common = [SHARED_MEMORY] if shared_memory else []
     return FileRules(
         [*_SYSTEM, *uid_pool.interpreter_folders(), resolver, *settings.readable],
-        [*devices, *common, *settings.writable],
+        [*devices, *settings.writable],
+        [SHARED_MEMORY] if common_memory else [],
     )

@@ -7,7 +7,7 @@ import struct
 import termios
 from collections import deque
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import psutil
 
@@ -19,6 +19,7 @@ from cloudpar_worker.executor.code_cache import CodeCache
 from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run
 from cloudpar_worker.executor.recall import RecallPage, open_page
 from cloudpar_worker.sandbox.processes import process_of
+from cloudpar_worker.sandbox.shared_memory import used_bytes
 
 _CHANNEL_BYTES = 1 << 20
 """The send buffer that each end of the channel requests from the kernel, in bytes."""
@@ -62,6 +63,7 @@ class ExecutorProcess:
             self._page = _held(opened, open_page(tmp))
             self.recall_page = RecallPage(self._page)
             opened.pop_all()
+        self._shared_memory: int | None = None
         self._reader = ResultReader(memory_bytes)
         self._buffer = bytearray(_READ_BYTES)
         self._unsent: deque[memoryview] = deque()
@@ -141,7 +143,7 @@ class ExecutorProcess:
         left = self._arrived_bytes() if all_of_it else _TURN_BYTES
         while left > 0:
             try:
-                count = self.channel.recv_into(self._buffer)
+                count = self.channel.recv_into(self._buffer) if self.ready else self._receive_ready()
             except BlockingIOError:
                 break
             except OSError:
@@ -149,13 +151,25 @@ class ExecutorProcess:
             if not count:
                 self.ended = True
                 break
-            with memoryview(self._buffer) as view:
-                results += self._reader.feed(view[0 if self.ready else len(READY) : count])
-            self.ready = True
             left -= count
+            if not self.ready:
+                self.ready = True
+                continue
+            with memoryview(self._buffer) as view:
+                results += self._reader.feed(view[:count])
             if count < _SMALL_BYTES and not all_of_it:
                 break
         return results
+
+    def _receive_ready(self) -> int:
+        """Receive READY, and return the number of its bytes; 0 if the executor has ended.
+
+        Only these bytes bring a descriptor, because no task has run in the executor before.
+        """
+        message, descriptors, _, _ = socket.recv_fds(self.channel, len(READY), 1)
+        if descriptors:
+            (self._shared_memory,) = descriptors
+        return len(message)
 
     def _arrived_bytes(self) -> int:
         """The number of bytes that the agent can read from the channel; the kernel bounds this number."""
@@ -182,6 +196,10 @@ class ExecutorProcess:
             return found.private_bytes  # its first thread has ended: see `process_of`
         return resident
 
+    def shared_memory_bytes(self) -> int | None:
+        """The memory of the executor's own file system for shared memory; None if the executor has none."""
+        return None if self._shared_memory is None else used_bytes(self._shared_memory)
+
     def cpu_us(self) -> int:
         """The CPU time of the executor's own process, in microseconds; 0 if it has ended, or if the kernel hides it."""
         try:
@@ -193,11 +211,12 @@ class ExecutorProcess:
 
     def threads(self) -> int:
         """The number of threads of the executor's own process; 0 if it has ended, or if the kernel hides it."""
-        try:
-            self._process = self._process or psutil.Process(self.pid)
-            return int(self._process.num_threads())
-        except (psutil.Error, OSError):  # OSError: tasks use all of the machine's descriptors
-            return 0
+        # psutil searches the text of the status, so a task could name its process such that psutil finds another number
+        # of threads, and its threads would weigh more than those of other tasks.
+        with suppress(OSError):  # tasks use all of the machine's descriptors
+            process = process_of(self.pid)
+            return process.threads if process else 0
+        return 0
 
     def output_bytes(self) -> int:
         """The size of the larger of the two output files, or the memory that the file takes, whichever is more."""
@@ -210,6 +229,9 @@ class ExecutorProcess:
         self.recall_page.close()
         os.close(self._stdout)
         os.close(self._stderr)
+        if self._shared_memory is not None:
+            os.close(self._shared_memory)
+            self._shared_memory = None
 
 
 def _held(opened: ExitStack, descriptor: int) -> int:

@@ -77,7 +77,7 @@ class MemoryMonitor:
             measuring = process.executor_id in self._pending
             descriptors = sum(each.descriptors for each in started)
             self._started[process.executor_id] = max(len(started) - measuring, 0), descriptors
-            bound += self._process_tree.most_bytes(process.pid, started)
+            bound += self._process_tree.most_bytes(process.pid, started, process.shared_memory_bytes())
             if bound == own or bound < self._limit_bytes * _HARMLESS_PART:
                 self._report(process, bound)
             else:

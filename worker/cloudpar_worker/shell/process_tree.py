@@ -10,7 +10,7 @@ from typing import Final
 
 from cloudpar_worker.sandbox.kernel import LINUX
 from cloudpar_worker.sandbox.processes import Process, process_of
-from cloudpar_worker.sandbox.sandboxes import ENTRY_BYTES, SHARED_MEMORY
+from cloudpar_worker.sandbox.shared_memory import ENTRY_BYTES, SHARED_MEMORY, used_bytes
 
 ENTRIES: Final = 1_000
 """How many files of shared memory the agent examines in each round of measurements at most, because task code may make
@@ -60,16 +60,22 @@ class ProcessTree:
         executor = pid if pid in executors else self._executor_of.get(pid, 0)
         self._executor_of.update(dict.fromkeys(ancestors, executor))
 
-    def most_bytes(self, executor: int, processes: Collection[Process]) -> int:
+    def most_bytes(self, executor: int, processes: Collection[Process], own_shared_bytes: int | None = None) -> int:
         """An upper bound of the memory of these processes of an executor, plus the executor's shared memory.
 
         Pages of files do not count.
 
         A page that several of these processes share counts once for each of them.
-        """
-        return sum(each.private_bytes for each in processes) + self._shared_memory(executor)
 
-    def _shared_memory(self, executor: int) -> int:
+        Args:
+            executor: The executor's process id.
+            processes: The processes that it has started.
+            own_shared_bytes: The memory of the executor's own file system for shared memory; None if it has none.
+        """
+        shared_bytes = self._shared_bytes(executor) if own_shared_bytes is None else own_shared_bytes
+        return sum(each.private_bytes for each in processes) + shared_bytes
+
+    def _shared_bytes(self, executor: int) -> int:
         """An upper bound of the executor's files in shared memory; 0 if the executor has no user id of its own.
 
         Some of these files have no name, and others are in folders that the agent may not read. So all shared memory
@@ -83,15 +89,13 @@ class ProcessTree:
 
 def _shared_memory() -> tuple[int, Counter[int]]:
     """An upper bound of all shared memory in bytes; and, by user id, the bytes that visibly belong to the user."""
-    system = os.statvfs(SHARED_MEMORY)
-    used = (system.f_blocks - system.f_bfree) * system.f_frsize + (system.f_files - system.f_ffree) * ENTRY_BYTES
     of: Counter[int] = Counter()
     with os.scandir(SHARED_MEMORY) as entries:
         for entry in islice(entries, ENTRIES):
             with suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
                 of[status.st_uid] += ENTRY_BYTES + 512 * status.st_blocks
-    return used, of
+    return used_bytes(SHARED_MEMORY), of
 
 
 def living(pids: Collection[int]) -> list[Process]:

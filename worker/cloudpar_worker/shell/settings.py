@@ -120,6 +120,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             protected=sorted({os.getpid(), os.getppid(), os.getpgrp()} - {0}),
             processes=self.processes,
             file_bytes=self.file_mb << 20,
+            memory_bytes=self.memory_bytes,
         )
 
     @property

@@ -62,6 +62,7 @@ class Zygote:
                 self._sandboxes.own_uids,
                 files=True,
                 network=confinement.network == "outbound",
+                common_memory=self._sandboxes.own_uids and not self._sandboxes.own_shared_memory,
             )
         self._memory_meter = MemoryMeter()
         self._cpu_share = CpuShare()
@@ -187,10 +188,11 @@ class Zygote:
                 os.close(descriptor)
             if self._sandboxes and sandbox:
                 self._sandboxes.enter(sandbox, parent)
-            # READY comes last, because the agent blames no task if an executor ends before it has sent READY.
-            _close_all_but(channel.fileno(), *capture.descriptors)
+            shared_memory = [] if sandbox is None or sandbox.shared_memory is None else [sandbox.shared_memory]
+            _close_all_but(channel.fileno(), *capture.descriptors, *shared_memory)
             sys.modules["__main__"] = ModuleType("__main__")
-            channel.sendall(READY)
+            # READY comes last, because the agent blames no task if an executor ends before it has sent READY.
+            _send_ready(channel, shared_memory)
             Runner(channel, capture, recall, self._refusals, self._own_pool).serve()
             code = 0
         except BaseException:  # noqa: BLE001 - the agent reads the traceback from standard error
@@ -227,6 +229,16 @@ class Zygote:
     def _send(self, operation: bytes, executor_id: int, figure: int) -> None:
         with contextlib.suppress(OSError):  # the agent is gone; the next read of the socket shows this
             self._agent.sendall(MESSAGE.pack(operation, executor_id, figure))
+
+
+def _send_ready(channel: socket.socket, descriptors: list[int]) -> None:
+    """Tell the agent that the executor is ready, and give it these descriptors."""
+    if descriptors:
+        socket.send_fds(channel, [READY], descriptors)
+    else:
+        channel.sendall(READY)
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _kill_group(pid: int) -> None:

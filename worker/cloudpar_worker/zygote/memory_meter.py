@@ -11,15 +11,17 @@ import platform
 import signal
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 from cloudpar_worker.sandbox import kernel
 from cloudpar_worker.sandbox.processes import Process, processes
-from cloudpar_worker.sandbox.sandboxes import ENTRY_BYTES, SHARED_MEMORY, Sandbox
+from cloudpar_worker.sandbox.sandboxes import Sandbox
+from cloudpar_worker.sandbox.shared_memory import used_bytes
 
 from .messages import UNKNOWN
+from .shared_files import shared_bytes
 
 _FIGURE: Final = struct.Struct("<q")
 _PATIENCE_S: Final = 5
@@ -59,7 +61,7 @@ class MemoryMeter:
         try:
             if sandbox is not None and sandbox.uid is not None:
                 kernel.become(sandbox.uid)
-            _FIGURE.pack_into(page, 0, memory_of(pid, own_user=sandbox is not None and sandbox.uid is not None))
+            _FIGURE.pack_into(page, 0, memory_of(pid, sandbox))
         finally:
             os._exit(0)
 
@@ -82,12 +84,13 @@ class MemoryMeter:
         return executor_id, figure
 
 
-def memory_of(executor: int, *, own_user: bool) -> int:
+def memory_of(executor: int, sandbox: Sandbox | None) -> int:
     """Return the memory of an executor and its descendants, in bytes. Before Linux 5.9 it includes pages of files.
 
-    With `own_user`, it is the memory of all processes of the executor's user, and of this user's files in shared
+    If the sandbox has a user id of its own, it is the memory of all processes of this user, and of its files in shared
     memory. The measuring process has the same user and does not count.
     """
+    own_user = sandbox is not None and sandbox.uid is not None
     family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]
     private = shared = 0
     for process in family:
@@ -99,8 +102,11 @@ def memory_of(executor: int, *, own_user: bool) -> int:
             private += 0 if _is_young(process.pid) else process.private_bytes
         else:
             private, shared = private + anonymous, shared + mapped
-    if own_user:  # otherwise executors cannot make such files; the mapped part of the files is in `shared` already
-        shared = max(shared, _files(process.pid for process in family))
+    # The mapped part of the files in shared memory is in `shared` already.
+    if sandbox is not None and sandbox.shared_memory is not None:
+        shared = max(shared, used_bytes(sandbox.shared_memory))
+    elif own_user:  # otherwise executors cannot make such files
+        shared = max(shared, shared_bytes([process.thread for process in family]))
     return private + shared
 
 
@@ -150,27 +156,3 @@ def _parts(pid: int) -> tuple[int, int]:
     if b"Pss_Anon" not in kib:  # before Linux 5.9
         return kib[b"Pss"] + kib.get(b"SwapPss", 0) << 10, 0
     return kib[b"Pss_Anon"] + kib.get(b"SwapPss", 0) << 10, kib[b"Pss_Shmem"] << 10
-
-
-def _files(pids: Iterable[int]) -> int:
-    """The size of this user's files in shared memory, including files without a name that its processes hold open.
-
-    Each file and folder counts ENTRY_BYTES in addition. Otherwise task code could fill the kernel's memory with empty
-    files.
-    """
-    held: dict[int, int] = {}
-    device = os.stat(SHARED_MEMORY).st_dev
-    for _, folders, names, folder in os.fwalk(SHARED_MEMORY):
-        for name in (*folders, *names):
-            with suppress(OSError):
-                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if status.st_uid == os.getuid():
-                    held[status.st_ino] = ENTRY_BYTES + 512 * status.st_blocks
-    for pid in pids:
-        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
-            for descriptor in descriptors:
-                with suppress(OSError):
-                    status = descriptor.stat()
-                    if status.st_dev == device:
-                        held[status.st_ino] = ENTRY_BYTES + 512 * status.st_blocks
-    return sum(held.values())

@@ -1,0 +1,71 @@
+"""Shared memory of executors: the file system at /dev/shm, of which an executor has one of its own where possible.
+
+In a file system of its own, all that an executor keeps there belongs to it: no other executor can use its files, the
+kernel knows their size even if no name and no process shows them, and they end with the executor.
+"""
+
+import os
+from contextlib import suppress
+from typing import Final
+
+from . import kernel
+
+SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the system's
+ENTRY_BYTES: Final = 4096
+"""How many bytes each file and folder in SHARED_MEMORY adds to an executor's memory, besides its content. So the memory
+limit of an executor also bounds the number of these files, and the time that finding and removing them takes.
+"""
+_ROOM: Final = 2
+"""How many times its memory limit an executor can keep in a file system of its own. The agent stops an executor above
+its limit, with an error that says so. If the file system were full at the limit, a write to mapped memory would end the
+executor by SIGBUS before.
+"""
+_MOUNTS: Final = 0x0002_0000
+_SLAVE: Final = 1 << 19
+_ALL_BELOW: Final = 1 << 14
+
+
+def own_is_possible() -> bool:
+    """Whether this process can give executors file systems of their own. A forked process tries it.
+
+    It needs the capability SYS_ADMIN, and a kernel of version 5.2 or newer.
+    """
+    if not kernel.LINUX:
+        return False
+    pid = os.fork()
+    if not pid:
+        status = 1
+        with suppress(BaseException):
+            enter(make(1 << 20))
+            status = 0
+        os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def make(memory_bytes: int) -> int:
+    """Make a file system for an executor with this memory limit; return a descriptor that keeps it alive.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    room = max(_ROOM * memory_bytes, 1 << 20)
+    return kernel.make_file_system("tmpfs", {"size": room, "nr_inodes": room // ENTRY_BYTES, "mode": 1777})
+
+
+def enter(descriptor: int) -> None:
+    """Let this process, an executor, and all that it starts see this file system at SHARED_MEMORY.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    kernel.unshare(_MOUNTS)
+    # Without this, the mount below would show in the whole machine. Later mounts of the machine still show here.
+    kernel.change_mount("/", _SLAVE | _ALL_BELOW)
+    kernel.attach_file_system(descriptor, SHARED_MEMORY)
+
+
+def used_bytes(place: int | str) -> int:
+    """The memory that a file system at this path, or of this descriptor, takes, with ENTRY_BYTES for each entry."""
+    system = os.statvfs(place)
+    entries = max(system.f_files - system.f_ffree - 1, 0)  # without the folder at the top
+    return (system.f_blocks - system.f_bfree) * system.f_frsize + entries * ENTRY_BYTES
