@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -15,6 +16,7 @@ import pytest
 from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode
 from cloudpar_protocol.worker_messages import LeaseView
+from cloudpar_worker.shell.agent import Agent
 from system.work import until
 from worker.agent_killer import end_agent
 from worker.agents import RunningAgent
@@ -368,3 +370,20 @@ def test_a_worker_works_when_tasks_have_used_up_the_watches_of_its_user(
         agent.kill_zygote(zygote)
     master.hand_out(lease_of(lambda number: number, 10))
     master.wait_for_results(10)
+
+
+def test_a_run_that_cannot_be_sent_ends_its_executor_and_not_the_agent() -> None:
+    """For example, the agent has no memory for the copy of a large item that goes to the executor."""
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    killed: list[int] = []
+    payloads = SimpleNamespace(code=lambda _: b"", items=lambda *_: None)
+    agent: Any = SimpleNamespace(
+        _unready=0,
+        _master_io=SimpleNamespace(payloads=payloads),
+        _executors=SimpleNamespace(feed=no_memory, kill=killed.append),
+    )
+    Agent._feed(agent, 7, lease_of(abs, 1), (0, 1))
+    assert killed == [7]

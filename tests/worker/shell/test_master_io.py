@@ -1,25 +1,31 @@
 """How the agent combines several answers to one instruction."""
 
+import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.limits import BULK_ITEMS
-from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeasesReply,
+    Lease,
     LeaseRef,
+    LeaseView,
     Publication,
     PublishResultsReply,
     RetrieveTasks,
     RetrieveTasksReply,
 )
 from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.shell import master_io
 from cloudpar_worker.shell.master_io import MasterIO
+from worker.leases import code_from, lease_of
 
 LEASE: dict[str, Any] = {"package_id": "p", "lease_id": "l", "receipt": "r", "start": 0, "end": 1, "generation": 1}
 
@@ -51,7 +57,7 @@ def test_what_any_of_several_answers_mentions_is_reported(
 ) -> None:
     """The last answer may concern leases that have ended, and then it says nothing."""
     heard: SimpleQueue[on.Stimulus] = SimpleQueue()
-    master = MasterIO("http://127.0.0.1:9", "token", 1, heard.put)
+    master = MasterIO("http://127.0.0.1:9", "token", 1, heard.put, memory_bytes=10**9)
     answers: Any = Answers(reply)
     master._client = answers
     ask(master)
@@ -68,7 +74,7 @@ def test_requests_are_sent_when_tasks_have_used_up_all_processes(
 ) -> None:
     """The system then starts no thread, and an agent that needed one would end."""
     heard: SimpleQueue[on.Stimulus] = SimpleQueue()
-    master = MasterIO("http://127.0.0.1:9", "token", 1, heard.put)
+    master = MasterIO("http://127.0.0.1:9", "token", 1, heard.put, memory_bytes=10**9)
     answers: Any = Answers(reply)
     master._client = answers
 
@@ -96,8 +102,76 @@ class Refusing:
 def test_only_a_request_for_work_that_was_answered_counts_as_heard() -> None:
     heard: list[None] = []
     stimuli: SimpleQueue[on.Stimulus] = SimpleQueue()
-    master = MasterIO("http://127.0.0.1:9", "token", 1, stimuli.put, heard=lambda: heard.append(None))
+    master = MasterIO(
+        "http://127.0.0.1:9", "token", 1, stimuli.put, memory_bytes=10**9, heard=lambda: heard.append(None)
+    )
     refusing: Any = Refusing()
     for expected in (0, 1):
         master._retrieve(refusing, RetrieveTasks(attempt_id="a", worker_id="w", executors=1, chunks=1))
         assert len(heard) == expected
+
+
+class Broken:
+    """A blob store or a master whose answers about one package meet a bug of the agent."""
+
+    def get(self, *_: Any) -> bytes:
+        raise IndexError("tuple index out of range")
+
+    def call(self, _route: Any, request: Any, **_: Any) -> PublishResultsReply:
+        if any(made.lease_id == "broken" for made in request.publications):
+            raise OverflowError("can't serialize")
+        views = [LeaseView(lease_id=made.lease_id, state="wanted") for made in request.publications]
+        return PublishResultsReply(leases=views)
+
+
+@pytest.fixture
+def heard() -> SimpleQueue[on.Stimulus]:
+    return SimpleQueue()
+
+
+@pytest.fixture
+def io(heard: SimpleQueue[on.Stimulus], monkeypatch: pytest.MonkeyPatch) -> MasterIO:
+    """A MasterIO over Broken. If one of its threads ends the agent, the test fails."""
+    monkeypatch.setattr(os, "_exit", lambda code: heard.put(on.GarbageReceived(0, f"the agent ended: {code}")))
+    io = MasterIO("http://127.0.0.1:9", "token", 1, heard.put, memory_bytes=10**9)
+    broken: Any = Broken()
+    io._client = io.payloads._client = broken
+    return io
+
+
+def test_an_unexpected_error_over_a_payload_fails_the_download_of_its_lease(
+    io: MasterIO, heard: SimpleQueue[on.Stimulus]
+) -> None:
+    """It once ended the agent, and with it the tasks of all accounts."""
+    data = BlobData(BlobRef("data/one", 100))
+    lease = lease_of(code_from(b"code"), 1, data=data, data_link=Link("GET", "data/one"))
+    io.download(lease, (0, 1))
+    assert heard.get(timeout=60) == on.DownloadFailed(lease.lease_id, stale=False)
+
+
+def test_an_unexpected_error_over_a_result_takes_no_other_result_with_it(
+    io: MasterIO, heard: SimpleQueue[on.Stimulus]
+) -> None:
+    made = [Publication(**LEASE | {"lease_id": name}, seq=0, results=[]) for name in ("broken", "other")]
+    io.publish(made)
+    stimulus = heard.get(timeout=60)
+    assert isinstance(stimulus, on.Published)
+    assert stimulus.lease_ids == ["broken", "other"]
+    assert [view.lease_id for view in stimulus.views] == ["other"]
+
+
+def test_a_lease_whose_payload_cannot_be_verified_is_refused_alone(
+    io: MasterIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = lease_of(code_from(b"code"), 1), lease_of(code_from(b"code"), 1)
+
+    def verify(lease: Lease) -> None:
+        if lease is first:
+            raise OverflowError("int too large")
+
+    monkeypatch.setattr(master_io, "verify", verify)
+    answers: Any = SimpleNamespace(call=lambda *_: RetrieveTasksReply(leases=[first, second]))
+    stimulus = io._retrieve(answers, RetrieveTasks(attempt_id="a", worker_id="w", executors=1, chunks=1))
+    assert isinstance(stimulus, on.Retrieved)
+    assert stimulus.leases == [first, second]
+    assert list(stimulus.broken) == [first.lease_id]

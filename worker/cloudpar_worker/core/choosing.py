@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from .backlog import full_accounts
 from .executor_record import ExecutorRecord
 from .facts import Facts
 from .feeding import ONE_AHEAD_US
@@ -28,6 +29,8 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
     The result is usually the first lease in turn. If the executor cannot serve it, the caller replaces the executor by
     a fresh one. To avoid a replacement, the function may choose a later lease that the executor can serve.
     """
+    full = full_accounts(facts)
+    ready = [record for record in ready if record.lease.account not in full] if full else ready
     payable = [record for record in ready if is_payable(facts, record) and may_start(facts, executor, record.lease)]
     if not payable:
         return None

@@ -11,6 +11,8 @@ from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 from .executor_result import ExecutorResult
 
 Reason = Literal["python", "seal"]
+_RESULT_BYTES = 200
+"""About the memory of a result without its data and texts."""
 
 
 class LeaseRecord:
@@ -23,6 +25,7 @@ class LeaseRecord:
         fed: The number of the lease's tasks that are in executors.
         wanted: The tasks that the master wanted in its last answer about the lease; None before its first answer.
         pending: Results that are in no publication yet.
+        result_bytes: About the memory of all results that the master does not have yet.
         pending_at_us: The time at which the first pending result came.
         publishing: A publication is under way.
         returning: A give-back is under way.
@@ -57,7 +60,7 @@ class LeaseRecord:
         self.first = lease.start == 0
         self.wanted: list[Range] | None = None
         self.pending: list[TaskResult] = []
-        self.pending_bytes = 0
+        self.pending_bytes = self.result_bytes = 0
         self.pending_at_us = 0
         self.publishing = self.returning = self.downloading = self.closing = False
         self.undeliverable = self.abandoned = False
@@ -71,7 +74,7 @@ class LeaseRecord:
         self.item_bytes = 0
         self._seq = 0
         self._segments: dict[Range, int] = {}
-        self._publishing_us = self._sent = 0
+        self._publishing_us = self._sent = self._sent_bytes = 0
 
     @property
     def unpublished(self) -> int:
@@ -116,7 +119,7 @@ class LeaseRecord:
         results, self.pending, self.pending_bytes = self.pending, [], 0
         self._publishing_us = sum([result.duration_us for result in results])
         self.publishing = True
-        self._sent = len(results)
+        self._sent, self._sent_bytes = len(results), self.result_bytes
         # The closing message lets the master delete the chunk's queue message. If this worker then died before a
         # give-back under way has reached the master, no other worker would get the tasks in that give-back.
         self.closing = self.exhausted and not self.returning
@@ -125,7 +128,8 @@ class LeaseRecord:
     def published(self) -> int:
         """Record that the publication under way has ended; return the execution time of its results."""
         self.publishing = False
-        self._sent = 0
+        self.result_bytes -= self._sent_bytes
+        self._sent = self._sent_bytes = 0
         published_us, self._publishing_us = self._publishing_us, 0
         return published_us
 
@@ -153,6 +157,13 @@ class LeaseRecord:
         self.first = False
         return start, end
 
+    def ended_unfetched(self, results: Sequence[TaskResult], now_us: int) -> None:
+        """Record results of tasks that are not downloaded, since no executor here can run them."""
+        done = ranges.of([result.index for result in results])
+        self.unfetched = ranges.subtract(self.unfetched, done)
+        self.fed += len(results)  # because `finished` counts each result as that of a fed task
+        self.finished(results, now_us)
+
     def put_back(self, tasks: Range) -> None:
         """Make an executor's tasks without results ready again; drop the tasks that the master does not want."""
         self.fed -= tasks[1] - tasks[0]
@@ -176,7 +187,10 @@ class LeaseRecord:
             self.pending_at_us = now_us
         # The client of a sealed package accepts no result without a seal.
         self.pending += results if self._seals is None else self._seals.sealed(results)
-        self.pending_bytes += sum([len(result.data) for result in results if result.data])
+        data_bytes = sum([len(result.data) for result in results if result.data])
+        self.pending_bytes += data_bytes
+        with_texts = [result for result in results if result.outcome != "ok" or result.stdout or result.stderr]
+        self.result_bytes += data_bytes + _RESULT_BYTES * len(results) + sum(map(_text_bytes, with_texts))
         self.fed -= len(results)
         return self._used_up(ranges.of([result.index for result in results])) if self._segments else []
 
@@ -229,3 +243,8 @@ class LeaseRecord:
     def reference(self) -> LeaseRef:
         """The lease's identity, for a beat."""
         return LeaseRef(**self.lease.identity())
+
+
+def _text_bytes(result: TaskResult) -> int:
+    """About the memory of a result's texts."""
+    return sum([len(text) for text in (result.message, result.traceback, result.stdout, result.stderr) if text])

@@ -8,6 +8,7 @@ from cloudpar_protocol.worker_messages import Return
 
 from . import instructions as do
 from . import publishing
+from .backlog import full_accounts, may_download
 from .choosing import is_payable
 from .facts import NEVER, Facts
 from .lease_record import LeaseRecord
@@ -124,6 +125,7 @@ def _give_back(facts: Facts, returns: list[Return]) -> None:
 
 def download(facts: Facts) -> None:
     """Download payloads a little before the executors need them; give back tasks if their links may have expired."""
+    full = full_accounts(facts)
     for record in facts.leases.values():
         startable = record.unfit is None and has_room(facts, record.lease)
         if not record.unfetched or record.downloading or not startable:
@@ -133,7 +135,8 @@ def download(facts: Facts) -> None:
             continue
         mean_us = facts.durations_of(record.lease).mean_us
         few = record.ready_tasks < 2 * facts.wanted_executors
-        if few or record.ready_tasks * mean_us < HORIZON_US * facts.wanted_executors:
+        wanted = few or record.ready_tasks * mean_us < HORIZON_US * facts.wanted_executors
+        if wanted and record.lease.account not in full and may_download(facts, record):
             record.downloading = True
             facts.out.append(do.Download(record.lease, record.unfetched[0]))
 

@@ -79,6 +79,15 @@ def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
     return Stop("memory", message, lease_id, index)
 
 
+def too_large(payload_bytes: int, limit_bytes: int) -> str:
+    """The text for a task whose code and data do not fit into the memory of an executor, so that it cannot run."""
+    return (
+        f"the code and the data of the task take {payload_bytes >> 20} MB, over its executor's limit of "
+        f"{limit_bytes >> 20} MB: send less with each task, or set a higher limit (memory_mb= of a pool on this "
+        "machine, --memory-mb of `cloudpar up` and `cloudpar worker`)"
+    )
+
+
 def nested_memory(tasks: int, held_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
     """Tasks that wait leave too little memory for the tasks that they wait for."""
     message = (

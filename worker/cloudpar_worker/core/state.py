@@ -51,6 +51,7 @@ class WorkerState:
             on.Peeked: self._peeked,
             on.Downloaded: self._downloaded,
             on.DownloadFailed: self._download_failed,
+            on.TooLarge: self._too_large,
             on.Published: self._published,
             on.Extended: self._extended,
             on.GivenBack: self._given_back,
@@ -310,6 +311,17 @@ class WorkerState:
             if not stimulus.stale:
                 record.drop_untouched()
                 record.abandoned = True  # the agent lets the lease expire, and the master decides what happens next
+
+    def _too_large(self, stimulus: on.TooLarge, now_us: int) -> None:
+        record = self.facts.leases.get(stimulus.lease_id)
+        if record is not None:
+            record.downloading = False
+            message = outcomes.too_large(stimulus.payload_bytes, self.facts.memory_bytes)
+            tasks = ranges.intersect(record.unfetched, [stimulus.tasks])
+            indexes = [index for start, end in tasks for index in range(start, end)]
+            results = [TaskResult(index, "memory", 1, message=message) for index in indexes]
+            self.facts.budgets.used(record.lease.package_id, len(results))
+            record.ended_unfetched(results, now_us)
 
     def _published(self, stimulus: on.Published, now_us: int) -> None:
         facts = self.facts

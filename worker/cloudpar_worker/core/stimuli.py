@@ -150,6 +150,14 @@ class DownloadFailed(Stimulus, frozen=True):
     broken: str | None = None
 
 
+class TooLarge(Stimulus, frozen=True):
+    """The code and the data of any one of these tasks together are larger than the memory limit of an executor."""
+
+    lease_id: str
+    tasks: Range
+    payload_bytes: int
+
+
 class Published(Stimulus, frozen=True):
     """The publications of these leases are durable, or the master has refused them for good.
 

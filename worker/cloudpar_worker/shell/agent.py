@@ -7,6 +7,7 @@ import selectors
 import signal
 import socket
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 
@@ -87,7 +88,7 @@ class Agent:
         self._signs = Signs(settings.signs)
         self._master_io = MasterIO(
             settings.endpoint, settings.token, settings.executors, self._deliver, folder,
-            own=settings.isolation == "own", heard=self._signs.heard,
+            memory_bytes=settings.memory_bytes, own=settings.isolation == "own", heard=self._signs.heard,
         )  # fmt: skip
         self._actions: dict[type[do.Instruction], _Action] = {
             do.Spawn: self._executors.spawn,
@@ -186,7 +187,12 @@ class Agent:
         if self._unready:  # even before all executors are ready, because this task may end the agent
             self._announce()
         payloads = self._master_io.payloads
-        self._executors.feed(executor_id, lease, tasks, payloads.code(lease), payloads.items(lease, *tasks))
+        try:
+            self._executors.feed(executor_id, lease, tasks, payloads.code(lease), payloads.items(lease, *tasks))
+        except Exception as error:  # noqa: BLE001 - such as MemoryError: one account's payload must not end the agent
+            traceback.print_exc()
+            warn(f"cannot send tasks of package {lease.package_id} to an executor, and replaces it: {error!r}")
+            self._executors.kill(executor_id)  # as if the system had killed it: the tasks run again a few times
 
     def _forget(self, lease_id: str) -> None:
         self._master_io.forget(lease_id, [record.lease for record in self._state.facts.leases.values()])

@@ -1,6 +1,7 @@
 """Manages all executors of an agent. The agent's zygotes fork the executors."""
 
 import os
+import traceback
 from collections.abc import Callable, Sequence
 from selectors import EVENT_READ, EVENT_WRITE, BaseSelector
 from typing import Final
@@ -129,9 +130,11 @@ class Executors:
         was_ready = process.ready
         try:
             results = process.receive(all_of_it=all_of_it)
-        except Garbage as garbage:
+        except Exception as error:  # noqa: BLE001 - what one executor sends must not end the agent, and so all other tasks
             self._unwatch(process)
-            self._on_stimulus(on.GarbageReceived(process.executor_id, str(garbage)))
+            if not isinstance(error, Garbage):
+                traceback.print_exc()
+            self._on_stimulus(on.GarbageReceived(process.executor_id, str(error) or type(error).__name__))
             return
         if process.ready and not was_ready:
             self._on_stimulus(on.ExecutorReady(process.executor_id))

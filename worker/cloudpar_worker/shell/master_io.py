@@ -35,7 +35,7 @@ from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.publishing import requests
 
 from .master_client import MasterClient, PayloadRefused, TokenRefused
-from .payload_store import PayloadStore, code_key
+from .payload_store import PayloadStore, TooLarge, code_key
 from .reach import Reach, warn
 from .result_upload import upload_large
 from .verifying import SealBroken, verify
@@ -71,6 +71,7 @@ class MasterIO:
         executors: The number of executors that the worker has.
         deliver: Is called with each stimulus, in the threads of this object.
         folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
+        memory_bytes: The memory limit of one executor.
         heard: Called, in a thread of this object, after each request for work that the master has answered.
 
     Raises:
@@ -85,6 +86,7 @@ class MasterIO:
         deliver: Callable[[on.Stimulus], None],
         folder: PayloadFolder | None = None,
         *,
+        memory_bytes: int,
         own: bool = False,
         heard: Callable[[], None] = lambda: None,
     ) -> None:
@@ -95,7 +97,7 @@ class MasterIO:
         self._retrieval = MasterClient(endpoint, token, reach, folder)
         self._client = MasterClient(endpoint, token, reach, folder)
         self._peeks = MasterClient(endpoint, token, reach)
-        self.payloads = PayloadStore(self._client)
+        self.payloads = PayloadStore(self._client, memory_bytes)
         self._queues: dict[str, queue.SimpleQueue[Job]] = {kind: queue.SimpleQueue() for kind in _THREADS}
         self._arrived_at: dict[str, float] = {}
         # All threads start before the first task. Later, tasks may have used up all processes of the machine or of the
@@ -116,7 +118,7 @@ class MasterIO:
             except TokenRefused as error:
                 warn(f"{error}; a worker needs the deployment's worker token")
                 os._exit(_REFUSED)
-            except Exception:  # noqa: BLE001 - otherwise the agent would renew leases and never publish
+            except Exception:  # noqa: BLE001 - a bug in this class: the agent would renew leases and never publish
                 traceback.print_exc()
                 os._exit(_BROKEN)
             self._deliver(stimulus)
@@ -182,12 +184,20 @@ class MasterIO:
             started_at = time.monotonic()
             try:
                 here, item_bytes = self.payloads.fetch(lease, tasks)
+            except TooLarge as large:
+                return on.TooLarge(lease.lease_id, large.tasks, large.payload_bytes)
             except SealBroken as broken:
                 return on.DownloadFailed(lease.lease_id, stale=False, broken=str(broken))
             except PayloadRefused as refused:
                 stale = time.monotonic() - self._arrived_at.get(lease.lease_id, 0.0) > _FRESH_LINK_S
                 warn(f"cannot download the payload of package {lease.package_id}: {refused}")
                 return on.DownloadFailed(lease.lease_id, stale)
+            except (Stopped, TokenRefused):
+                raise
+            except Exception as error:  # noqa: BLE001 - the client chooses the payload, which must not end the agent
+                traceback.print_exc()
+                warn(f"cannot read the payload of package {lease.package_id}: {error!r}")
+                return on.DownloadFailed(lease.lease_id, stale=False)
             return on.Downloaded(lease.lease_id, here, item_bytes, int((time.monotonic() - started_at) * 1e6))
 
         self._enqueue("download", job)
@@ -226,10 +236,16 @@ class MasterIO:
             made = upload_large(self._client, part, partial(self._not_written, part))
             request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made, seals=True)
             return [self._client.call(routes.PUBLISH_RESULTS, request)]
-        except RequestError as error:
-            if len(part) > 1:  # one bad publication must not make the master refuse the others
+        except (Stopped, TokenRefused):
+            raise
+        except Exception as error:  # noqa: BLE001 - task code chooses the results, which must not end the agent
+            if len(part) > 1:  # one bad publication must not take the others with it
                 return [reply for publication in part for reply in self._publish([publication])]
-            warn(f"the master refused results of package {part[0].package_id}: {error}")
+            if isinstance(error, RequestError):
+                warn(f"the master refused results of package {part[0].package_id}: {error}")
+            else:
+                traceback.print_exc()
+                warn(f"cannot publish results of package {part[0].package_id}: {error!r}")
             return []
 
     def _not_written(self, part: list[Publication], made: Publication, unwritable: Unwritable) -> None:
@@ -297,4 +313,7 @@ def _broken(leases: list[Lease]) -> dict[str, str]:
             verify(lease)
         except SealBroken as broken:
             found[lease.lease_id] = str(broken)
+        except Exception as error:  # noqa: BLE001 - the client chooses the payload, which must not end the agent
+            traceback.print_exc()
+            found[lease.lease_id] = f"its payload cannot be verified: {error!r}"
     return found

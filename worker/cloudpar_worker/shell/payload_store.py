@@ -21,6 +21,12 @@ TABLE_BYTES: Final = 256 * 1024
 """A table of the offsets of items is downloaded as a whole, and kept, if it has at most this many bytes. From a larger
 table, each download of task data first downloads only the part that it needs.
 """
+TABLE_TASKS: Final = 128 * 1024
+"""The most tasks whose offsets are downloaded at a time. The client chooses the number of tasks of a chunk, and without
+this bound the offsets of a chunk of millions of tasks would take hundreds of megabytes here.
+"""
+TOO_LARGE_TASKS: Final = 1_000
+"""The most tasks that are reported as too large at a time."""
 TABLES: Final = 32
 """How many tables of offsets are kept. A further table replaces the oldest table."""
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
@@ -38,6 +44,14 @@ def code_key(lease: Lease) -> CodeKey:
     return lease.account, lease.code.hash
 
 
+TableKey = tuple[str, int, int, int, bool]
+"""A blob (its key, its offset and its size), the number of items in it, and whether they have seals.
+
+The client chooses all of these, and may name one blob in several packages, each with another number of tasks. Without
+the number, the second of these packages would use the table of the first.
+"""
+
+
 class _Table(NamedTuple):
     """The positions of items in their blob: the offset of each item, and the end of the last item.
 
@@ -48,14 +62,29 @@ class _Table(NamedTuple):
     seals: bytes
 
 
-class PayloadStore:
-    """The payloads of leases. The downloading threads add payloads; the main thread reads and drops them."""
+class TooLarge(Exception):
+    """The code and the data of any one of `tasks` are together larger than the memory limit of an executor."""
 
-    def __init__(self, client: MasterClient) -> None:
+    def __init__(self, tasks: Range, payload_bytes: int) -> None:
+        super().__init__(tasks, payload_bytes)
+        self.tasks = tasks
+        self.payload_bytes = payload_bytes
+
+
+class PayloadStore:
+    """The payloads of leases. The downloading threads add payloads; the main thread reads and drops them.
+
+    Args:
+        client: Downloads payloads.
+        memory_bytes: The memory limit of an executor.
+    """
+
+    def __init__(self, client: MasterClient, memory_bytes: int) -> None:
         self._client = client
+        self._memory_bytes = memory_bytes
         self._codes: OrderedDict[CodeKey, bytes] = OrderedDict()
         self._code_bytes = 0
-        self._tables: OrderedDict[str, _Table] = OrderedDict()
+        self._tables: OrderedDict[TableKey, _Table] = OrderedDict()
         self._segments: dict[str, dict[Range, list[memoryview]]] = {}
         self._lock = threading.Lock()
 
@@ -93,15 +122,23 @@ class PayloadStore:
 
         Raises:
             PayloadRefused: The payload cannot be downloaded, is damaged, or (SealBroken) does not match its seal.
+            TooLarge: An executor cannot hold the payload of the first of these tasks, so it is not downloaded.
             Stopped: `hang_up` of the client was called.
         """
+        code_bytes = lease.code.blob.size if lease.code.blob else 0
+        if code_bytes > self._memory_bytes:
+            raise TooLarge((tasks[0], min(tasks[1], tasks[0] + TOO_LARGE_TASKS)), code_bytes)
         self._fetch_code(lease)
         if not isinstance(lease.data, BlobData):
             return (lease.start, lease.end), 0
         link = lease.data_link
         if link is None:
             raise PayloadRefused("the lease has no link for its data")
+        tasks = tasks[0], min(tasks[1], tasks[0] + TABLE_TASKS)
         offsets, seals = self._offsets(link, lease, lease.data.blob, tasks)
+        first_bytes = code_bytes + offsets[1] - offsets[0]
+        if first_bytes > self._memory_bytes:
+            raise TooLarge((tasks[0], tasks[0] + 1), first_bytes)
         last = 1
         while last < len(offsets) - 1 and offsets[last + 1] - offsets[0] <= SEGMENT_BYTES:
             last += 1
@@ -142,15 +179,18 @@ class PayloadStore:
         start = blob.offset + blob.size - 8 * (n + 1)
         first, end = tasks
         items_end = start - seal_bytes * n
+        if items_end < blob.offset:
+            raise damaged(lease, f"its data is too short for {n} tasks")
         if 8 * (n + 1) > TABLE_BYTES:
             offsets = _unpack(self._client.get(link, start + 8 * first, start + 8 * (end + 1)), items_end, lease)
             seals = items_end + seal_bytes * first, items_end + seal_bytes * end
             return _Table(offsets, bytes(self._client.get(link, *seals)) if seal_bytes else b"")
-        table = self._tables.get(blob.key)
+        key = blob.key, blob.offset, blob.size, n, bool(seal_bytes)
+        table = self._tables.get(key)
         if table is None:
             both = self._client.get(link, items_end, start + 8 * (n + 1))
             offsets_of_all = _unpack(both[seal_bytes * n :], items_end, lease)
-            table = self._tables[blob.key] = _Table(offsets_of_all, bytes(both[: seal_bytes * n]))
+            table = self._tables[key] = _Table(offsets_of_all, bytes(both[: seal_bytes * n]))
             if len(self._tables) > TABLES:
                 self._tables.popitem(last=False)
         return _Table(table.offsets[first : end + 1], table.seals[seal_bytes * first : seal_bytes * end])

@@ -1,0 +1,48 @@
+"""What the agent holds for each account: results that the master does not have yet, and payloads for waiting tasks.
+
+No limit of an executor covers this memory. Without the bounds here, one account could fill the agent's memory, and the
+end of the agent would be the end of the tasks of all accounts.
+"""
+
+from typing import Final
+
+from .facts import Facts
+from .lease_record import LeaseRecord
+
+RESULT_BYTES: Final = 256 * 1024 * 1024
+"""While an account has this many bytes of results that the master does not have yet, executors get none of its tasks.
+Tasks that run already can add their results.
+"""
+PAYLOAD_BYTES: Final = 256 * 1024 * 1024
+"""While this many bytes of task code and task data of an account wait for executors, nothing more is downloaded for it.
+A download that starts below this number can exceed it.
+"""
+DOWNLOADS: Final = 2
+"""How many downloads of one account may be under way or wait for a thread. The agent downloads as many at a time."""
+
+
+def full_accounts(facts: Facts) -> set[str]:
+    """The accounts with too many results that the master does not have yet."""
+    held: dict[str, int] = {}
+    for record in facts.leases.values():
+        if record.result_bytes:
+            held[record.lease.account] = held.get(record.lease.account, 0) + record.result_bytes
+    return {account for account, held_bytes in held.items() if held_bytes >= RESULT_BYTES}
+
+
+def may_download(facts: Facts, record: LeaseRecord) -> bool:
+    """Whether the agent may download a further payload for the account of a lease."""
+    account = record.lease.account
+    records = [each for each in facts.leases.values() if each.lease.account == account]
+    codes: dict[str, int] = {}
+    data_bytes = 0
+    for each in records:
+        tasks, code = each.ready_tasks + each.fed, each.lease.code
+        if tasks:
+            # The mean size of the largest segment stands for all. Tasks that were cancelled do not count: their data
+            # stays as long as other tasks of its segment wait, but counting it could stop the downloads for good.
+            data_bytes += tasks * each.item_bytes
+            codes[code.hash] = code.blob.size if code.blob else 0
+    if data_bytes + sum(codes.values()) >= PAYLOAD_BYTES:
+        return False
+    return sum(each.downloading for each in records) < DOWNLOADS
