@@ -33,7 +33,7 @@ export class Awaiter {
   readonly #session: string;
   #underWay = new Set<Package>();
   #starting = 0;
-  #due = 0;
+  #dueAt = 0;
   #retryAfterS = 0;
   #restless = 0;
 
@@ -45,16 +45,16 @@ export class Awaiter {
    * Records that a package is about to start. Until it has started, the master must not hold new requests, since they
    * cannot name this package.
    */
-  startBegins(): void {
+  startRequested(): void {
     this.#starting += 1;
   }
 
   /** Records that the start has ended; `started` is undefined if there is no package to ask about. */
-  startEnds(started: Package | undefined, now: number): void {
+  startDone(started: Package | undefined, now: number): void {
     this.#starting -= 1;
     if (started !== undefined) {
       this.#underWay.add(started);
-      this.#due = Math.min(this.#due, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
+      this.#dueAt = Math.min(this.#dueAt, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
     }
   }
 
@@ -73,7 +73,7 @@ export class Awaiter {
     if (this.#active.length === 0) {
       return 'rest';
     }
-    return this.#due > now ? { waitS: this.#due - now } : { poll: this.#poll() };
+    return this.#dueAt > now ? { waitS: this.#dueAt - now } : { poll: this.#poll() };
   }
 
   /** The packages whose buffers have room for results. */
@@ -86,7 +86,7 @@ export class Awaiter {
    * NEW_PACKAGE_S if the master's last answer named a delay.
    */
   resume(now: number): void {
-    this.#due = Math.min(this.#due, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
+    this.#dueAt = Math.min(this.#dueAt, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
   }
 
   /** Asks again for results of a package that were left at the master. */
@@ -162,7 +162,7 @@ export class Awaiter {
     if (running.some((each) => !poll.asked.includes(each))) {
       pauseS = Math.min(pauseS, retryAfterS > 0 ? NEW_PACKAGE_S : 0);
     }
-    this.#due = now + pauseS;
+    this.#dueAt = now + pauseS;
   }
 
   /** Stops asking about packages that have ended, even if their large results are still being downloaded. */

@@ -25,7 +25,7 @@ export interface Whereabouts {
   readonly tokenSecret?: string | undefined;
 }
 
-interface Source {
+interface AddressSource {
   readonly endpoint?: string | undefined;
   readonly token?: string | undefined;
   readonly name: string;
@@ -46,7 +46,7 @@ export async function configure(
   describe: (stack: Stack) => Promise<Address | { endpoint: string }> = describeStack,
 ): Promise<Address> {
   const { CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN, CLOUDPAR_STACK, CLOUDPAR_TOKEN_SECRET } = environment;
-  const sources: Source[] = [
+  const sources: AddressSource[] = [
     { endpoint: given.endpoint, token: given.token, name: 'the options endpoint and token' },
     {
       endpoint: CLOUDPAR_ENDPOINT || undefined,
@@ -71,7 +71,7 @@ export async function configure(
   return checked(known(), sources, stack);
 }
 
-function merge(sources: readonly Source[]): Partial<Address> {
+function merge(sources: readonly AddressSource[]): Partial<Address> {
   const endpoint = sources.find((source) => source.endpoint)?.endpoint;
   const token = sources.find((source) => source.token)?.token;
   return { ...(endpoint && { endpoint }), ...(token && { token }) };
@@ -85,7 +85,7 @@ function same(one: string, other: string | undefined): boolean {
   return one.replace(/\/+$/, '') === other?.replace(/\/+$/, '');
 }
 
-function checked(address: Partial<Address>, sources: readonly Source[], stack: string | undefined): Address {
+function checked(address: Partial<Address>, sources: readonly AddressSource[], stack: string | undefined): Address {
   if (address.endpoint === LOCAL) {
     throw new ConfigurationError(
       'the endpoint "local" is a pool that Python starts: give the URL of a master, such as that of `cloudpar up`',
@@ -114,7 +114,7 @@ export function profilePath(environment: Environment): string {
   return named || join(folder, 'cloudpar', 'profile.toml');
 }
 
-async function readProfile(environment: Environment): Promise<Source> {
+async function readProfile(environment: Environment): Promise<AddressSource> {
   const path = profilePath(environment);
   const name = `the profile file ${path}`;
   let text: string;

@@ -3,7 +3,7 @@ import { InternalError, RequestError, Unavailable } from './errors.ts';
 import { Events } from './events.ts';
 import { ROUTES } from './generated/shapes.ts';
 import type { Fetch, FetchAnswer, FetchInit } from './http.ts';
-import { Identity } from './identity.ts';
+import { MasterIdentity } from './identity.ts';
 import type { Link, Reply, Request, RouteName } from './messages.ts';
 import { completionStatus } from './multipart.ts';
 import { checkOptions } from './options.ts';
@@ -52,7 +52,7 @@ export interface ConnectionOptions {
 export class Connection {
   /** The master's URL, without a slash at its end. */
   readonly endpoint: string;
-  readonly #identity: Identity;
+  readonly #identity: MasterIdentity;
   readonly #retrier: Retrier;
   readonly #fetch: Fetch;
 
@@ -64,7 +64,7 @@ export class Connection {
     this.endpoint = address.endpoint.replace(/\/+$/, '');
     this.#retrier = new Retrier(this.endpoint, options.patienceS ?? PATIENCE_S, events, platform);
     this.#fetch = options.fetch ?? platform.fetch;
-    this.#identity = new Identity(this.endpoint, address.token, this.#fetch, () => platform.now());
+    this.#identity = new MasterIdentity(this.endpoint, address.token, this.#fetch, () => platform.now());
   }
 
   /**

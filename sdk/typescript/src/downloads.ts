@@ -1,15 +1,15 @@
 import type { Connection } from './connection.ts';
 import { CloudparError, RequestError } from './errors.ts';
 import type { Link } from './messages.ts';
-import { type Fetch, type News, type Package, packageError, type TaskResult } from './package.ts';
+import { type LargeResult, type News, type Package, packageError, type TaskResult } from './package.ts';
 
 /** Adjacent results in a blob are downloaded together up to this size. */
 const SPAN_BYTES = 16 << 20;
 const AT_ONCE = 4;
 
 /** Groups results whose payloads follow each other in one blob. */
-export function spans(fetches: readonly Fetch[]): Fetch[][] {
-  const groups: Fetch[][] = [];
+export function spans(fetches: readonly LargeResult[]): LargeResult[][] {
+  const groups: LargeResult[][] = [];
   let size = 0;
   for (const fetch of [...fetches].sort(byPlace)) {
     const group = groups.at(-1);
@@ -26,15 +26,15 @@ export function spans(fetches: readonly Fetch[]): Fetch[][] {
   return groups;
 }
 
-function byPlace(one: Fetch, other: Fetch): number {
+function byPlace(one: LargeResult, other: LargeResult): number {
   return one.key === other.key ? one.offset - other.offset : one.key < other.key ? -1 : 1;
 }
 
 /** Decides when results may be downloaded; `MapPart` implements it. */
 export interface Gate {
   /** Whether these results may be downloaded now. If so, the caller calls `downloaded` when the download has ended. */
-  admits(span: readonly Fetch[]): boolean;
-  downloaded(span: readonly Fetch[]): void;
+  admits(span: readonly LargeResult[]): boolean;
+  downloaded(span: readonly LargeResult[]): void;
 }
 
 type Arrived = (results: readonly TaskResult[] | CloudparError) => void;
@@ -42,7 +42,7 @@ type Arrived = (results: readonly TaskResult[] | CloudparError) => void;
 /** Adjacent results that one request downloads. */
 interface Job {
   readonly from: Package;
-  readonly span: readonly Fetch[];
+  readonly span: readonly LargeResult[];
   readonly news: News;
   readonly gate: Gate | undefined;
   readonly arrived: Arrived;
@@ -102,7 +102,7 @@ export class Downloads {
     this.go();
   }
 
-  async #fetch(from: Package, span: readonly Fetch[], news: News): Promise<TaskResult[]> {
+  async #fetch(from: Package, span: readonly LargeResult[], news: News): Promise<TaskResult[]> {
     const [first] = span;
     const end = span.reduce((place, { offset, size }) => Math.max(place, offset + size), 0);
     if (first === undefined || first.offset === end) {

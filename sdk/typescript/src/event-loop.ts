@@ -9,23 +9,23 @@ const STEPS = 32;
 
 /** The breaks of one long computation. */
 export class Breaks {
-  #since = performance.now();
+  #startedAt = performance.now();
   #steps = 0;
 
   /** Counts a step; returns whether a break is due. */
   isDue(): boolean {
     this.#steps += 1;
-    return this.#steps % STEPS === 0 && performance.now() - this.#since >= LONGEST_MS;
+    return this.#steps % STEPS === 0 && performance.now() - this.#startedAt >= LONGEST_MS;
   }
 
   /** Does the same as `isDue`, but reads the clock each time. It is for steps that may be long. */
   isOverdue(): boolean {
-    return performance.now() - this.#since >= LONGEST_MS;
+    return performance.now() - this.#startedAt >= LONGEST_MS;
   }
 
   /** Lets the event loop run all other work that waits for it. */
   async take(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
-    this.#since = performance.now();
+    this.#startedAt = performance.now();
   }
 }

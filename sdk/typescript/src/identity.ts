@@ -37,7 +37,7 @@ interface Proof {
 }
 
 /** A token, and the master to which it is shown. */
-export class Identity {
+export class MasterIdentity {
   readonly #endpoint: string;
   readonly #token: string;
   readonly #hash: Buffer;

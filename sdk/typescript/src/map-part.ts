@@ -1,6 +1,6 @@
 import type { CloudparError } from './errors.ts';
 import type { TaskContext } from './outcomes.ts';
-import type { Fetch, Package, TaskResult } from './package.ts';
+import type { LargeResult, Package, TaskResult } from './package.ts';
 import type { ResultBuffer } from './result-buffer.ts';
 
 /**
@@ -54,7 +54,7 @@ export class MapPart {
    * Returns whether these payloads may be downloaded now. If so, their bytes count towards the buffer's limit from now
    * on.
    */
-  admits(span: readonly Fetch[]): boolean {
+  admits(span: readonly LargeResult[]): boolean {
     return this.#buffer.admits(
       span.map(({ result }) => this.base + result.index),
       span.reduce((sum, { size }) => sum + size, 0),
@@ -62,7 +62,7 @@ export class MapPart {
   }
 
   /** Records that the download of these payloads has ended, successfully or not. */
-  downloaded(span: readonly Fetch[]): void {
+  downloaded(span: readonly LargeResult[]): void {
     this.#buffer.downloaded(span.reduce((sum, { size }) => sum + size, 0));
   }
 }

@@ -35,7 +35,7 @@ export interface TaskResult {
 }
 
 /** The place of a large result: bytes [offset, offset + size) of a blob. */
-export interface Fetch {
+export interface LargeResult {
   readonly result: TaskResult;
   readonly key: string;
   readonly size: number;
@@ -49,7 +49,7 @@ export interface News {
    * between results.
    */
   readonly results: Iterable<TaskResult>;
-  readonly fetches: readonly Fetch[];
+  readonly fetches: readonly LargeResult[];
   readonly links: Readonly<Record<string, Link>>;
   /** The cursor of the request that the status answers. A request with the same cursor brings new links. */
   readonly page: number;
@@ -107,7 +107,7 @@ export class Package {
       return NO_NEWS;
     }
     const arrived: Message<'TaskResult'>[] = [];
-    const fetches: Fetch[] = [];
+    const fetches: LargeResult[] = [];
     const page = this.cursor;
     for (const raw of status.results) {
       const wasLeft = this.#seen[raw[0]] === LEFT;

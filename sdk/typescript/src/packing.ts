@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { writeValue } from './codec/values.ts';
+import { writeValue } from './codec/value-writer.ts';
 import { Writer } from './codec/writer.ts';
 import { TooLarge } from './errors.ts';
 import { Breaks } from './event-loop.ts';

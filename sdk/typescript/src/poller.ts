@@ -35,23 +35,23 @@ export class Poller {
    * Records that a package is about to start. Until it has started, the master must not hold new requests, since they
    * cannot name this package.
    */
-  startBegins(): void {
-    this.#awaiter.startBegins();
+  startRequested(): void {
+    this.#awaiter.startRequested();
   }
 
   /**
    * Records that the start has ended. `started` is undefined if the start failed, or if this client reads no results.
    */
-  startEnds(started: Package | undefined): void {
-    this.#awaiter.startEnds(started, this.#platform.now());
+  startDone(started: Package | undefined): void {
+    this.#awaiter.startDone(started, this.#platform.now());
     this.#run();
   }
 
   /** Asks about a package that was started elsewhere. This interrupts a held request that does not name the package. */
   add(attached: Package): void {
     this.#interruptUnlessAbout(attached);
-    this.startBegins();
-    this.startEnds(attached);
+    this.startRequested();
+    this.startDone(attached);
   }
 
   /** Pauses or resumes the requests for a package's results. */

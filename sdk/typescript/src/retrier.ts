@@ -3,7 +3,7 @@ import { alreadyClosed, closedMeanwhile } from './closed.ts';
 import { type CloudparError, MasterUnreachable, RateLimited, RequestError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Platform } from './platform.ts';
-import { Attempts, RetryPolicy } from './retry-policy.ts';
+import { RequestAttempts, RetryPolicy } from './retry-policy.ts';
 
 /** Options of one call. */
 export interface CallOptions {
@@ -57,7 +57,7 @@ export class Retrier {
       throw alreadyClosed();
     }
     const { now, random } = this.#platform;
-    const attempts = new Attempts(this.#policy, answerS, now(), random);
+    const attempts = new RequestAttempts(this.#policy, answerS, now(), random);
     const tried = anyOf(this.closed, options.signal);
     const repeated = anyOf(tried.signal, options.lastTry);
     try {
@@ -76,7 +76,7 @@ export class Retrier {
   }
 
   /** Returns how long to wait before the next attempt; throws if there must not be another attempt. */
-  #pauseS(error: unknown, attempts: Attempts): number {
+  #pauseS(error: unknown, attempts: RequestAttempts): number {
     const now = this.#platform.now();
     if (error instanceof RequestError && !error.retryable) {
       throw this.#refused(error);
@@ -87,15 +87,15 @@ export class Retrier {
     if (error instanceof RateLimited && (this.#policy.met || askedS !== undefined)) {
       this.#answered();
       const pauseS = attempts.paced(now, askedS);
-      const waitedS = now - (attempts.pacedSince ?? now);
-      if (this.#policy.paced(attempts.pacedSince ?? now, now)) {
+      const waitedS = now - (attempts.pacedAt ?? now);
+      if (this.#policy.paced(attempts.pacedAt ?? now, now)) {
         this.#events.emit({ type: 'request_delayed', waitedS, message: brief(error) });
       }
       return pauseS;
     }
     const delayS = attempts.failed(now, askedS);
     if (delayS === undefined) {
-      throw this.#givenUp(error, now - attempts.began);
+      throw this.#givenUp(error, now - attempts.startedAt);
     }
     if (this.#policy.failed(now)) {
       this.#events.emit({ type: 'master_away', endpoint: this.#endpoint, message: brief(error) });

@@ -23,7 +23,7 @@ export class RetryPolicy {
   readonly patienceS: number;
   /** Whether the master has ever answered. */
   met = false;
-  #awaySince: number | undefined;
+  #awayAt: number | undefined;
   #reported = false;
   #noticedAt: number | undefined;
 
@@ -33,25 +33,25 @@ export class RetryPolicy {
 
   /** Records that the master answered. Returns how long it was away if the pool has reported that it is away. */
   answered(now: number): number | undefined {
-    const awayS = this.#reported && this.#awaySince !== undefined ? now - this.#awaySince : undefined;
+    const awayS = this.#reported && this.#awayAt !== undefined ? now - this.#awayAt : undefined;
     this.met = true;
-    this.#awaySince = undefined;
+    this.#awayAt = undefined;
     this.#reported = false;
     return awayS;
   }
 
   /** Records that the master gave no answer, or no useful answer. Returns whether to report this now. */
   failed(now: number): boolean {
-    this.#awaySince ??= now;
-    const report = this.met && !this.#reported && now - this.#awaySince >= AWAY_S;
+    this.#awayAt ??= now;
+    const report = this.met && !this.#reported && now - this.#awayAt >= AWAY_S;
     this.#reported ||= report;
     return report;
   }
 
-  /** Records that the master has delayed a request since the time `since`. Returns whether to report this now. */
-  paced(since: number, now: number): boolean {
+  /** Records that the master has delayed a request since `pacedAt`. Returns whether to report this now. */
+  paced(pacedAt: number, now: number): boolean {
     const recent = this.#noticedAt !== undefined && now - this.#noticedAt < NOTICE_EVERY_S;
-    if (now - since < NOTICE_S || recent) {
+    if (now - pacedAt < NOTICE_S || recent) {
       return false;
     }
     this.#noticedAt = now;
@@ -60,7 +60,7 @@ export class RetryPolicy {
 }
 
 /** The attempts of one request: how long each may take, how long to wait before the next, and when to give up. */
-export class Attempts {
+export class RequestAttempts {
   readonly #policy: RetryPolicy;
   readonly #answerS: number;
   readonly #random: () => number;
@@ -69,20 +69,20 @@ export class Attempts {
   #paces = 0;
 
   /** When the master first delayed the request. */
-  pacedSince: number | undefined;
+  pacedAt: number | undefined;
 
   /**
    * When the waiting time started. If the master has never answered, this is the time of the first attempt. Otherwise
    * it is the time of the first failure since the last delay by the master.
    */
-  began: number;
+  startedAt: number;
 
   constructor(policy: RetryPolicy, answerS: number, now: number, random: () => number) {
     this.#policy = policy;
     this.#answerS = answerS;
     this.#random = random;
     this.#strange = !policy.met;
-    this.began = now;
+    this.startedAt = now;
   }
 
   /** How long to repeat the request in all. */
@@ -92,7 +92,7 @@ export class Attempts {
 
   /** How long to wait for the next answer. */
   timeoutS(now: number): number {
-    return this.#strange ? Math.max(0.1, this.began + this.allowanceS - now) : this.#answerS;
+    return this.#strange ? Math.max(0.1, this.startedAt + this.allowanceS - now) : this.#answerS;
   }
 
   /**
@@ -101,7 +101,7 @@ export class Attempts {
    */
   paced(now: number, askedS = 0): number {
     this.#paces += 1;
-    this.pacedSince ??= now;
+    this.pacedAt ??= now;
     this.#count = 0;
     this.#strange = false;
     return Math.max(askedS, grownS(this.#paces)) * (1 + 0.25 * this.#random());
@@ -114,10 +114,10 @@ export class Attempts {
   failed(now: number, askedS = 0): number | undefined {
     this.#count += 1;
     if (this.#count === 1 && !this.#strange) {
-      this.began = now;
+      this.startedAt = now;
     }
     const delayS = Math.max(askedS, grownS(this.#count)) * (0.75 + 0.5 * this.#random());
-    return now + delayS - this.began <= this.allowanceS ? delayS : undefined;
+    return now + delayS - this.startedAt <= this.allowanceS ? delayS : undefined;
   }
 }
 

@@ -95,7 +95,7 @@ export class Session {
     const { packed, packageKey } = order;
     const data = packed.data.type === 'blob' ? await upload(this.connection, packed.data, signal) : packed.data;
     signal.throwIfAborted();
-    this.#poller.startBegins();
+    this.#poller.startRequested();
     let started: Package | undefined;
     const call = this.connection.call('start_tasks', startMessage(order, data, this.id), { lastTry: signal });
     this.#starting.add(call);
@@ -117,7 +117,7 @@ export class Session {
       throw error;
     } finally {
       this.#starting.delete(call);
-      this.#poller.startEnds(started);
+      this.#poller.startDone(started);
     }
   }
 

@@ -34,7 +34,7 @@ function describe(values: unknown): string {
   return values === null || values === undefined ? String(values) : `of type ${typeof values}`;
 }
 
-type Step = IteratorResult<unknown> | 'paused';
+type NextValue = IteratorResult<unknown> | 'paused';
 
 /** Reads values, and releases their source (`return()` of its iterator) when it is left before its end. */
 export class Source {
@@ -62,7 +62,7 @@ export class Source {
       for (let count = 0; count < limit; count += 1) {
         signal.throwIfAborted();
         const pauseMs = count > 0 && limit !== Number.POSITIVE_INFINITY ? GATHER_MS : undefined;
-        const step = this.#async ? await this.#later(waiter, pauseMs) : (this.#iterator.next() as Step);
+        const step = this.#async ? await this.#later(waiter, pauseMs) : (this.#iterator.next() as NextValue);
         if (step === 'paused') {
           return;
         }
@@ -83,7 +83,7 @@ export class Source {
     }
   }
 
-  async #later(waiter: Waiter, pauseMs: number | undefined): Promise<Step> {
+  async #later(waiter: Waiter, pauseMs: number | undefined): Promise<NextValue> {
     this.#pending ??= Promise.resolve(this.#iterator.next() as Promise<IteratorResult<unknown>>);
     const step = await waiter.wait(this.#pending, pauseMs);
     if (step !== 'paused') {
@@ -118,7 +118,7 @@ class Waiter {
     onAbort(signal, () => this.#stop?.(signal.reason), this.#over.signal);
   }
 
-  wait(next: Promise<IteratorResult<unknown>>, pauseMs: number | undefined): Promise<Step> {
+  wait(next: Promise<IteratorResult<unknown>>, pauseMs: number | undefined): Promise<NextValue> {
     return new Promise((resolve, reject) => {
       const timer = pauseMs === undefined ? undefined : setTimeout(() => resolve('paused'), pauseMs);
       this.#stop = reject;

@@ -1,26 +1,5 @@
 import { Decoder } from '@msgpack/msgpack';
 import { SerializationError } from '../errors.ts';
-import { UnsupportedValue, type Writer } from './writer.ts';
-
-/**
- * Appends an argument of a task.
- *
- * @param where The argument's name, for the error message.
- * @throws SerializationError when a part of it is not what MessagePack holds.
- */
-export function writeValue(writer: Writer, value: unknown, where: string): void {
-  try {
-    writer.value(value);
-  } catch (error) {
-    if (!(error instanceof UnsupportedValue)) {
-      throw error;
-    }
-    throw new SerializationError(
-      `${where}${error.path} ${error.message}, and MessagePack does not hold that: tasks take null, booleans, numbers, bigints of at most 64 ` +
-        'bits, strings, ArrayBuffers, typed arrays, Dates, and arrays and plain objects of these',
-    );
-  }
-}
 
 /** All values share one decoder: creating one takes longer than decoding a small value. */
 const DECODER = new Decoder({ useBigInt64: true });

@@ -1,21 +1,5 @@
-import { encodeTimestampExtension } from '@msgpack/msgpack';
-
 const TEXT = new TextEncoder();
 const SMALLEST_BYTES = 256;
-const DEEPEST = 500;
-const LONGEST_PATH = 200;
-const TIMESTAMP = 0xff;
-
-type NumberArray =
-  | Int8Array
-  | Int16Array
-  | Uint16Array
-  | Int32Array
-  | Uint32Array
-  | Float32Array
-  | Float64Array
-  | BigInt64Array
-  | BigUint64Array;
 
 /** The error for a value that MessagePack cannot hold. `path` leads to the value, as in `[3].when`. */
 export class UnsupportedValue extends Error {
@@ -148,130 +132,15 @@ export class Writer {
     this.length += bytes.length;
   }
 
-  /**
-   * Appends any plain value.
-   *
-   * @throws UnsupportedValue when a part of the value is not plain data.
-   */
-  value(value: unknown, depth = 0): void {
-    if (typeof value === 'string') {
-      this.str(value);
-    } else if (typeof value === 'number') {
-      this.#number(value);
-    } else if (typeof value === 'object' && value !== null) {
-      this.#object(value, depth);
-    } else if (typeof value === 'boolean') {
-      this.bool(value);
-    } else if (typeof value === 'bigint') {
-      this.int(value);
-    } else if (value === null || value === undefined) {
-      this.nil();
-    } else {
-      throw new UnsupportedValue(`is a ${typeof value}`);
-    }
-  }
-
-  #number(value: number): void {
-    if (Number.isSafeInteger(value) && !Object.is(value, -0)) {
-      this.int(value);
-    } else {
-      this.float(value);
-    }
-  }
-
-  #object(value: object, depth: number): void {
-    if (depth > DEEPEST) {
-      throw new UnsupportedValue('is nested too deeply, or contains itself');
-    }
-    if (Array.isArray(value)) {
-      this.#items(value, depth);
-    } else if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer) {
-      this.bin(new Uint8Array(value));
-    } else if (ArrayBuffer.isView(value)) {
-      this.#elements(value);
-    } else if (value instanceof Date) {
-      this.#timestamp(value);
-    } else {
-      this.#record(value, depth);
-    }
-  }
-
-  #items(items: readonly unknown[], depth: number): void {
-    this.array(items.length);
-    let index = 0;
-    try {
-      for (; index < items.length; index += 1) {
-        this.value(items[index], depth + 1);
-      }
-    } catch (error) {
-      throw located(error, `[${index}]`);
-    }
-  }
-
-  /**
-   * Writes a Uint8Array, a Uint8ClampedArray or a DataView as bytes. Python gets any other typed array as a list of its
-   * numbers.
-   */
-  #elements(array: ArrayBufferView): void {
-    if (array instanceof Uint8Array || array instanceof Uint8ClampedArray || array instanceof DataView) {
-      this.bin(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
-      return;
-    }
-    const numbers = array as NumberArray;
-    this.array(numbers.length);
-    if (numbers instanceof Float64Array) {
-      for (const number of numbers) {
-        this.float(number);
-      }
-    } else if (/^Float(16|32)Array$/.test(numbers.constructor.name)) {
-      for (const number of numbers as Float32Array) {
-        this.float32(number);
-      }
-    } else {
-      for (const number of numbers) {
-        this.int(number);
-      }
-    }
-  }
-
-  #record(record: object, depth: number): void {
-    const prototype: unknown = Object.getPrototypeOf(record);
-    if (prototype !== Object.prototype && prototype !== null) {
-      throw new UnsupportedValue(`is an instance of ${record.constructor?.name ?? 'a class'}`);
-    }
-    const fields = record as Record<string, unknown>;
-    const keys = Object.keys(fields);
-    let count = 0;
-    for (const key of keys) {
-      count += fields[key] === undefined ? 0 : 1;
-    }
-    this.map(count);
-    let key = '';
-    try {
-      for (key of keys) {
-        const part = fields[key];
-        if (part !== undefined) {
-          this.str(key);
-          this.value(part, depth + 1);
-        }
-      }
-    } catch (error) {
-      throw located(error, `.${key}`);
-    }
-  }
-
-  #timestamp(value: Date): void {
-    if (Number.isNaN(value.getTime())) {
-      throw new UnsupportedValue('is no valid date');
-    }
-    const data = encodeTimestampExtension(value) ?? new Uint8Array();
+  /** Appends an extension. */
+  ext(type: number, data: Uint8Array): void {
     const code = { 4: 0xd6, 8: 0xd7 }[data.length];
     if (code === undefined) {
       this.#sized(data.length, 0xc7);
     } else {
       this.#byte(code);
     }
-    this.#byte(TIMESTAMP);
+    this.#byte(type);
     this.raw(data);
   }
 
@@ -314,12 +183,4 @@ export class Writer {
       this.#view = new DataView(larger.buffer);
     }
   }
-}
-
-/** Returns the same error with one more step in its path. */
-function located(error: unknown, step: string): unknown {
-  if (error instanceof UnsupportedValue && error.path.length < LONGEST_PATH) {
-    error.path = step + error.path;
-  }
-  return error;
 }

@@ -8,8 +8,8 @@ import { progressOf, resultOf, statusOf, whole } from './statuses.ts';
 
 function started(awaiter: Awaiter, id: string, now = 0, tasks = 2): Package {
   const pack = new Package(id, tasks, now);
-  awaiter.startBegins();
-  awaiter.startEnds(pack, now);
+  awaiter.startRequested();
+  awaiter.startDone(pack, now);
   return pack;
 }
 
@@ -88,9 +88,9 @@ describe('a master that holds', () => {
   test('is not asked to hold while a package is being started', () => {
     const awaiter = new Awaiter('me');
     started(awaiter, 'p');
-    awaiter.startBegins();
+    awaiter.startRequested();
     expect(pollOf(awaiter.next(0)).holdS).toBe(0);
-    awaiter.startEnds(undefined, 0);
+    awaiter.startDone(undefined, 0);
     expect(pollOf(awaiter.next(0)).holdS).toBe(HOLD_S);
   });
 });

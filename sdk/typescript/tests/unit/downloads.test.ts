@@ -3,14 +3,14 @@ import { Connection } from '../../src/connection.ts';
 import { Downloads, spans } from '../../src/downloads.ts';
 import { CloudparError, Gone } from '../../src/errors.ts';
 import { Events } from '../../src/events.ts';
-import { type Fetch, type News, Package, type TaskResult } from '../../src/package.ts';
+import { type LargeResult, type News, Package, type TaskResult } from '../../src/package.ts';
 import { type Answer, reply, ScriptedPlatform } from './scripted-platform.ts';
 import { resultOf, statusOf, taskResult } from './statuses.ts';
 
 const MEGABYTE = 1 << 20;
 const LINK = { method: 'GET', url: 'http://store/key', headers: {} } as const;
 
-function lying(index: number, key: string, offset: number, size: number): Fetch {
+function lying(index: number, key: string, offset: number, size: number): LargeResult {
   return { result: taskResult({ index }), key, offset, size };
 }
 

@@ -1,6 +1,7 @@
 import { decode } from '@msgpack/msgpack';
 import { expect, test } from 'vitest';
-import { readValue, writeValue } from '../../src/codec/values.ts';
+import { writeValue } from '../../src/codec/value-writer.ts';
+import { readValue } from '../../src/codec/values.ts';
 import { Writer } from '../../src/codec/writer.ts';
 import { SerializationError } from '../../src/errors.ts';
 
