@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cli.drawing import drawn
 from cloudpar.cli.presentation import age
-from cloudpar.cli.top import ROWS, Snapshot, draw, take
+from cloudpar.cli.top import ROWS, MasterState, draw, take
 from cloudpar_protocol.account_messages import Account
 from cloudpar_protocol.client_messages import HelloReply, ListPackagesReply, PackageState, PackageSummary, Progress
 
@@ -18,15 +18,15 @@ def package(number: int, state: PackageState, done: int = 0) -> PackageSummary:
     )
 
 
-def snapshot(at: float, packages: list[PackageSummary]) -> Snapshot:
+def snapshot(at: float, packages: list[PackageSummary]) -> MasterState:
     account = Account(
         account_id="a", name="Ada", state="active", created_at=0.0,
         granted_us=3_600_000_000, spent_us=60_000_000, reserved_us=60_000_000,
     )  # fmt: skip
-    return Snapshot(at=at, endpoint="http://m", executors=2, packages=packages, accounts=[account])
+    return MasterState(at=at, endpoint="http://m", executors=2, packages=packages, accounts=[account])
 
 
-def text(now: Snapshot, before: Snapshot | None = None, *, width: int = 160) -> str:
+def text(now: MasterState, before: MasterState | None = None, *, width: int = 160) -> str:
     return drawn(draw(now, before), width)
 
 
@@ -70,7 +70,7 @@ def test_the_largest_figures_fit_80_columns() -> None:
         )
         for number in (1, 2)
     ]  # fmt: skip
-    now = Snapshot(at=10.0, endpoint="http://127.0.0.1:8642", executors=999, packages=packages, accounts=accounts)
+    now = MasterState(at=10.0, endpoint="http://127.0.0.1:8642", executors=999, packages=packages, accounts=accounts)
     shown = text(now, width=80)
     for word in ("11111111", "somewhat", "10,000,000", "10 %", "99,999", "999", "4d 3h", "a_func", "left"):
         assert word in shown

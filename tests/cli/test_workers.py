@@ -7,7 +7,7 @@ import pytest
 from cli.drawing import drawn
 from cli.operation import Up, cloudpar, cloudpar_json, worker
 from cloudpar.cli import set_aside
-from cloudpar.cli.top import Snapshot, draw
+from cloudpar.cli.top import MasterState, draw
 from cloudpar.cli.workers import ask, worker_table
 from cloudpar.errors import CloudparError
 from cloudpar_protocol.client_messages import PackageSummary, Progress
@@ -70,7 +70,7 @@ def test_packages_name_the_workers_that_are_set_aside_for_them() -> None:
 
 
 def test_top_shows_why_workers_are_set_aside() -> None:
-    now = Snapshot(at=1.0, endpoint="m", executors=1, packages=[package(1, Unfit("a", LACKS))], accounts=[])
+    now = MasterState(at=1.0, endpoint="m", executors=1, packages=[package(1, Unfit("a", LACKS))], accounts=[])
     lines = [line.rstrip() for line in drawn(draw(now), 80).splitlines()]
     assert f"set aside on a: {LACKS} (package 11111111)" in lines
 

@@ -19,7 +19,7 @@ from cloudpar_protocol.routes import Route
 
 from .answer import Answer
 from .connection_pool import PIECE_BYTES, ConnectionPool, Timeouts
-from .identity import Identity
+from .identity import MasterIdentity
 from .interruption import Interruption
 from .payload_folder import Draft, PayloadFolder
 
@@ -63,7 +63,7 @@ class Channel:
             "Accept": codec.MSGPACK,
             HEADER: RELATIVE if folder is None else FILES,
         }
-        self._identity = Identity(endpoint, token)
+        self._identity = MasterIdentity(endpoint, token)
         self._master = ConnectionPool(endpoint, headers, self._identity.show)
         self._own_address = address(endpoint)
         self._stores: dict[str, ConnectionPool] = {}

@@ -23,7 +23,7 @@ class Unproved(ConnectionError):
     """The process that answers at the master's address does not know the token."""
 
 
-class Identity:
+class MasterIdentity:
     """A token, and the master to which it is shown.
 
     Args:

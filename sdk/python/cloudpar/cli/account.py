@@ -16,7 +16,6 @@ from cloudpar_protocol.account_messages import (
     CreateAccount,
     GrantQuota,
     ListAccounts,
-    RevokeAccount,
     RotateSeal,
 )
 from cloudpar_protocol.client_messages import Hello
@@ -25,7 +24,7 @@ from cloudpar_protocol.tokens import new_token
 
 from . import spans
 from .access import json_option
-from .account_search import find_account
+from .account_search import find_account, revoke_account
 from .listing_group import ListingGroup
 from .master import Master, Operator, as_operator, of_operator
 from .presentation import account_table, console, print_json, words
@@ -173,9 +172,7 @@ def revoke(*, name: str, as_json: bool, **operator: Unpack[Operator]) -> None:
 
     NAME is the account's name, its id, or the first characters of its id.
     """
-    master = of_operator(operator)
-    request = RevokeAccount(account_id=find_account(master, name).account_id)
-    _show(master.call(routes.REVOKE_ACCOUNT, request).account, as_json)
+    _show(revoke_account(of_operator(operator), name), as_json)
 
 
 @account.command("rotate-seal")

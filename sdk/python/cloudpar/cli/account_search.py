@@ -1,10 +1,17 @@
-"""Finds an account by its id, its name, or the first characters of its id."""
+"""Finds an account by its id, its name, or the first characters of its id, and revokes it."""
 
 from cloudpar.errors import NotFound
 from cloudpar_protocol import routes
-from cloudpar_protocol.account_messages import Account, ListAccounts, TokenRole
+from cloudpar_protocol.account_messages import Account, ListAccounts, RevokeAccount, TokenRole
 
 from .master import Master
+
+
+def revoke_account(master: Master, text: str, role: TokenRole = "user") -> Account:
+    """Revoke the account that `find_account` finds, and return it. Raises like `find_account`."""
+    request = RevokeAccount(account_id=find_account(master, text, role).account_id)
+    revoked: Account = master.call(routes.REVOKE_ACCOUNT, request).account
+    return revoked
 
 
 def find_account(master: Master, text: str, role: TokenRole = "user") -> Account:

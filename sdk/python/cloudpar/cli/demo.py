@@ -32,7 +32,7 @@ def demo(tasks: int, repeats: int, largest: int | None, plot_path: Path | None, 
     size = largest or factorization.calibrate(tasks)
     numbers = factorization.problem(tasks, size, SEED)
     steps = tasks * repeats * (2 + len(measurement.EXECUTORS))
-    with Bar(steps) as bar:
+    with DemoBar(steps) as bar:
         found = measurement.measure(numbers, repeats, bar.advance, largest=size, seed=SEED)
     if plot_path is not None:
         plot.save(found, plot_path)
@@ -47,7 +47,7 @@ def demo(tasks: int, repeats: int, largest: int | None, plot_path: Path | None, 
         raise CloudparError("some results are wrong: this is a fault of cloudpar, please report it with the output")
 
 
-class Bar(Progress):
+class DemoBar(Progress):
     """A progress bar on standard error. The measuring thread draws it, at most once in REFRESH_S seconds."""
 
     def __init__(self, steps: int) -> None:

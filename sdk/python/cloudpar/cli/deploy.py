@@ -96,7 +96,7 @@ def deploy(
     click.echo(first_use.summary(there, path, took_s, environment))
 
 
-def _present(body: dict[str, object], idle: list[prices.Line], update: Update, region: str) -> None:
+def _present(body: dict[str, object], idle: list[prices.Cost], update: Update, region: str) -> None:
     title = f"{update.name} in {region}: {update.kind}"
     deploy_tables.show(deploy_tables.made_table(template.made(body), title))
     deploy_tables.show(deploy_tables.idle_table(idle))

@@ -10,7 +10,7 @@ from cloudpar.deployment.change_set import Doomed
 from cloudpar.deployment.check import Check
 from cloudpar.deployment.fleet import Fleet
 from cloudpar.deployment.leftovers import Leftover
-from cloudpar.deployment.prices import Line, total
+from cloudpar.deployment.prices import Cost, total
 from cloudpar.deployment.settings import Change
 from cloudpar.deployment.template import Made
 
@@ -63,7 +63,7 @@ def doomed_table(doomed: list[Doomed]) -> Table:
     return table
 
 
-def idle_table(lines: list[Line]) -> Table:
+def idle_table(lines: list[Cost]) -> Table:
     """Make the table of a deployment's costs while no worker runs."""
     table = Table("at rest", "how it comes about", title="USD a month while no worker runs", title_justify="left")
     table.add_column("USD", justify="right")

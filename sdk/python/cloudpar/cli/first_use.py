@@ -69,7 +69,7 @@ def first_map(path: Path, *, show: bool) -> float:
     if user is None:
         raise DeploymentError(f"{path} cannot be read any more: run `cloudpar deploy` again")
     click.echo("The first map; the first worker takes one to three minutes to start.", err=True)
-    began = time.monotonic()
+    started_at = time.monotonic()
     with Pool(user.endpoint, user.token, progress=show) as pool:
         results = pool.map(pow, range(NUMBERS), [2] * NUMBERS, timeout=FIRST_MAP_S)
         try:
@@ -84,7 +84,7 @@ def first_map(path: Path, *, show: bool) -> float:
         raise CloudparError(
             f"the first map has wrong results, {squares}: this is a fault of cloudpar, please report it"
         )
-    return round(time.monotonic() - began, 1)
+    return round(time.monotonic() - started_at, 1)
 
 
 def summary(made: stack.Stack, path: Path, took_s: float | None, environment: str) -> str:

@@ -22,7 +22,7 @@ def log_line(text: str) -> None:
     click.echo(f"{time.strftime('%Y-%m-%d %H:%M:%S')} cloudpar: {printable(text)}", err=True)
 
 
-class Interrupted(Exception):
+class EndRequested(Exception):
     """A signal asks this command to end."""
 
 
@@ -34,7 +34,7 @@ class Foreground:
         self._ready: set[str] = set()
 
     def listen_for_signals(self) -> None:
-        """Make `next` raise Interrupted after a signal that asks this process to end."""
+        """Make `next` raise EndRequested after a signal that asks this process to end."""
         for number in ENDING:
             signal.signal(number, lambda number, _frame: self._happened.put(signal.Signals(number)))
 
@@ -49,19 +49,19 @@ class Foreground:
         """Wait for the next event of a child.
 
         Raises:
-            Interrupted: A signal asked this command to end.
+            EndRequested: A signal asked this command to end.
             queue.Empty: Nothing happened for `timeout_s` seconds.
         """
         happened = self._happened.get(timeout=timeout_s)
         if isinstance(happened, signal.Signals):
-            raise Interrupted
+            raise EndRequested
         return happened
 
     def wait_until_ready(self) -> str:
         """Wait until a child is ready, for the first time or after a restart; return its name.
 
         Raises:
-            Interrupted: A signal asked this command to end.
+            EndRequested: A signal asked this command to end.
             CloudparError: A child ended and is not restarted.
         """
         event = self.next()
@@ -76,7 +76,7 @@ class Foreground:
         """Start a child and wait until it is ready; end it after the body of the `with`.
 
         Raises:
-            Interrupted: A signal asked this command to end.
+            EndRequested: A signal asked this command to end.
             CloudparError: This child or an earlier one ended and is not restarted.
             OSError: The system cannot start the child.
         """

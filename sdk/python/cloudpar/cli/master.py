@@ -24,7 +24,7 @@ class Master(Caller, Protocol):
     endpoint: str
 
 
-class Place(TypedDict):
+class MasterOptions(TypedDict):
     """The options that say where the master is."""
 
     endpoint: str | None
@@ -33,13 +33,13 @@ class Place(TypedDict):
     region: str | None
 
 
-class User(Place):
+class User(MasterOptions):
     """The options of a user with a token, or of the operator of a stack."""
 
     token: str | None
 
 
-class Operator(Place):
+class Operator(MasterOptions):
     """The options of an operator, who proves this role by the admin token or, for a stack, by AWS credentials."""
 
     admin_token: str | None
@@ -84,9 +84,9 @@ def of_operator(operator: Operator) -> Master:
     return _deployed(operator) or connect_admin(operator["endpoint"], operator["admin_token"], operator["folder"])
 
 
-def _deployed(place: Place) -> Master | None:
-    if place["stack"] is None:
+def _deployed(options: MasterOptions) -> Master | None:
+    if options["stack"] is None:
         return None
-    if place["folder"] is not None:
+    if options["folder"] is not None:
         raise click.UsageError("--stack and --data name two different masters: give one of them")
-    return administration.connect(place["stack"], place["region"])
+    return administration.connect(options["stack"], options["region"])

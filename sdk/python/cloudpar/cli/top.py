@@ -31,7 +31,7 @@ RATE_S = 10.0
 the rate would jump."""
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class MasterState(msgspec.Struct, frozen=True):
     """The pool at one moment, as far as this token sees it.
 
     Attributes:
@@ -54,7 +54,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         return sum(each.progress.done for each in self.packages)
 
 
-def take(master: Master) -> Snapshot:
+def take(master: Master) -> MasterState:
     """Ask the master for the state of the pool.
 
     Raises:
@@ -79,11 +79,11 @@ def take(master: Master) -> Snapshot:
     executors = listed.executors
     if executors is None:  # a master of an earlier release: a sum would count an executor once for each package
         executors = max((each.progress.executors for each in found if each.state == "running"), default=0)
-    return Snapshot(at=at, endpoint=master.endpoint, executors=executors, packages=found, accounts=accounts)
+    return MasterState(at=at, endpoint=master.endpoint, executors=executors, packages=found, accounts=accounts)
 
 
-def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
-    """Draw the screen. It shows the rate of tasks only if `before`, an earlier snapshot, is given."""
+def draw(now: MasterState, before: MasterState | None = None) -> Group:
+    """Draw the screen. It shows the rate of tasks only if `before`, an earlier state, is given."""
     running = sum(each.state == "running" for each in now.packages)
     head = f"{now.endpoint}   {running} running, {quantity(now.executors, 'executor')} at work"
     if before is not None and now.at > before.at:
@@ -100,8 +100,8 @@ def draw(now: Snapshot, before: Snapshot | None = None) -> Group:
     )
 
 
-def _left_s(now: Snapshot, before: Snapshot | None) -> dict[str, float]:
-    """The remaining seconds of each running package, by its rate since the earlier snapshot or by the mean duration."""
+def _left_s(now: MasterState, before: MasterState | None) -> dict[str, float]:
+    """The remaining seconds of each running package, by its rate since the earlier state or by the mean duration."""
     done_before = {} if before is None else {each.package_id: each.progress.done for each in before.packages}
     left: dict[str, float] = {}
     for each in now.packages:
@@ -126,36 +126,36 @@ def _left_s(now: Snapshot, before: Snapshot | None) -> dict[str, float]:
 def top(*, once: bool, interval_s: float, as_json: bool, **user: Unpack[User]) -> None:
     """Watch packages, quotas and executors; Ctrl-C ends it. --json prints one object a line."""
     master = of_user(user)
-    snapshot = take(master)
+    state = take(master)
     if once:
         if as_json:
-            print_json(snapshot)
+            print_json(state)
         else:
-            console().print(draw(snapshot))
+            console().print(draw(state))
         return
     try:
         if as_json:
-            _stream(master, snapshot, interval_s)
+            _stream(master, state, interval_s)
         else:
-            _watch(master, snapshot, interval_s)
+            _watch(master, state, interval_s)
     except KeyboardInterrupt:
         return
 
 
-def _stream(master: Master, snapshot: Snapshot, interval_s: float) -> None:
+def _stream(master: Master, state: MasterState, interval_s: float) -> None:
     while True:
-        print_json(snapshot)
+        print_json(state)
         time.sleep(interval_s)
-        snapshot = take(master)
+        state = take(master)
 
 
-def _watch(master: Master, snapshot: Snapshot, interval_s: float) -> None:
-    earlier = deque([snapshot])
-    with Live(draw(snapshot), console=console(), auto_refresh=False, transient=True) as live:
+def _watch(master: Master, state: MasterState, interval_s: float) -> None:
+    earlier = deque([state])
+    with Live(draw(state), console=console(), auto_refresh=False, transient=True) as live:
         while True:
             time.sleep(interval_s)
-            snapshot = take(master)
-            while len(earlier) > 1 and snapshot.at - earlier[0].at > RATE_S:
+            state = take(master)
+            while len(earlier) > 1 and state.at - earlier[0].at > RATE_S:
                 earlier.popleft()
-            live.update(draw(snapshot, earlier[0]), refresh=True)
-            earlier.append(snapshot)
+            live.update(draw(state, earlier[0]), refresh=True)
+            earlier.append(state)

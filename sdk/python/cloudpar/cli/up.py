@@ -17,7 +17,7 @@ from .access import json_option
 from .data_folder import check_writable, default_folder, read_connection
 from .executor_options import memory_option, threads_option
 from .exit_codes import PortInUse
-from .foreground import Foreground, Interrupted
+from .foreground import EndRequested, Foreground
 from .isolation import isolation_options
 from .up_announcement import announce
 
@@ -54,7 +54,7 @@ def up(
     where = (folder or default_folder()).absolute()
     check_writable(where)
     foreground = Foreground()
-    with listen(port) as listening, suppress(Interrupted), ExitStack() as running:
+    with listen(port) as listening, suppress(EndRequested), ExitStack() as running:
         foreground.listen_for_signals()
         policy = RestartPolicy(must_start=True)
         master = programs.master(

@@ -17,7 +17,7 @@ from cloudpar_protocol.limits import EXECUTORS
 
 from .access import connect, endpoint_option
 from .executor_options import memory_option, threads_option
-from .foreground import Foreground, Interrupted, log_line
+from .foreground import EndRequested, Foreground, log_line
 from .isolation import isolation_options
 from .secret_options import overheard, secret_option
 
@@ -61,7 +61,7 @@ def worker(
         foreground.listen_for_signals()
         try:
             role = _wait_for_role(endpoint, token, foreground)
-        except Interrupted:
+        except EndRequested:
             return
     else:
         # One request before the agent starts: a wrong address or token then gives one clear line, not a log of retries.
@@ -85,7 +85,7 @@ def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
     """Ask the master for the role of a token, until it answers.
 
     Raises:
-        Interrupted: A signal asked this command to end.
+        EndRequested: A signal asked this command to end.
         RequestError: The master refuses the request, for example because it does not know the token.
         ConfigurationError: The endpoint is no URL, or the token has characters that no token has.
     """
@@ -118,7 +118,7 @@ def _run(agent: Child, foreground: Foreground, endpoint: str) -> int:
     try:
         while (event := foreground.next()).what == "ready":
             log_line(f"working for {endpoint}; Ctrl-C drains")
-    except Interrupted:
+    except EndRequested:
         code = foreground.end(agent)
         if code < 0:
             log_line(f"the worker ended ({fate(code)}) before it had handed in everything")

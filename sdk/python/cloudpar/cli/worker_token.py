@@ -15,7 +15,7 @@ from cloudpar_protocol.tokens import new_token
 
 from . import spans
 from .access import json_option
-from .account_search import find_account
+from .account_search import revoke_account
 from .listing_group import ListingGroup
 from .master import Operator, as_operator, of_operator
 from .presentation import console, frameless, print_json, state, words
@@ -81,13 +81,11 @@ def revoke(*, name: str, as_json: bool, **operator: Unpack[Operator]) -> None:
 
     NAME is the token's name, its id, or the first characters of its id.
     """
-    master = of_operator(operator)
-    request = RevokeAccount(account_id=find_account(master, name, "worker").account_id)
-    made: Account = master.call(routes.REVOKE_ACCOUNT, request).account
+    revoked = revoke_account(of_operator(operator), name, "worker")
     if as_json:
-        print_json({"worker_token": made})
+        print_json({"worker_token": revoked})
     else:
-        console().print(_table([made]))
+        console().print(_table([revoked]))
 
 
 def _table(tokens: list[Account]) -> Table:

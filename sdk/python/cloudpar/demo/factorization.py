@@ -61,9 +61,9 @@ def calibrate(tasks: int, clock: Callable[[], float] = time.process_time) -> int
 
 
 def _division_s(clock: Callable[[], float]) -> float:
-    began = clock()
+    started_at = clock()
     factorize(CALIBRATION_PRIME * CALIBRATION_PRIME)
-    return (clock() - began) / (CALIBRATION_PRIME / 2)
+    return (clock() - started_at) / (CALIBRATION_PRIME / 2)
 
 
 def correct(numbers: Sequence[int], results: Sequence[tuple[int, int]]) -> bool:

@@ -61,11 +61,11 @@ def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int,
 
     def timed(name: str, start: Callable[[], Iterable[tuple[int, int]]]) -> float:
         nonlocal all_correct
-        began, results = time.perf_counter(), []
+        started_at, results = time.perf_counter(), []
         for result in start():
             results.append(result)
             advance(name)
-        wall_s = time.perf_counter() - began
+        wall_s = time.perf_counter() - started_at
         all_correct = all_correct and correct(numbers, results)
         return wall_s
 

@@ -97,8 +97,8 @@ class Shape(msgspec.Struct, frozen=True):
     recovery: bool = False
 
 
-class Line(NamedTuple):
-    """A line of the bill: its name, the calculation, and USD per month. Options do not count in the total."""
+class Cost(NamedTuple):
+    """A cost of a deployment: its name, the calculation, and USD per month. Options do not count in the total."""
 
     name: str
     why: str
@@ -106,38 +106,38 @@ class Line(NamedTuple):
     option: bool = False
 
 
-def idle(shape: Shape) -> list[Line]:
+def idle(shape: Shape) -> list[Cost]:
     """Calculate the costs of a deployment per month while no worker runs, line by line."""
     ticks = shape.timers * MINUTES
     polls = shape.queue_sources * POLLERS * MINUTES * 60 / POLL_S
     lines = [
-        Line("Alarms", f"{shape.alarm_metrics} metrics x {ALARM_METRIC_USD}", shape.alarm_metrics * ALARM_METRIC_USD),
-        Line("Secrets", f"{shape.secrets} x {SECRET_USD}", shape.secrets * SECRET_USD),
-        Line("Polling of queues", f"{polls:,.0f} requests", polls * FIFO_REQUEST_USD),
-        Line("Timer, calls", f"{ticks:,} a month", ticks * LAMBDA_REQUEST_USD),
-        Line(
+        Cost("Alarms", f"{shape.alarm_metrics} metrics x {ALARM_METRIC_USD}", shape.alarm_metrics * ALARM_METRIC_USD),
+        Cost("Secrets", f"{shape.secrets} x {SECRET_USD}", shape.secrets * SECRET_USD),
+        Cost("Polling of queues", f"{polls:,.0f} requests", polls * FIFO_REQUEST_USD),
+        Cost("Timer, calls", f"{ticks:,} a month", ticks * LAMBDA_REQUEST_USD),
+        Cost(
             "Timer, duration", f"{ticks:,} x {TICK_S} s x {shape.timer_mb} MB",
             ticks * TICK_S * shape.timer_mb / 1024 * LAMBDA_GB_SECOND_USD,
         ),
-        Line("Timer, reads", f"{ticks:,} x {TICK_READ_UNITS:g} units", ticks * TICK_READ_UNITS * READ_UNIT_USD),
-        Line("Timer, logs", f"{ticks:,} x {TICK_LOG_BYTES} bytes", ticks * TICK_LOG_BYTES / 1e9 * LOG_GB_USD),
-        Line("Timer, schedule", "rules on AWS's own bus are free", 0.0),
-        Line("Tables", f"{TABLES_GB} GB", TABLES_GB * (TABLE_GB_USD + RECOVERY_GB_USD * shape.recovery)),
-        Line("Worker images", f"{IMAGES_GB} GB", IMAGES_GB * IMAGE_GB_USD),
-        Line("Functions' code", f"{CODE_GB} GB in the CDK's bucket", CODE_GB * BUCKET_GB_USD),
-        Line("API, queues, payloads", "by use only", 0.0),
-        Line("Fleet", "no instance, no NAT gateway", shape.nat_gateways * NAT_GATEWAY_USD),
+        Cost("Timer, reads", f"{ticks:,} x {TICK_READ_UNITS:g} units", ticks * TICK_READ_UNITS * READ_UNIT_USD),
+        Cost("Timer, logs", f"{ticks:,} x {TICK_LOG_BYTES} bytes", ticks * TICK_LOG_BYTES / 1e9 * LOG_GB_USD),
+        Cost("Timer, schedule", "rules on AWS's own bus are free", 0.0),
+        Cost("Tables", f"{TABLES_GB} GB", TABLES_GB * (TABLE_GB_USD + RECOVERY_GB_USD * shape.recovery)),
+        Cost("Worker images", f"{IMAGES_GB} GB", IMAGES_GB * IMAGE_GB_USD),
+        Cost("Functions' code", f"{CODE_GB} GB in the CDK's bucket", CODE_GB * BUCKET_GB_USD),
+        Cost("API, queues, payloads", "by use only", 0.0),
+        Cost("Fleet", "no instance, no NAT gateway", shape.nat_gateways * NAT_GATEWAY_USD),
     ]  # fmt: skip
     if shape.keys:
-        lines.append(Line("KMS keys", f"{shape.keys} x {KEY_USD}", shape.keys * KEY_USD))
+        lines.append(Cost("KMS keys", f"{shape.keys} x {KEY_USD}", shape.keys * KEY_USD))
     if shape.dashboards:
         lines.append(
-            Line("Dashboard", f"{shape.dashboards} x {DASHBOARD_USD}", shape.dashboards * DASHBOARD_USD, option=True)
+            Cost("Dashboard", f"{shape.dashboards} x {DASHBOARD_USD}", shape.dashboards * DASHBOARD_USD, option=True)
         )
     return lines
 
 
-def total(lines: Iterable[Line]) -> float:
+def total(lines: Iterable[Cost]) -> float:
     """The total in USD per month, without options."""
     return sum(line.usd for line in lines if not line.option)
 

@@ -30,7 +30,7 @@ us (16 us for an array), besides the time for the data. A task that writes one n
 
 from cloudpar.errors import SideEffectError
 
-from .captures import Capture, TaskCode, capture
+from .captures import Capture, LoopCode, capture
 from .merges import Merge
 
-__all__ = ["Capture", "Merge", "SideEffectError", "TaskCode", "capture"]
+__all__ = ["Capture", "LoopCode", "Merge", "SideEffectError", "capture"]

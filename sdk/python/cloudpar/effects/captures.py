@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class TaskCode:
+class LoopCode:
     """The code of all tasks of one `parallel_for`. Calling it with an index runs that task and returns its writes.
 
     Unpickling this code needs the standard library, cloudpickle and the body's own imports, but not `cloudpar`. An
@@ -56,7 +56,7 @@ class Capture:
         regions: Captured arrays that are sent as blocks of memory, mostly because they share memory.
     """
 
-    code: TaskCode
+    code: LoopCode
     facets: tuple[Facet, ...]
     regions: tuple[Region, ...]
 
@@ -112,7 +112,7 @@ def capture(body: Callable[[int], object]) -> Capture:
     # A single pickle contains all of this, so that at the worker the watched objects are the same objects to which the
     # body refers.
     _Packer(file, modules, rebuilders).dump(PickledCall(start, body, kinds, things, fixed))
-    return Capture(TaskCode(file.getvalue(), frozenset(modules)), tuple(facets), tuple(regions))
+    return Capture(LoopCode(file.getvalue(), frozenset(modules)), tuple(facets), tuple(regions))
 
 
 class _Packer(Pickler):

@@ -8,7 +8,7 @@ _VALUE = "return the value and use map, or write it into an element of a list th
 _ELEMENTS = "make it long enough before the call and write its elements, or return the values and use map"
 
 # A key names a problem that a worker or the client has found with a write. Its value says what happened and what to do.
-TROUBLES = {
+PROBLEMS = {
     "resized": ("changed its length (append, insert, del, clear)", _ELEMENTS),
     "deleted": ("had elements deleted or moved", "write a marker such as None instead, and delete after the call"),
     "set": ("is a set and was changed", "write into a dict (`d[key] = True`), or return the values and use map"),
@@ -27,8 +27,8 @@ TROUBLES = {
 }
 
 
-def trouble(name: str, variable: str, *indexes: int, reason: str = "") -> SideEffectError:
-    """Return the error for a key of `TROUBLES`.
+def problem(name: str, variable: str, *indexes: int, reason: str = "") -> SideEffectError:
+    """Return the error for a key of `PROBLEMS`.
 
     Args:
         name: The key.
@@ -37,10 +37,10 @@ def trouble(name: str, variable: str, *indexes: int, reason: str = "") -> SideEf
         reason: The text of an exception that explains more; "" if there is no exception.
 
     Example:
-        >>> print(trouble("conflict", "result[3]", 1, 7))
+        >>> print(problem("conflict", "result[3]", 1, 7))
         tasks 1 and 7: `result[3]` was written by two tasks; give each task elements of its own
     """
-    what, fix = TROUBLES[name]
+    what, fix = PROBLEMS[name]
     tasks = f"task {indexes[0]}" if len(indexes) == 1 else "tasks " + " and ".join(map(str, indexes))
     cause = f" ({reason})" if reason else ""
     return SideEffectError(f"{tasks}: `{variable}` {what}{cause}; {fix}", variable=variable, index=indexes[-1])

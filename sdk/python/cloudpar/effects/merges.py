@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cloudpar.errors import SideEffectError
 
 from .array_targets import array_targets
-from .errors import trouble
+from .errors import problem
 from .keyed_targets import keyed_targets
 from .remote.arrays import address, memory
 
@@ -55,7 +55,7 @@ class Merge:
             conflict = self._targets[number].gather(index, keys, values)
             if conflict is not None:
                 variable, other = conflict
-                raise trouble("conflict", str(variable), *sorted((other, index)))
+                raise problem("conflict", str(variable), *sorted((other, index)))
         self._closed = False
 
     def commit(self) -> None:
@@ -91,15 +91,15 @@ class Merge:
         except Exception as error:  # a value's own unpickling may raise anything
             reason = f"{type(error).__name__}: {error}"
             if reader.number is None:
-                raise trouble("unreadable", "an element", index, reason=reason) from error
+                raise problem("unreadable", "an element", index, reason=reason) from error
             raise self._trouble(index, "unreadable", reader.number, "", reason) from error
 
     def _trouble(self, index: int, name: str, number: int, suffix: str, reason: str) -> Exception:
         facet = self._facets[number]
         if facet.kind == "function":
-            return trouble(name, suffix, index, reason=reason)
+            return problem(name, suffix, index, reason=reason)
         joint = "." if facet.kind in {"class", "module"} else ""
-        return trouble(name, f"{facet.trail}{joint}{suffix}", index, reason=reason)
+        return problem(name, f"{facet.trail}{joint}{suffix}", index, reason=reason)
 
 
 class _Reader(pickle.Unpickler):
@@ -125,7 +125,7 @@ class _Reader(pickle.Unpickler):
         if same not in self._views:
             array = self._facets[number].thing
             if array.strides != there:
-                raise trouble("view", str(self._facets[number].trail), self._index)
+                raise problem("view", str(self._facets[number].trail), self._index)
             self._views[same] = memory(array, address(array) + offset, shape, strides, dtype)
             if not array.flags.writeable:
                 self._views[same].flags.writeable = False

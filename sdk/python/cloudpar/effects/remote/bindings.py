@@ -29,7 +29,7 @@ MACHINERY = frozenset({
 
 
 def watch_names(
-    namespace: Callable[[], Any], trouble: str, bind: Callable[[str, Any], None], unbind: Callable[[str], None]
+    namespace: Callable[[], Any], problem: str, bind: Callable[[str, Any], None], unbind: Callable[[str], None]
 ) -> tuple[Look, Callable[[], None]]:
     """Watch the values of the names in `namespace()`, without MACHINERY.
 
@@ -37,7 +37,7 @@ def watch_names(
 
     Args:
         namespace: Returns the names and their values.
-        trouble: The key of `TROUBLES` in `cloudpar.effects.errors` for a rebound name.
+        problem: The key of `PROBLEMS` in `cloudpar.effects.errors` for a rebound name.
         bind: Gives a name a value.
         unbind: Deletes a name.
     """
@@ -61,14 +61,14 @@ def watch_names(
 
     def look() -> Any:
         names = changed()
-        return (trouble, names[0], None, restore) if names else None
+        return (problem, names[0], None, restore) if names else None
 
     return look, restore
 
 
-def watch_namespace(namespace: dict[str, Any], trouble: str) -> Look:
+def watch_namespace(namespace: dict[str, Any], problem: str) -> Look:
     """Watch the globals of functions, or the names of a module, that are pickled by value."""
-    return watch_names(lambda: namespace, trouble, namespace.__setitem__, namespace.__delitem__)[0]
+    return watch_names(lambda: namespace, problem, namespace.__setitem__, namespace.__delitem__)[0]
 
 
 def watch_class(kind: type) -> tuple[Look, Callable[[], None]]:

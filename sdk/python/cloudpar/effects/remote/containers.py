@@ -1,8 +1,8 @@
 """Lists, dicts, sets and objects with attributes: finds what a task has changed in them, and undoes it.
 
 A *look* is a function without arguments. It returns None if its container is unchanged, otherwise a *finding*
-`(trouble, keys, values, undo)`. `trouble` is empty if the `values` written at `keys` can be copied back. Otherwise
-`trouble` is a key of `TROUBLES` in `cloudpar.effects.errors`, `keys` is a suffix for the container's name (or the name
+`(problem, keys, values, undo)`. `problem` is empty if the `values` written at `keys` can be copied back. Otherwise
+`problem` is a key of `PROBLEMS` in `cloudpar.effects.errors`, `keys` is a suffix for the container's name (or the name
 that a task has bound to another value), and `values` is None. `undo()` restores the container; it is None if that is
 impossible. Looks change nothing, so that all looks see the state that the task has left.
 """
@@ -48,7 +48,7 @@ def watch_list(items: list[Any], differing: Comparison) -> Look:
 def watch_dict(items: dict[Any, Any], differing: Comparison) -> Look:
     """Watch the values of a dict by key. A new key is a write.
 
-    A deleted or moved key, or a new `default_factory`, is trouble.
+    A deleted or moved key, or a new `default_factory`, is a problem.
     """
     # An OrderedDict keeps its order outside of the dict, and dict's own methods would not update this order.
     base: Any = OrderedDict if isinstance(items, OrderedDict) else dict
@@ -124,7 +124,7 @@ def attributes(thing: Any, descriptors: dict[str, Any]) -> dict[str, Any]:
 
 
 def watch_attributes(thing: Any) -> Look:
-    """Watch the attributes of one object. A new attribute is a write; a deleted one, or another class, is trouble."""
+    """Watch the attributes of one object. A new attribute is a write; a deleted one, or another class, is a problem."""
     kind = type(thing)
     descriptors = slots(kind)
     before = attributes(thing, descriptors)

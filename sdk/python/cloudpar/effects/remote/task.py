@@ -11,6 +11,9 @@ from .writes import encoding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .containers import Finding, Look
+    from .writes import Encode
+
 
 def start(
     body: Callable[[int], object], kinds: list[str], objects: list[Any], fixed: list[int]
@@ -31,37 +34,52 @@ def start(
     dump, mark = pickling(refer)
     encode = encoding(kinds, refer, dump, mark)
     looks, prepares = watch(kinds, objects, dump)
-    broken: list[bytes] = []
+    return _Task(body, encode, looks, prepares)
 
-    def task(index: int) -> bytes | None:
-        if broken:
-            return broken[0]
-        for prepare in prepares:
+
+class _Task:
+    """Runs the body with one index, and returns its writes; None if there are none."""
+
+    def __init__(
+        self,
+        body: Callable[[int], object],
+        encode: Encode,
+        looks: list[tuple[int, Look]],
+        prepares: list[Callable[[], None]],
+    ) -> None:
+        self._body = body
+        self._encode = encode
+        self._looks = looks
+        self._prepares = prepares
+        self._broken: bytes | None = None
+
+    def __call__(self, index: int) -> bytes | None:
+        if self._broken is not None:
+            return self._broken
+        for prepare in self._prepares:
             prepare()
         try:
-            body(index)
+            self._body(index)
         except BaseException:
-            settle(report=False)
+            self._settle(report=False)
             raise
-        return settle(report=True)
+        return self._settle(report=True)
 
-    def settle(*, report: bool) -> bytes | None:
+    def _settle(self, *, report: bool) -> bytes | None:
         # All objects are checked before anything is undone: arrays may share memory, and a new value may contain an old
         # one.
-        found = [(number, finding) for number, look in looks if (finding := look()) is not None]
+        found = [(number, finding) for number, look in self._looks if (finding := look()) is not None]
         try:
-            return encode(found) if report and found else None
+            return self._encode(found) if report and found else None
         finally:
             for number, finding in found:
-                take_back(number, finding)
+                self._take_back(number, finding)
 
-    def take_back(number: int, finding: Any) -> None:
+    def _take_back(self, number: int, finding: Finding) -> None:
         undo = finding[3]
         if undo is not None:
             undo()
-        else:
+        elif self._broken is None:
             # Later tasks would see a change that cannot be undone. So in this executor later tasks only return the
             # error about it.
-            broken.append(encode([(number, finding)]))
-
-    return task
+            self._broken = self._encode([(number, finding)])

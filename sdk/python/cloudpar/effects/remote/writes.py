@@ -1,6 +1,6 @@
 """Encodes the writes of one task as bytes.
 
-The bytes are the pickle of `("", [(number, keys, values), ...])`, or of `(trouble, number, suffix, reason)` if a write
+The bytes are the pickle of `("", [(number, keys, values), ...])`, or of `(problem, number, suffix, reason)` if a write
 cannot be copied back. `number` is the number of the changed object, and `suffix` is `keys` of the finding (see
 `containers`). `reason` is the text of an exception, or empty.
 """
@@ -35,9 +35,9 @@ def encoding(
         return kind in {list, tuple} and refer(value) is None and _PLAIN.issuperset(map(type, value))
 
     def encode(findings: list[tuple[int, Finding]]) -> bytes:
-        for number, (trouble, suffix, _, _) in findings:
-            if trouble:
-                return pickle.dumps((trouble, number, suffix, ""), pickle.HIGHEST_PROTOCOL)
+        for number, (problem, suffix, _, _) in findings:
+            if problem:
+                return pickle.dumps((problem, number, suffix, ""), pickle.HIGHEST_PROTOCOL)
         writes = [(number, keys, values) for number, (_, keys, values, _) in findings]
         # A pickler that calls `refer` for each object takes 20 us to create, and most writes are a number or a string.
         if all(type(values) is bytes or all(map(plain, (*keys, *values))) for _, keys, values in writes):
