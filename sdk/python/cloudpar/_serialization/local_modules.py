@@ -19,7 +19,8 @@ import cloudpickle
 
 from .installed import is_installed, is_listed
 from .project.listings import LISTINGS
-from .project.units import Unit, unit_of
+from .project.lookup import unit_of
+from .project.units import Unit
 
 OWN = frozenset({"cloudpar", "cloudpar_protocol", "cloudpar_worker", "cloudpar_master"})
 """The Python packages of Cloud Parallelizer itself. They are not sent as local modules, because a worker has its own

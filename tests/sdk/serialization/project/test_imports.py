@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from cloudpar._serialization.project.files import File
 from cloudpar._serialization.project.imports import of_file
-from cloudpar._serialization.project.units import File
 
 
 def imported(folder: Path, text: str) -> set[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar._serialization.project import listings, units
+from cloudpar._serialization.project import files, listings
 from cloudpar._serialization.project.listings import Listings
 from cloudpar._serialization.project.units import Unit
 
@@ -41,13 +41,13 @@ def settle(folder: Path) -> None:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The folders that were listed."""
     seen: list[str] = []
-    scandir = units.os.scandir  # type: ignore[attr-defined]
+    scandir = files.os.scandir  # type: ignore[attr-defined]
 
     def counting(folder: str) -> object:
         seen.append(Path(folder).name)
         return scandir(folder)
 
-    monkeypatch.setattr(units.os, "scandir", counting)  # type: ignore[attr-defined]
+    monkeypatch.setattr(files.os, "scandir", counting)  # type: ignore[attr-defined]
     return seen
 
 

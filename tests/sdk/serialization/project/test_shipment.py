@@ -13,7 +13,7 @@ import pytest
 from cloudpar._serialization.pickling import Needs, dumps, pickled
 from cloudpar._serialization.project import shipment
 from cloudpar._serialization.project.shipment import Shipper
-from cloudpar._serialization.project.units import File
+from cloudpar._serialization.project.files import File
 from cloudpar._serialization.task_code import Code, serialize
 
 ALONE = """

@@ -12,8 +12,10 @@ from cloudpar._serialization.installed import is_listed
 from cloudpar._serialization.local_modules import LocalModules, is_local
 from cloudpar._serialization.project import search, units
 from cloudpar._serialization.project.broad_folders import is_broad
+from cloudpar._serialization.project.files import digest
+from cloudpar._serialization.project.lookup import Found, look_up, unit_of
 from cloudpar._serialization.project.search import reachable
-from cloudpar._serialization.project.units import Unit, digest, look_up, unit_of
+from cloudpar._serialization.project.units import Unit
 
 Import = Callable[[str], types.ModuleType]
 
@@ -148,7 +150,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the modules that were searched."""
     seen: list[str] = []
 
-    def recording(name: str) -> units.Found:
+    def recording(name: str) -> Found:
         seen.append(name)
         return look_up(name)
 

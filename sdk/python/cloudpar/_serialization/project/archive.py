@@ -9,7 +9,8 @@ from pathlib import Path
 from cloudpar._formatting.quantity import quantity
 from cloudpar.errors import TooLarge
 
-from .units import File, Unit
+from .files import File
+from .units import Unit
 
 CODE_BYTES = 64 << 20
 """The limit for all source files and extension modules of an archive together, in bytes. Above it, packing fails."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import CodeType
 
-from .units import File
+from .files import File
 
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 _STATEMENT = re.compile(

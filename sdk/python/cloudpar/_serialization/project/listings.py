@@ -16,8 +16,9 @@ import time
 from collections.abc import Iterable
 from importlib.machinery import EXTENSION_SUFFIXES
 
+from .files import SOURCE_SUFFIXES, File, digest, folder_times
 from .imports import of_file
-from .units import SOURCE_SUFFIXES, File, Unit, digest, folder_times
+from .units import Unit
 
 FEW_DATA_FILES = 1_000
 """If a unit has at most this many data files, each call compares them."""

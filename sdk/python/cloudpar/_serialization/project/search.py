@@ -8,8 +8,10 @@ from collections.abc import Iterable
 
 from cloudpar._serialization.local_modules import LOCAL_MODULES, OWN
 
+from .files import folder_times
 from .listings import LISTINGS, SETTLED_NS, Listing
-from .units import Unit, folder_times, look_up
+from .lookup import look_up
+from .units import Unit
 
 _ELSEWHERE = sys.stdlib_module_names | OWN | {"__main__", "__mp_main__"}
 
