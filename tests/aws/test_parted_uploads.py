@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar._client.uploads import upload
-from cloudpar._serialization.packing import Blob
+from cloudpar._serialization.blob import Blob
 from cloudpar_master.services.upload_links import UploadLinks
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply
 from cloudpar_protocol.limits import LINK_S

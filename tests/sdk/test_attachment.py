@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from cloudpar import Pool
-from cloudpar._client.session import Session
+from cloudpar._client.open_packages import OpenPackages
 from cloudpar.attachment import Attachment
 from cloudpar.errors import CloudparError, Gone, NotFound, PackageFailed
 from cloudpar_protocol.client_messages import AwaitTasks
@@ -58,16 +58,16 @@ def test_an_attachment_does_not_wait_for_news_of_the_pools_other_packages(master
 
 def test_a_pool_waits_for_an_attachment_that_is_being_read(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
     master.automatic = False
-    wait = Session.wait
+    wait = OpenPackages.wait
 
-    def run_and_wait(session: Session) -> None:
+    def run_and_wait(packages: OpenPackages) -> None:
         running.start()
-        wait(session)
-        assert not session.unfinished()
+        wait(packages)
+        assert not packages.unfinished()
 
     package_id = begun(master)
     running = threading.Thread(target=master.run, args=(package_id, range(1, 3)))
-    monkeypatch.setattr(Session, "wait", run_and_wait)
+    monkeypatch.setattr(OpenPackages, "wait", run_and_wait)
     with Pool(master.endpoint, TOKEN) as pool:
         values = iter(pool.attach(package_id))
         master.run(package_id, range(1))
@@ -157,7 +157,7 @@ def test_an_unknown_id_is_not_found_and_a_deleted_package_is_gone(embedded: Pool
     results = embedded.map(abs, [-1])
     assert results.package_id is not None
     assert list(results) == [1]  # and acknowledges it, which is announced to the master when more is submitted or later
-    embedded._client.session.acknowledge()
+    embedded._client.session.acknowledgements.send()
     with pytest.raises(Gone, match="acknowledged by its client"):
         embedded.attach(results.package_id).results()
 

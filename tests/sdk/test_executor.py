@@ -197,7 +197,7 @@ def test_many_submits_travel_in_few_packages(pool: Pool, master: FakeMaster) -> 
 def test_a_too_large_task_does_not_fail_the_others_of_its_batch(
     pool: Pool, master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cloudpar._serialization.packing.BLOB_BYTES", 10_000)
+    monkeypatch.setattr("cloudpar._serialization.packer.BLOB_BYTES", 10_000)
     master.faults["start_tasks"] = deque([503])  # so that the others wait for the first
     futures = [pool.submit(len, bytes(size)) for size in (1, 6000, 20_000, 6000)]
     with pytest.raises(TooLarge, match=r"task 0 alone .*: send a reference") as caught:
@@ -346,7 +346,7 @@ def test_a_batch_that_fails_after_its_start_is_given_up(
     master.automatic = False
     awaiter = pool._client.session._awaiter
     with monkeypatch.context() as patch:
-        patch.setattr(awaiter, "start_ends", Mock(side_effect=RuntimeError("can't start new thread")))
+        patch.setattr(awaiter, "start_done", Mock(side_effect=RuntimeError("can't start new thread")))
         with pytest.raises(RuntimeError, match="can't start new thread"):
             pool.submit(abs, -1).result(60)
     master.wait_for(lambda: master.acknowledged == {"p0"})

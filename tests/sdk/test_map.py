@@ -246,7 +246,7 @@ def test_an_attachment_waits_and_can_cancel(pool: Pool, master: FakeMaster) -> N
 
 
 def test_data_over_the_limit_is_refused(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudpar._serialization.packing.BLOB_BYTES", 10_000)
+    monkeypatch.setattr("cloudpar._serialization.packer.BLOB_BYTES", 10_000)
     with pytest.raises(TooLarge, match="buffersize="):
         pool.map(len, [bytes(6000)] * 3)
     assert list(pool.map(len, [bytes(6000)] * 3, buffersize=1)) == [6000] * 3

@@ -3,15 +3,17 @@
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from cloudpar_protocol.payloads import TaskResult
 
 from ._arguments.argument_types import seconds_or_none
 from ._client.failures import copied, raisable
 from ._client.result_store import ResultStore
-from ._client.session import Session
 from .errors import CloudparError, Gone
+
+if TYPE_CHECKING:
+    from ._client.session import Session
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -49,7 +51,7 @@ class Attachment(Generic[T_co]):
     Ctrl-C does not cancel a package that another pool started, but `cancel` does.
     """
 
-    def __init__(self, session: Session, package_id: str, *, keep: object = None) -> None:
+    def __init__(self, session: "Session", package_id: str, *, keep: object = None) -> None:
         self.package_id = package_id
         self._keep = keep  # keeps the pool alive: a pool that is garbage-collected shuts down
         self._session = session
@@ -153,7 +155,7 @@ class Attachment(Generic[T_co]):
 
     def reading(self) -> AbstractContextManager[None]:
         """Return a context. While it is open, a pool that shuts down waits for the package."""
-        return self._session.reading(self._handle)
+        return self._session.packages.reading(self._handle)
 
     def cancel(self) -> None:
         """Cancel the package: stop its running tasks and drop the queued ones.
@@ -162,7 +164,7 @@ class Attachment(Generic[T_co]):
             CloudparError: The master refuses or does not answer.
         """
         self._handle.cancelled()
-        self._session.cancel(self.package_id)
+        self._session.cancellations.cancel(self.package_id)
 
     def acknowledge(self) -> None:
         """Tell the master to delete the package with its results, which frees their storage.

@@ -5,15 +5,17 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from threading import Event
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudpar_protocol.payloads import Range, TaskResult
 
 from ._arguments.argument_types import seconds_or_none
 from ._client.failures import copied
-from ._client.package_handle import PackageHandle
-from ._client.session import Session
 from .errors import CloudparError, TaskCancelled
+
+if TYPE_CHECKING:
+    from ._client.package_handle import PackageHandle
+    from ._client.session import Session
 
 T = TypeVar("T")
 
@@ -138,7 +140,7 @@ class TaskFuture(Future[T]):
 class FutureReceiver:
     """Passes each result of a package to the future of its task."""
 
-    def __init__(self, futures: Sequence[TaskFuture[Any]], session: Session) -> None:
+    def __init__(self, futures: Sequence[TaskFuture[Any]], session: "Session") -> None:
         self._futures: Sequence[TaskFuture[Any]] = futures
         self._session = session
         self._started = Event()
@@ -146,7 +148,7 @@ class FutureReceiver:
         for index, future in enumerate(futures):
             future._batch = self, index  # noqa: SLF001 - the two classes belong together
 
-    def started(self, handle: PackageHandle | None) -> None:
+    def started(self, handle: "PackageHandle | None") -> None:
         """Give each future its package id and its task index. `handle` is None if the package was not started."""
         self._handle = handle
         self._started.set()
@@ -168,7 +170,7 @@ class FutureReceiver:
         if not self._started.wait(CANCEL_S) or self._handle is None:
             return False
         try:
-            reply = self._session.cancel(self._handle.id, [(index, index + 1)], allowance_s=CANCEL_S)
+            reply = self._session.cancellations.cancel(self._handle.id, [(index, index + 1)], allowance_s=CANCEL_S)
         except CloudparError as error:
             log.warning("cloudpar: a task could not be cancelled: %s", error)
             return False

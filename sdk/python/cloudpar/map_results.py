@@ -1,15 +1,16 @@
 """`MapResults`: the iterator over results that `map` returns."""
 
 from collections.abc import Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ._client.failures import raisable
-from ._client.interruption import interrupt
-from ._client.package_feed import PackageFeed
-from ._client.package_handle import PackageHandle
 from ._formatting.quantity import quantity
 from ._formatting.tracebacks import shorten
 from .errors import CloudparError
+
+if TYPE_CHECKING:
+    from ._client.package_feed import PackageFeed
+    from ._client.package_handle import PackageHandle
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -24,7 +25,7 @@ class MapResults(Iterator[T_co]):
     result was read, all tasks that were sent to the master run to their end.
     """
 
-    def __init__(self, feed: PackageFeed) -> None:
+    def __init__(self, feed: "PackageFeed") -> None:
         self.raised = False
         self._feed = feed
         self._session = feed.session
@@ -57,7 +58,7 @@ class MapResults(Iterator[T_co]):
         try:
             index, value, error = self._take()
         except KeyboardInterrupt:
-            interrupt(self._session, self.under_way())
+            self._session.cancellations.interrupt(self.under_way())
             raise
         self._index += 1
         if error is None:
@@ -88,7 +89,7 @@ class MapResults(Iterator[T_co]):
     def _take(self) -> tuple[int, Any, BaseException | None]:
         return self._index, *self._feed.buffer.take(self._index, self._feed.parts[0], self._feed.deadline)
 
-    def under_way(self) -> list[PackageHandle]:
+    def under_way(self) -> "list[PackageHandle]":
         """Return the packages of this map whose results were not all read."""
         return self._feed.under_way()
 
@@ -104,7 +105,7 @@ class MapResults(Iterator[T_co]):
         for handle in self.under_way():
             if not handle.ended.is_set():
                 handle.cancelled()
-                self._session.cancel(handle.id)
+                self._session.cancellations.cancel(handle.id)
 
     def close(self) -> None:
         """Stop reading: this iterator ends, and tasks that have not finished are cancelled in the background."""
@@ -157,7 +158,7 @@ class UnorderedResults(MapResults[T_co]):
             try:
                 index, value, error = self._take()
             except KeyboardInterrupt:
-                interrupt(self._session, self.under_way())
+                self._session.cancellations.interrupt(self.under_way())
                 raise
             if error is not None:
                 raise raisable(error, index)

@@ -227,7 +227,7 @@ class Pool(FamiliarNames, MapMethods):
     @property
     def last_report(self) -> "Report | None":
         """The measurements of the package that ended last (see `Report`); None before the first package ends."""
-        last = self._client.session.last
+        last = self._client.session.packages.last
         return None if last is None else last.report()
 
     @property
@@ -298,7 +298,7 @@ class Pool(FamiliarNames, MapMethods):
             return "<Pool that did not start>"
         cluster = self._lifetime.cluster
         here = "" if cluster is None else f"of {quantity(cluster.workers, 'executor')} on this machine"
-        packages = quantity(len(self._client.session.unfinished()), "package")
+        packages = quantity(len(self._client.session.packages.unfinished()), "package")
         return f"<Pool {here or f'at {self.endpoint}'}, {'shut down' if self._shut_down else f'{packages} under way'}>"
 
     def _check(self) -> None:

@@ -5,19 +5,20 @@ from typing import Any
 
 import pytest
 
-from cloudpar._client.interruption import AWAY_S, SETTLE_S, interrupt
+from cloudpar._client.cancellations import AWAY_S, SETTLE_S, Cancellations
+from cloudpar._client.session_end import SessionEnd
 from cloudpar.errors import CloudparError, MasterUnreachable, RateLimited
 
 
-class Session:
-    """Refuses each cancellation with this error."""
+class Connection:
+    """Refuses each request with this error."""
 
     def __init__(self, error: CloudparError) -> None:
         self._error = error
         self.allowances: list[float] = []
 
-    def cancel(self, package_id: str, *, allowance_s: float) -> None:
-        del package_id
+    def call(self, route: object, message: object, *, allowance_s: float) -> None:
+        del route, message
         self.allowances.append(allowance_s)
         raise self._error
 
@@ -38,9 +39,9 @@ def handle(lost: list[CloudparError]) -> Any:
 def test_a_master_that_is_away_is_waited_for_once(
     error: CloudparError, allowances: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    session: Any = Session(error)
+    connection: Any = Connection(error)
     lost: list[CloudparError] = []
-    interrupt(session, [handle(lost) for _ in range(3)])
-    assert session.allowances == allowances
+    Cancellations(connection, "s", SessionEnd()).interrupt([handle(lost) for _ in range(3)])
+    assert connection.allowances == allowances
     assert lost == [error] * 3
     assert "cancelled 3 packages" in capsys.readouterr().err

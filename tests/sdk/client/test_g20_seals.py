@@ -51,7 +51,7 @@ def test_code_and_data_of_a_started_package_are_sealed(pool: Pool, sealing: Fake
 def test_seals_of_items_in_a_blob_stand_before_the_table(
     pool: Pool, sealing: FakeMaster, memory_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cloudpar._serialization.packing.IN_MEMORY_BYTES", memory_bytes)
+    monkeypatch.setattr("cloudpar._serialization.packer.IN_MEMORY_BYTES", memory_bytes)
     values = [bytes([number]) * 100_000 for number in range(4)]
     assert list(pool.map(len, values)) == [100_000] * 4
     (message,) = sealing.received(StartTasks)

@@ -33,10 +33,10 @@ def test_the_second_small_map_of_a_function_takes_one_chunk() -> None:
         session = pool._client.session
         for _ in range(2):
             assert list(pool.map(abs, [-1, 2, -3] * 7)) == [1, 2, 3] * 7
-        assert session.last is not None
-        assert session._lengths.are_short(session.last.code_hash, 21)
+        assert session.packages.last is not None
+        assert session._lengths.are_short(session.packages.last.code_hash, 21)
         # A wrong guess only costs time: all results arrive.
-        session._lengths.measured(session.last.code_hash, 1)
+        session._lengths.measured(session.packages.last.code_hash, 1)
         assert sum(pool.map(abs, range(-2_000, 0))) == 2_001_000
 
 
@@ -58,6 +58,6 @@ def test_a_stream_of_short_tasks_travels_in_half_as_many_packages(pool: Pool, ma
 
 def _hash_of_abs(pool: Pool) -> str:
     assert list(pool.map(abs, [-1])) == [1]
-    last = pool._client.session.last
+    last = pool._client.session.packages.last
     assert last is not None
     return last.code_hash

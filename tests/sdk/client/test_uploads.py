@@ -9,7 +9,7 @@ import pytest
 
 from cloudpar._client.connection import Connection
 from cloudpar._client.uploads import upload
-from cloudpar._serialization.packing import Blob
+from cloudpar._serialization.blob import Blob
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply, Upload
 from cloudpar_protocol.parts import NOT_CHECKED
 from cloudpar_protocol.payloads import Link

@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudpar._serialization import packing
-from cloudpar._serialization.packing import Blob, Packed, Packer, pack
+from cloudpar._serialization import packer, packing
+from cloudpar._serialization.blob import Blob
+from cloudpar._serialization.packer import Packer
+from cloudpar._serialization.packing import Packed, pack
 from cloudpar.errors import SerializationError, TooLarge
 from cloudpar_protocol.limits import INLINE_DATA_BYTES, INLINE_ITEM_BYTES
 from cloudpar_protocol.payloads import InlineData, RangeData
@@ -67,8 +69,8 @@ def test_data_travels_inline_as_long_as_the_master_takes_it() -> None:
 @given(st.lists(VALUES, min_size=1, max_size=20), st.integers(0, 200))
 def test_data_in_a_blob_is_read_back_unchanged(values: list[Any], in_memory_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packing, "INLINE_DATA_BYTES", 0)
-        patch.setattr(packing, "IN_MEMORY_BYTES", in_memory_bytes)
+        patch.setattr(packer, "INLINE_DATA_BYTES", 0)
+        patch.setattr(packer, "IN_MEMORY_BYTES", in_memory_bytes)
         packed = pack(values)
     assert packed is not None
     assert isinstance(packed.data, Blob)
@@ -125,7 +127,7 @@ def test_a_value_that_does_not_pickle_is_named() -> None:
 
 
 def test_data_over_the_limit_of_a_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "BLOB_BYTES", 10_000)
+    monkeypatch.setattr(packer, "BLOB_BYTES", 10_000)
     with pytest.raises(TooLarge, match="buffersize="):
         pack(bytes(1000) for _ in itertools.count())
 
@@ -135,20 +137,20 @@ def test_data_of_one_task_over_the_limit_of_a_package_is_refused(
     monkeypatch: pytest.MonkeyPatch, seals: Seals | None
 ) -> None:
     """The advice is no buffersize: one task's data stays as large in several packages."""
-    monkeypatch.setattr(packing, "BLOB_BYTES", 1000)
+    monkeypatch.setattr(packer, "BLOB_BYTES", 1000)
     with pytest.raises(TooLarge, match=r"the data of task 1 alone take 1,\d+ bytes.*: send a reference \(") as caught:
         pack([1, bytes(1000)], seals=seals)
     assert "buffersize=" not in str(caught.value)
 
 
 def test_data_over_the_limit_with_its_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "BLOB_BYTES", 1000)
+    monkeypatch.setattr(packer, "BLOB_BYTES", 1000)
     with pytest.raises(TooLarge, match=r"first 100 tasks take 1,\d+ bytes"):
         pack([1] * 100)
 
 
 def test_an_endless_iterable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "PACKAGE_TASKS", 1000)
+    monkeypatch.setattr(packer, "PACKAGE_TASKS", 1000)
     with pytest.raises(TooLarge, match=r"passed 1,000 items.*buffersize="):
         pack(itertools.count())
 
@@ -186,7 +188,7 @@ def test_a_long_collection_of_an_iterable_is_logged(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_failed_collection_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr(packer, "IN_MEMORY_BYTES", 10)
 
     def broken() -> Iterator[bytes]:
         yield bytes(100)
@@ -199,8 +201,8 @@ def test_a_failed_collection_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch
 def test_large_data_for_a_pools_own_master_is_a_draft_in_its_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(packing, "INLINE_DATA_BYTES", 0)
-    monkeypatch.setattr(packing, "DRAFT_BYTES", 1_000)
+    monkeypatch.setattr(packer, "INLINE_DATA_BYTES", 0)
+    monkeypatch.setattr(packer, "DRAFT_BYTES", 1_000)
     values = [bytes(300), "text", *range(50), bytes(5_000)] * 3
     packed = pack(values, folder=PayloadFolder(str(tmp_path)))
     assert packed is not None
@@ -212,7 +214,7 @@ def test_large_data_for_a_pools_own_master_is_a_draft_in_its_folder(
 
 
 def test_a_full_disk_is_not_reported_as_an_unpicklable_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(packing, "DRAFT_BYTES", 10)
+    monkeypatch.setattr(packer, "DRAFT_BYTES", 10)
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

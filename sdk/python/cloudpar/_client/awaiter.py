@@ -49,7 +49,7 @@ class Awaiter:
         self._condition = threading.Condition()
         self._under_way: dict[PackageHandle, None] = {}  # several handles may belong to the same package
         self._starting = 0
-        self._due = 0.0
+        self._due_at = 0.0
         self._retry_after_s = 0.0
         self._restless = 0
         self._interruption = Interruption()
@@ -68,7 +68,7 @@ class Awaiter:
                 thread.start()
                 self._thread = thread
 
-    def start_begins(self) -> None:
+    def start_requested(self) -> None:
         """Record that a package is about to start.
 
         Until the start has ended, the thread sends no request that the master may hold. Such a request would not name
@@ -77,7 +77,7 @@ class Awaiter:
         with self._condition:
             self._starting += 1
 
-    def start_ends(self, handle: PackageHandle | None) -> None:
+    def start_done(self, handle: PackageHandle | None) -> None:
         """Record that the start of a package has ended; `handle` is None if the package could not start."""
         with self._condition:
             self._starting -= 1
@@ -87,7 +87,7 @@ class Awaiter:
 
     def add(self, handle: PackageHandle) -> None:
         """From now on, also ask for news of this package. The pool has attached to it."""
-        self._nesting.begins_to_wait(handle)
+        self._nesting.wait_started(handle)
         with self._condition:
             self._add(handle)
             # The master answers a held request early when the same session starts a package, but the master does not
@@ -98,13 +98,13 @@ class Awaiter:
 
     def _add(self, handle: PackageHandle) -> None:
         self._under_way[handle] = None
-        self._due = min(self._due, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
+        self._due_at = min(self._due_at, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
 
     def drop(self, handle: PackageHandle) -> None:
         """Stop asking for news of a package. The package itself continues."""
         with self._condition:
             self._under_way.pop(handle, None)
-        self._nesting.ends_to_wait(handle)
+        self._nesting.wait_ended(handle)
 
     def under_way(self) -> list[PackageHandle]:
         """Return the packages about which the thread asks the master."""
@@ -117,7 +117,7 @@ class Awaiter:
             self._closed = True
             self._condition.notify()
         for handle in self.under_way():
-            self._nesting.ends_to_wait(handle)
+            self._nesting.wait_ended(handle)
 
     def _run(self) -> None:
         try:
@@ -156,7 +156,7 @@ class Awaiter:
     def _next(self) -> tuple[list[PackageHandle], float] | None:
         with self._condition:
             while not self._closed:
-                wait_s = self._due - time.monotonic()
+                wait_s = self._due_at - time.monotonic()
                 if self._under_way and wait_s <= 0:
                     return self._question()
                 self._condition.wait(wait_s if self._under_way else None)
@@ -226,7 +226,7 @@ class Awaiter:
                 pause_s = max(reply.retry_after_s, RESTLESS_S if restless else 0.0)
             if any(each not in asked for each in running):
                 pause_s = min(pause_s, NEW_PACKAGE_S if self._retry_after_s else 0.0)
-            self._due = now + min(pause_s, self._storage.due_s())
+            self._due_at = now + min(pause_s, self._storage.due_s())
 
     def _sort_out(self, asked: list[PackageHandle]) -> None:
         """Stop asking for news of packages that have ended, even if large results are still being downloaded."""

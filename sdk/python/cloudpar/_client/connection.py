@@ -93,10 +93,11 @@ class Connection:
             Stopped: The connection is closed.
         """
         body = codec.encode(message)
+        waiting = Waiting(self._master, self.folder, ANSWER_S + hold_s, allowance_s)
 
-        def once(timeouts: Timeouts) -> ReplyT:
+        def once() -> ReplyT:
             try:
-                return self._channel.call(route, body, timeouts, interruption)
+                return self._channel.call(route, body, waiting.timeouts(), interruption)
             except OSError as error:
                 if interruption is not None and interruption.done:
                     raise Interrupted from error
@@ -106,7 +107,9 @@ class Connection:
                     raise RequestError(str(error)) from None
                 raise
 
-        return self._persist(self._master, once, ANSWER_S + hold_s, allowance_s)
+        reply = retry(once, waiting.failed, self._closed)
+        waiting.answered()
+        return reply
 
     def put(self, link: Link, body: Body) -> str:
         """Upload a payload or a part of it; return the ETag, or "" if the store sends none. Raises like `call`.
@@ -142,20 +145,15 @@ class Connection:
         with self._lock:
             known = RetryPolicy(self.policy.patience_s, met=True)
             store = self._peers.setdefault(where, Peer("blob store", where, known))
+        waiting = Waiting(store, self.folder, ANSWER_S, None)
 
-        def named(timeouts: Timeouts) -> T:
+        def named() -> T:
             try:
-                return once(timeouts)
+                return once(waiting.timeouts())
             except RequestError as error:
                 raise type(error)(f"the {what} of a payload was refused: {error}", error.retry_after_s) from None
 
-        return self._persist(store, named, ANSWER_S)
-
-    def _persist(
-        self, peer: Peer, once: Callable[[Timeouts], T], answer_s: float, allowance_s: float | None = None
-    ) -> T:
-        waiting = Waiting(peer, self.folder, answer_s, allowance_s)
-        answer = retry(lambda: once(waiting.timeouts()), waiting.failed, self._closed)
+        answer = retry(named, waiting.failed, self._closed)
         waiting.answered()
         return answer
 

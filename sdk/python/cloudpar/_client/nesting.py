@@ -36,12 +36,12 @@ class Nesting:
             )
         return depth
 
-    def begins_to_wait(self, package: object) -> None:
+    def wait_started(self, package: object) -> None:
         """Report that the task now waits for this package."""
         if (executor := self._executor()) is not None:
             executor.begins_to_wait(package)
 
-    def ends_to_wait(self, package: object) -> None:
+    def wait_ended(self, package: object) -> None:
         """Report that the task no longer waits for this package; no-op if the task did not wait for the package."""
         if (executor := self._executor()) is not None:
             executor.ends_to_wait(package)

@@ -2,22 +2,24 @@
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloudpar._arguments.map_options import MapOptions
 from cloudpar._formatting.tracebacks import shorten
-from cloudpar._serialization.packing import Packed, pack
-from cloudpar._serialization.project.shipment import Shipper
-from cloudpar._serialization.task_code import Code
+from cloudpar._serialization.packing import pack
 from cloudpar.errors import SerializationError
 from cloudpar_protocol.payloads import CallStyle
 
-from .interruption import interrupt
+from .orders import Order
 from .package_handle import PackageHandle
-from .package_key import PackageKey
 from .places import Places, values_of
 from .result_buffer import MapPart, ResultBuffer
-from .session import Order, Session
+
+if TYPE_CHECKING:
+    from cloudpar._serialization.project.shipment import Shipper
+    from cloudpar._serialization.task_code import Code
+
+    from .session import Session
 
 
 class PackageFeed:
@@ -46,10 +48,10 @@ class PackageFeed:
 
     def __init__(
         self,
-        session: Session,
-        shipper: Shipper,
+        session: "Session",
+        shipper: "Shipper",
         *,
-        code_of: Callable[[Any], Code],
+        code_of: "Callable[[Any], Code]",
         function: Any,
         values: Iterable[Any],
         call: CallStyle,
@@ -106,14 +108,14 @@ class PackageFeed:
         return handle is not None and self.session.are_short(handle, tasks)
 
     def _start(self, limit: int | None) -> None:
-        self.session.check()
-        if limit is not None and self.session.closed:
+        self.session.end.check()
+        if limit is not None and self.session.end.reached:
             raise RuntimeError(
                 "the pool was shut down before all values of this map were sent "
                 f"(buffersize={self.options.buffersize}): read its results to their end before the pool ends, or leave "
                 "out buffersize"
             )
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         code = self._function = self._code_of(self._function)  # so the function is serialized once for all packages
         key = self.session.package_key()
         packed = pack(self._iterator, limit, code.codec, key.seals, key.folder, first=self.given, call=self._call)
@@ -121,33 +123,22 @@ class PackageFeed:
         if packed is None:
             return
         if packed.n:
-            self._send(code, packed, key, limit, began)
+            shipped = self._shipper.ship(code, packed.needs)
+            if limit is None:
+                self._function = None  # free the function, since it may be large and no package follows
+            serialize_s = time.perf_counter() - started_at
+            places = self._places(packed.n, limit)
+            order = Order(shipped, packed, self._call, self.options, serialize_s, key, places)
+            part = MapPart(self.buffer, self.given, packed.n)
+            try:
+                self.session.start(order, part)
+            except KeyboardInterrupt:
+                if part.handle is not None:
+                    self.session.cancellations.interrupt([part.handle])
+                raise
+            self._add(part)
         if packed.failure is not None:
             self._fail_next(packed.failure, packed.refused)
-
-    def _send(self, code: Code, packed: Packed, key: PackageKey, limit: int | None, began: float) -> None:
-        shipped = self._shipper.ship(code, packed.needs)
-        if limit is None:
-            self._function = None  # free the function, since it may be large and no package follows
-        order = Order(
-            code=shipped,
-            packed=packed,
-            call=self._call,
-            options=self.options,
-            serialize_s=time.perf_counter() - began,
-            package_key=key,
-            places=self._places(packed.n, limit),
-        )
-        part = MapPart(self.buffer, self.given, packed.n)
-        try:
-            self.session.start(order, part)
-        except KeyboardInterrupt:
-            if part.handle is not None:
-                interrupt(self.session, [part.handle])
-            raise
-        self._add(part)
-        if part.handle is not None:
-            self.package_ids.append(part.handle.id)
 
     def _fail_next(self, failure: Exception, refused: bool) -> None:
         """Make the error of a value that cannot be sent the result of this value, and continue with the next value.
@@ -167,6 +158,8 @@ class PackageFeed:
     def _add(self, part: MapPart) -> None:
         self.parts.append(part)
         self.given += part.n
+        if part.handle is not None:
+            self.package_ids.append(part.handle.id)
 
     def _places(self, n: int, limit: int | None) -> Places:
         if limit is None:

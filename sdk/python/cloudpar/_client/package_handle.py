@@ -100,9 +100,9 @@ class PackageHandle:
         In a sealed package the seal is verified first. A result without a seal, or with a wrong seal, is not decoded:
         the exception is SealBroken.
         """
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         value, error = self._opened(result)
-        self._deserialize_s += time.perf_counter() - began
+        self._deserialize_s += time.perf_counter() - started_at
         if error is not None:
             self._identify(error, result.index, result.input)
         return value, error

@@ -21,14 +21,14 @@ class RetryPolicy:
 
     All requests to the server share this.
 
-    `met` is True once the server has answered, and for a blob store from the start. `away_since` is the time of the
-    monotonic clock at which requests to the server began to fail; None while it answers.
+    `met` is True once the server has answered, and for a blob store from the start. `away_at` is the time of the
+    monotonic clock at which requests to the server started to fail; None while it answers.
     """
 
     patience_s: float
     first_contact_s: float = FIRST_CONTACT_S
     met: bool = False
-    away_since: float | None = None
+    away_at: float | None = None
     warned: bool = False
     noticed_at: float | None = None
 
@@ -38,7 +38,7 @@ class RetryPolicy:
         Otherwise return None.
         """
         self.met = True
-        away, self.away_since = self.away_since, None
+        away, self.away_at = self.away_at, None
         if not self.warned or away is None:
             return None
         self.warned = False
@@ -46,22 +46,22 @@ class RetryPolicy:
 
     def failed(self, now: float) -> bool:
         """Record a failed request; return whether to tell the user now."""
-        if self.away_since is None:
-            self.away_since = now
-        if not self.met or self.warned or now - self.away_since < 1.0:
+        if self.away_at is None:
+            self.away_at = now
+        if not self.met or self.warned or now - self.away_at < 1.0:
             return False
         self.warned = True
         return True
 
-    def paced(self, since: float, now: float) -> bool:
-        """Record that the server has delayed a request since the time `since`; return whether to tell the user now."""
-        if now - since < NOTICE_S or (self.noticed_at is not None and now - self.noticed_at < NOTICE_EVERY_S):
+    def paced(self, paced_at: float, now: float) -> bool:
+        """Record that the server has delayed a request since `paced_at`; return whether to tell the user now."""
+        if now - paced_at < NOTICE_S or (self.noticed_at is not None and now - self.noticed_at < NOTICE_EVERY_S):
             return False
         self.noticed_at = now
         return True
 
 
-class Attempts:
+class RequestAttempts:
     """The attempts of one request: how long each may take, how long to wait between them, and when to give up.
 
     If the server has never answered, the time until the client gives up starts at the first attempt. Otherwise it
@@ -77,13 +77,13 @@ class Attempts:
         self._is_paced = False
         self._failures = Backoff(SHORTEST_S, LONGEST_S)
         self._paces = Backoff(SHORTEST_S, LONGEST_S)
-        self.began = now
-        self.paced_since = now
+        self.started_at = now
+        self.paced_at = now
 
     def timeout_s(self, now: float) -> float:
         """How long to wait for the next answer, in seconds."""
         if self._strange:
-            return max(0.1, self.began + self.allowance_s - now)
+            return max(0.1, self.started_at + self.allowance_s - now)
         return self._answer_s
 
     @property
@@ -98,10 +98,10 @@ class Attempts:
         `asked_s` is the delay that the server asked for; None if it did not ask for a delay.
         """
         if self._is_first and not self._strange:
-            self.began = now
+            self.started_at = now
         self._is_first = False
         delay_s = self._failures.next_s(asked_s)
-        return delay_s if now + delay_s - self.began <= self.allowance_s else None
+        return delay_s if now + delay_s - self.started_at <= self.allowance_s else None
 
     def paced(self, now: float, asked_s: float | None = None) -> float:
         """Record that the server asks the client to wait; return the delay before the next attempt, in seconds.
@@ -110,7 +110,7 @@ class Attempts:
         earliest time at which another attempt can succeed. No delay is shorter than `asked_s`.
         """
         if not self._is_paced:
-            self.paced_since = now
+            self.paced_at = now
         self._is_paced, self._is_first, self._strange = True, True, False
         self._failures.reset()
         return self._paces.next_s(asked_s)

@@ -37,7 +37,7 @@ class StorageWatch:
         self._folder = folder
         self._patience_s = patience_s
         self._open_packages = open_packages
-        self._since_s: float | None = None
+        self._unwritable_at: float | None = None
         self._said = False
 
     def heard(self, unwritable: Unwritable | None, *, news: bool) -> FolderUnwritable | None:
@@ -51,18 +51,18 @@ class StorageWatch:
         Returns:
             The error with which the caller ends the packages under way, if the pool gives up; otherwise None.
         """
-        now_s = time.monotonic()
+        now = time.monotonic()
         if unwritable is None or news:
-            self._since_s = None
+            self._unwritable_at = None
             if self._said and unwritable is None:
                 self._said = False
                 log.warning("cloudpar: results can be stored again")
             return None
-        if self._since_s is None:
-            self._since_s = now_s
-        waited_s = now_s - self._since_s
+        if self._unwritable_at is None:
+            self._unwritable_at = now
+        waited_s = now - self._unwritable_at
         if self._folder is not None and (waited_s >= self._patience_s or (waited_s >= SAY_S and self._is_hopeless())):
-            self._since_s, self._said = None, False
+            self._unwritable_at, self._said = None, False
             return folder_unwritable(self._folder, unwritable.errno)
         if waited_s >= SAY_S and not self._said:
             self._said = True
@@ -75,9 +75,9 @@ class StorageWatch:
         The pool may log after SAY_S, and a pool with its own master may give up after `patience_s`. The result is
         infinite if results can be stored, or if both times are over.
         """
-        if self._since_s is None:
+        if self._unwritable_at is None:
             return math.inf
-        waited_s = time.monotonic() - self._since_s
+        waited_s = time.monotonic() - self._unwritable_at
         steps = (SAY_S,) if self._folder is None else (SAY_S, self._patience_s)
         return min((step_s - waited_s for step_s in steps if step_s > waited_s), default=math.inf)
 

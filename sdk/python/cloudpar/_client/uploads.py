@@ -1,22 +1,45 @@
-"""Uploads a payload by the links of the master: whole, or in parts if it is large and the store takes parts."""
+"""Puts task code and task data into a request: small ones inline, larger ones as uploaded payloads.
 
+A payload is uploaded by the links of the master: whole, or in parts if it is large and the store takes parts.
+"""
+
+import io
 import logging
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from cloudpar._serialization.packing import Blob
+from cloudpar._serialization.blob import Blob
 from cloudpar.errors import RequestError
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
+from cloudpar_protocol.limits import INLINE_CODE_BYTES
 from cloudpar_protocol.parts import NOT_CHECKED
-from cloudpar_protocol.payloads import BlobRef, Parts
+from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Parts, RangeData, TaskCode, TaskData
 from cloudpar_protocol.transport.parted_upload import PartedUpload
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 from .connection import Connection
 
+if TYPE_CHECKING:
+    from cloudpar._serialization.task_code import Code
+
 log = logging.getLogger("cloudpar")
+
+
+def task_code(connection: Connection, code: "Code") -> TaskCode:
+    """Return task code as a request contains it, uploaded if it is large. Raises like `upload`."""
+    if code.reference is not None:
+        return TaskCode(hash=code.hash, reference=code.reference)
+    if len(code.data) <= INLINE_CODE_BYTES:
+        return TaskCode(hash=code.hash, inline=code.data)
+    blob = Blob(io.BytesIO(code.data), len(code.data))
+    return TaskCode(hash=code.hash, blob=upload(connection, "code", blob, code.hash))
+
+
+def task_data(connection: Connection, data: RangeData | InlineData | Blob) -> TaskData:
+    """Return task data as a request contains it, uploaded if it is a blob. Raises like `upload`."""
+    return BlobData(blob=upload(connection, "data", data)) if isinstance(data, Blob) else data
 
 
 def upload(connection: Connection, kind: Literal["code", "data"], blob: Blob, code_hash: str | None = None) -> BlobRef:

@@ -9,7 +9,7 @@ from cloudpar.errors import MasterUnreachable, RateLimited, RequestError, Unavai
 from cloudpar_protocol.transport.connection_pool import Timeouts
 from cloudpar_protocol.transport.payload_folder import NO_ROOM, PayloadFolder
 
-from .retry_policy import Attempts, RetryPolicy
+from .retry_policy import RequestAttempts, RetryPolicy
 from .storage_watch import folder_unwritable
 
 CONNECT_S = 10.0
@@ -47,7 +47,7 @@ class Waiting:
         self._peer = peer
         self._folder = folder
         self._is_limited = allowance_s is not None
-        self._attempts = Attempts(peer.policy, answer_s, allowance_s, time.monotonic())
+        self._attempts = RequestAttempts(peer.policy, answer_s, allowance_s, time.monotonic())
 
     def timeouts(self) -> Timeouts:
         """Return how long the next attempt may take."""
@@ -84,7 +84,7 @@ class Waiting:
         now = time.monotonic()
         delay_s = self._attempts.failed(now, asked_s)
         if delay_s is None:
-            raise self._given_up(error, now - self._attempts.began) from None  # the new text quotes `error`
+            raise self._given_up(error, now - self._attempts.started_at) from None  # the new text quotes `error`
         if self._peer.policy.failed(now):
             what = "cannot serve requests now" if isinstance(error, RequestError) else "does not answer"
             log.warning(
@@ -111,8 +111,8 @@ class Waiting:
         """
         now = time.monotonic()
         delay_s = self._attempts.paced(now, error.retry_after_s)
-        if self._peer.policy.paced(self._attempts.paced_since, now):
-            waited_s = now - self._attempts.paced_since
+        if self._peer.policy.paced(self._attempts.paced_at, now):
+            waited_s = now - self._attempts.paced_at
             log.warning(
                 "cloudpar: the %s has delayed a request for %.0f s: %s", self._peer.kind, waited_s, _brief(error)
             )

@@ -10,8 +10,8 @@ from weakref import WeakSet
 from cloudpar._arguments.map_options import MapOptions
 from cloudpar._arguments.pool_options import PoolOptions
 from cloudpar._arguments.retry import ONCE
+from cloudpar._client.cancellations import SETTLE_S
 from cloudpar._client.connection import Connection
-from cloudpar._client.interruption import SETTLE_S, interrupt
 from cloudpar._client.package_feed import PackageFeed
 from cloudpar._client.package_handle import PackageHandle
 from cloudpar._client.package_search import COMPLETE, find
@@ -66,8 +66,8 @@ class Client:
             CloudparError: The pool has failed, or is closed.
             RuntimeError: The thread that starts packages cannot be started.
         """
-        self.session.check()
-        began = time.perf_counter()
+        self.session.end.check()
+        started_at = time.perf_counter()
         code = self._code(function)
         call, needs = Call(code.name, args, kwargs), CallNeeds(self._parts)
         if code.codec == "msgpack":
@@ -77,7 +77,7 @@ class Client:
             self._repetitions.of_arguments(code, data)
         needs.modules |= code.modules
         future: TaskFuture[Any] = TaskFuture(self._interrupt_futures)
-        self._batcher.submit(Submission(future, code, data, needs, time.perf_counter() - began))
+        self._batcher.submit(Submission(future, code, data, needs, time.perf_counter() - started_at))
         return future
 
     def _code(self, function: Any) -> Code:
@@ -136,7 +136,7 @@ class Client:
                 sealed and the master sends no seal key.
             RuntimeError: The thread that awaits results cannot be started.
         """
-        self.session.check()
+        self.session.end.check()
         if len(package_id) < COMPLETE:
             package_id = find(self.session.connection, package_id).package_id
         return Attachment(self.session, package_id, keep=keep)
@@ -144,15 +144,15 @@ class Client:
     def _interrupt_futures(self) -> None:
         self._batcher.cancel_waiting()
         self._batcher.wait(SETTLE_S)
-        futures = [each for each in self.session.ours() if isinstance(each.receiver, FutureReceiver)]
-        interrupt(self.session, futures)
+        futures = [each for each in self.session.packages.ours() if isinstance(each.receiver, FutureReceiver)]
+        self.session.cancellations.interrupt(futures)
 
     def interrupt(self) -> None:
         """Cancel everything that this pool started, print what it has cost, and stop reading attached packages."""
         self._batcher.cancel_waiting()
         self._batcher.wait(SETTLE_S)
-        interrupt(self.session, self.session.ours())
-        for handle in self.session.unfinished():
+        self.session.cancellations.interrupt(self.session.packages.ours())
+        for handle in self.session.packages.unfinished():
             _leave(handle)
 
     def cancel_queued(self) -> None:
@@ -163,8 +163,8 @@ class Client:
         """
         self._batcher.cancel_waiting()
         self._batcher.wait()
-        for handle in self.session.ours():
-            reply = self.session.cancel(handle.id, only_queued=True)
+        for handle in self.session.packages.ours():
+            reply = self.session.cancellations.cancel(handle.id, only_queued=True)
             if isinstance(handle.receiver, FutureReceiver):
                 handle.receiver.set_cancelled(reply.cancelled)
 
@@ -180,12 +180,12 @@ class Client:
     def wait(self) -> None:
         """Wait until all tasks of this pool, and all attached packages that the program is reading, have ended."""
         self._batcher.wait()
-        self.session.wait()
+        self.session.packages.wait()
 
     def detach(self) -> list[str]:
         """Drop the packages whose results were not all read, without cancelling them; return their ids."""
         self._batcher.wait()
-        packages = self.session.open_packages()
+        packages = self.session.packages.handles()
         for handle in packages:
             self.session.forget(handle)
             _leave(handle)
@@ -204,13 +204,13 @@ class Client:
         self._batcher.close(CloudparError("the pool was shut down before this task was started"))
         if acknowledge:
             # If an acknowledgement fails, the master deletes the package some days later.
-            for handle in self.session.open_packages():
+            for handle in self.session.packages.handles():
                 if not handle.attached:  # other processes may still read an attached package
                     self.session.read(handle)
             with contextlib.suppress(CloudparError, Stopped):
-                self.session.acknowledge()
+                self.session.acknowledgements.send()
         self.session.close()
-        for handle in self.session.unfinished():
+        for handle in self.session.packages.unfinished():
             _leave(handle)
 
 

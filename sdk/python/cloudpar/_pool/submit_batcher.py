@@ -6,20 +6,24 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudpar._arguments.map_options import MapOptions
 from cloudpar._arguments.pool_options import PoolOptions
+from cloudpar._client.orders import Order
 from cloudpar._client.package_key import PackageKey
 from cloudpar._client.places import Places
-from cloudpar._client.session import Order, Session
 from cloudpar._serialization.carried import PickledCall
-from cloudpar._serialization.packing import Packed, Packer
-from cloudpar._serialization.pickling import PROTOCOL, Needs
-from cloudpar._serialization.project.shipment import Shipper
+from cloudpar._serialization.packer import Packer
+from cloudpar._serialization.packing import Packed
+from cloudpar._serialization.pickling import PROTOCOL, DataNeeds
 from cloudpar._serialization.task_code import Code, serialize
 from cloudpar.errors import CloudparError, TooLarge
 from cloudpar.future import FutureReceiver, TaskFuture, resolve
+
+if TYPE_CHECKING:
+    from cloudpar._client.session import Session
+    from cloudpar._serialization.project.shipment import Shipper
 
 BATCH_BYTES = 64 << 20
 BATCH_TASKS = 100_000
@@ -39,14 +43,14 @@ class Submission(NamedTuple):
     future: TaskFuture[Any]
     code: Code
     data: bytes
-    needs: Needs
+    needs: DataNeeds
     serialize_s: float
 
 
 class SubmitBatcher:
     """One thread that starts packages for submitted tasks, and acknowledges packages that have been read."""
 
-    def __init__(self, session: Session, shipper: Shipper, options: PoolOptions) -> None:
+    def __init__(self, session: "Session", shipper: "Shipper", options: PoolOptions) -> None:
         self._session = session
         self._shipper = shipper
         self._options = options
@@ -55,7 +59,7 @@ class SubmitBatcher:
         self._starting: list[Submission] = []
         self._closed: CloudparError | None = None
         self._thread: threading.Thread | None = None
-        session.on_read = self.nudge
+        session.acknowledgements.on_added = self.nudge
 
     def submit(self, submission: Submission) -> None:
         """Queue a task for the next package.
@@ -72,7 +76,7 @@ class SubmitBatcher:
 
     def nudge(self) -> None:
         """Tell the thread that there is a package to acknowledge."""
-        if self._thread is None or self._session.to_acknowledge in {1, ACKNOWLEDGE_COUNT}:
+        if self._thread is None or len(self._session.acknowledgements) in {1, ACKNOWLEDGE_COUNT}:
             # If no thread can start, reading a result must not fail: the pool acknowledges the package when the pool
             # ends.
             with self._condition, contextlib.suppress(RuntimeError):
@@ -122,13 +126,13 @@ class SubmitBatcher:
                     self._condition.notify_all()
             else:
                 with contextlib.suppress(Exception):  # the master deletes unacknowledged packages some days later
-                    self._session.acknowledge()
+                    self._session.acknowledgements.send()
 
     def _next(self) -> list[Submission] | None:
         """Return the tasks to start now; an empty list when it is time to acknowledge; None at the end."""
         with self._condition:
             while not self._waiting and self._closed is None:
-                pending = self._session.to_acknowledge
+                pending = len(self._session.acknowledgements)
                 if pending >= ACKNOWLEDGE_COUNT:
                     return []
                 if not self._condition.wait(ACKNOWLEDGE_S if pending else None) and pending:
@@ -174,7 +178,7 @@ def groups(batch: list[Submission]) -> list[list[Submission]]:
     return list(found.values())
 
 
-def order_for(batch: list[Submission], shipper: Shipper, options: PoolOptions, package_key: PackageKey) -> Order:
+def order_for(batch: list[Submission], shipper: "Shipper", options: PoolOptions, package_key: PackageKey) -> Order:
     """Make one package of submitted tasks, whether their functions are the same or not.
 
     Raises:

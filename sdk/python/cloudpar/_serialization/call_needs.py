@@ -5,7 +5,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from .footprint import Footprint, footprint
-from .pickling import Needs, Part
+from .pickling import DataNeeds, Part
 
 REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
 """How many classes and functions are remembered, and the size of the largest pickle that is remembered, in bytes."""
@@ -51,7 +51,7 @@ class PartCache:
         return part
 
 
-class CallNeeds(Needs):
+class CallNeeds(DataNeeds):
     """The modules, classes and functions that the arguments of one submitted task need."""
 
     def __init__(self, cache: PartCache) -> None:
@@ -59,5 +59,5 @@ class CallNeeds(Needs):
         self._cache = cache
 
     def part(self, thing: object) -> Part | None:
-        """See `Needs.part`."""
+        """See `DataNeeds.part`."""
         return self._cache.get(thing)

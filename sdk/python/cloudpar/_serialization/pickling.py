@@ -24,14 +24,14 @@ SCALARS = frozenset({int, float, str, bytes, bool, type(None), complex})
 """Types whose values need no search for classes and functions inside them."""
 
 SHARED_PARTS = 256
-"""How many classes and functions one `Needs` shares, so that they are sent only once per package. Further ones are sent
-with each task that refers to them.
+"""How many classes and functions one `DataNeeds` shares, so that they are sent only once per package. Further ones are
+sent with each task that refers to them.
 """
 
 _USUAL_KINDS = 1_000
 
 
-class Needs:
+class DataNeeds:
     """The modules, classes and functions that task data needs besides its own bytes.
 
     Attributes:
@@ -91,7 +91,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             the classes and functions that it refers to.
     """
 
-    def __init__(self, file: IO[bytes], modules: set[str] | None = None, needs: Needs | None = None) -> None:
+    def __init__(self, file: IO[bytes], modules: set[str] | None = None, needs: DataNeeds | None = None) -> None:
         super().__init__(file, protocol=PROTOCOL)
         self._target = file
         self._modules = set[str]() if modules is None else modules
@@ -176,7 +176,7 @@ class Pickled(NamedTuple):
     modules: frozenset[str]
 
 
-def pickled(value: object, what: str, needs: Needs | None = None) -> Pickled:
+def pickled(value: object, what: str, needs: DataNeeds | None = None) -> Pickled:
     """Serialize one object.
 
     Args:
@@ -205,7 +205,7 @@ def dumps(value: object, what: str) -> bytes:
     return pickled(value, what).data
 
 
-def _dumps(value: object, modules: set[str] | None = None, needs: Needs | None = None) -> bytes:
+def _dumps(value: object, modules: set[str] | None = None, needs: DataNeeds | None = None) -> bytes:
     file = io.BytesIO()
     Pickler(file, modules, needs).append(value)
     return file.getvalue()

@@ -8,7 +8,7 @@ from typing import Any
 from cloudpar import Pool, reference
 from cloudpar._client.connection import Connection
 from cloudpar._client.uploads import upload
-from cloudpar._serialization.packing import Blob
+from cloudpar._serialization.blob import Blob
 from cloudpar_protocol.errors import CloudparError
 
 from .finding import Finding

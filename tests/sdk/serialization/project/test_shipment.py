@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from cloudpar._serialization.pickling import Needs, dumps, pickled
+from cloudpar._serialization.pickling import DataNeeds, dumps, pickled
 from cloudpar._serialization.project import shipment
-from cloudpar._serialization.project.shipment import Shipper
 from cloudpar._serialization.project.files import File
+from cloudpar._serialization.project.shipment import Shipper
 from cloudpar._serialization.task_code import Code, serialize
 
 ALONE = """
@@ -42,7 +42,7 @@ def task(tmp_path: Path, name: str, value: object) -> str:
     planner: Any = importlib.import_module("planner")
     function = serialize(planner.plan)
     data = pickled(value, "x")
-    needs = Needs()
+    needs = DataNeeds()
     needs.modules.update(data.modules)
     code = Shipper(here=False).ship(function, needs)
     path = tmp_path / name
@@ -69,8 +69,8 @@ def test_a_later_version_is_the_one_that_runs(folder: Path, tmp_path: Path) -> N
 
 def test_a_function_without_project_modules_is_not_changed() -> None:
     code = serialize(len)
-    assert Shipper(here=False).ship(code, Needs()) is code
-    assert Shipper(here=True).ship(code, Needs()) is code
+    assert Shipper(here=False).ship(code, DataNeeds()) is code
+    assert Shipper(here=True).ship(code, DataNeeds()) is code
 
 
 def test_executors_on_this_machine_get_folders_that_were_added_to_the_path(
@@ -78,17 +78,17 @@ def test_executors_on_this_machine_get_folders_that_were_added_to_the_path(
 ) -> None:
     shipper = Shipper(here=True)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert str(tmp_path).encode() in shipper.ship(serialize(len), Needs()).data
+    assert str(tmp_path).encode() in shipper.ship(serialize(len), DataNeeds()).data
 
 
 def test_a_reference_is_not_changed() -> None:
     code = Code("f", "0" * 64, b"", "json:dumps")
-    assert Shipper(here=False).ship(code, Needs()) is code
+    assert Shipper(here=False).ship(code, DataNeeds()) is code
 
 
 def test_in_its_own_process_task_code_moves_no_modules(folder: Path) -> None:
     planner: Any = importlib.import_module("planner")
-    code = Shipper(here=False).ship(serialize(planner.plan), Needs())
+    code = Shipper(here=False).ship(serialize(planner.plan), DataNeeds())
     assert pickle.loads(code.data).enter_project_of_cloudpar() is planner.plan
     assert sys.modules["planner"] is planner
     assert pickle.loads(dumps(planner.plan, "f")) is planner.plan
@@ -107,7 +107,7 @@ def test_code_that_a_link_leads_to_goes_to_no_worker_elsewhere(folder: Path, mon
         return b""
 
     monkeypatch.setattr(shipment, "archive", archive)
-    needs = Needs()
+    needs = DataNeeds()
     needs.modules.add("linking")
     Shipper(here=False).ship(serialize(len), needs)
     assert packed == ["linking/__init__.py"]

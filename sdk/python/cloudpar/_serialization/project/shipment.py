@@ -6,18 +6,20 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloudpar._serialization.carried import PickledCall, reduced
 from cloudpar._serialization.installed import project_path
-from cloudpar._serialization.pickling import Needs
-from cloudpar._serialization.task_code import Code
 
 from . import remote
 from .archive import archive, warn_of_secrets
 from .listings import Listing
 from .search import reachable
 from .units import Unit
+
+if TYPE_CHECKING:
+    from cloudpar._serialization.pickling import DataNeeds
+    from cloudpar._serialization.task_code import Code
 
 CLIENT = secrets.token_hex(8)
 """The id of this process. A process that loads task code with its own id does not change its modules."""
@@ -44,7 +46,7 @@ class Shipper:
         """
         self._archives: OrderedDict[tuple[tuple[str, str], ...], bytes] = OrderedDict()
 
-    def ship(self, code: Code, needs: Needs) -> Code:
+    def ship(self, code: "Code", needs: "DataNeeds") -> "Code":
         """Return task code with its modules or their folders, and with the parts to which its task data refers.
 
         Args:
