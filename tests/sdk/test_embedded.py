@@ -251,10 +251,10 @@ def end(results: Iterator[object]) -> object:
         return error
 
 
-def hurried(name: str, command: list[str], startup_config: dict[str, object], report: Report, **more: Any) -> Child:
+def hurried(name: str, command: list[str], configuration: dict[str, object], report: Report, **more: Any) -> Child:
     """A master that waits for a silent worker no longer than a second."""
     settings = {"settings": {"lease_s": 1.0}} if name == "master" else {}
-    return Child(name, command, startup_config | settings, report, **more)
+    return Child(name, command, configuration | settings, report, **more)
 
 
 def test_notes_stay_on_an_exception_that_is_rebuilt_without_them(embedded: Pool) -> None:

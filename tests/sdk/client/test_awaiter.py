@@ -18,7 +18,7 @@ def test_the_pause_of_an_unheld_answer_does_not_delay_news_of_the_next_package(
     asker = pool._client.session._awaiter
     first = pool.map(abs, [-1])
     master.wait_for(lambda: master.seen["await_tasks"])
-    asker.start_requested()  # a package starts, which takes long
+    asker.start_requested()  # the start of a package takes long
     second = pool.map(abs, [-2])
     master.wait_for(lambda: any(not each.hold_s for each in master.received(AwaitTasks)))
     asker.start_done(None)

@@ -86,7 +86,7 @@ class Awaiter:
             self._condition.notify()
 
     def add(self, handle: PackageHandle) -> None:
-        """From now on, also ask for news of this package. The pool has attached to it."""
+        """From now on, also request news of this package. The pool has attached to it."""
         self._nesting.wait_started(handle)
         with self._condition:
             self._add(handle)
@@ -101,7 +101,7 @@ class Awaiter:
         self._due_at = min(self._due_at, time.monotonic() + (NEW_PACKAGE_S if self._retry_after_s else 0.0))
 
     def drop(self, handle: PackageHandle) -> None:
-        """Stop asking for news of a package. The package itself continues."""
+        """Stop requesting news of a package. The package itself continues."""
         with self._condition:
             self._under_way.pop(handle, None)
         self._nesting.wait_ended(handle)
@@ -133,10 +133,10 @@ class Awaiter:
 
     def _ask_on(self) -> None:
         while (question := self._next()) is not None:
-            asked, hold_s = question
-            cursors = [Cursor(package_id=each.id, cursor=each.package.cursor) for each in asked]
+            requested, hold_s = question
+            cursors = [Cursor(package_id=each.id, cursor=each.package.cursor) for each in requested]
             message = AwaitTasks(session=self._session, packages=cursors, hold_s=hold_s, unwritable=True)
-            asked_at = time.monotonic()
+            requested_at = time.monotonic()
             try:
                 reply = self._connection.call(
                     routes.AWAIT_TASKS, message, hold_s=hold_s, interruption=self._interruption
@@ -144,14 +144,14 @@ class Awaiter:
             except Interrupted:
                 continue  # the next request also names the added package, and repeats these cursors, so no news is lost
             except CloudparError as error:
-                for each in asked:
+                for each in requested:
                     each.lost(error)
             else:
-                news = self._read(reply, asked)
+                news = self._read(reply, requested)
                 self._watch_storage(reply, news=news)
-                held_s = time.monotonic() - asked_at if hold_s else None
-                self._pause(reply, asked, news, held_s)
-            self._sort_out(asked)
+                held_s = time.monotonic() - requested_at if hold_s else None
+                self._pause(reply, requested, news, held_s)
+            self._sort_out(requested)
 
     def _next(self) -> tuple[list[PackageHandle], float] | None:
         with self._condition:
@@ -164,37 +164,37 @@ class Awaiter:
 
     def _question(self) -> tuple[list[PackageHandle], float]:
         self._interruption = Interruption()
-        asked = list(self._under_way)[:BULK_ITEMS]
-        whole = len(asked) == len(self._under_way)
-        for each in [] if whole else asked:  # to the end: the next request starts with the other packages
+        requested = list(self._under_way)[:BULK_ITEMS]
+        whole = len(requested) == len(self._under_way)
+        for each in [] if whole else requested:  # to the end: the next request starts with the other packages
             self._under_way[each] = self._under_way.pop(each)
-        hold_s = self._hold_s(asked) if whole and not self._starting else 0.0
+        hold_s = self._hold_s(requested) if whole and not self._starting else 0.0
         hold_s = min(hold_s, self._storage.due_s())
-        return asked, hold_s
+        return requested, hold_s
 
     @staticmethod
-    def _hold_s(asked: list[PackageHandle]) -> float:
+    def _hold_s(requested: list[PackageHandle]) -> float:
         """Return how long the master may hold the request, in seconds.
 
         The master must not hold the request if more results of a package are ready. If no executor has worked for a
         package yet, the request must end by the time at which the pool tells the user why no task runs.
         """
-        if any(each.package.more for each in asked):
+        if any(each.package.more for each in requested):
             return 0.0
-        lonely = [each.started_at for each in asked if not each.executors]
+        lonely = [each.started_at for each in requested if not each.executors]
         left_s = [started_at + AFTER_S - time.monotonic() for started_at in lonely]
         return min([HOLD_S, *(each for each in left_s if each > 0)])
 
-    def _read(self, reply: AwaitTasksReply, asked: list[PackageHandle]) -> bool:
+    def _read(self, reply: AwaitTasksReply, requested: list[PackageHandle]) -> bool:
         any_news = bool(reply.missing)
-        for handle, status in _matched(asked, reply.packages):
+        for handle, status in _matched(requested, reply.packages):
             any_news |= bool(status.results) or status.state != "running"
             page = handle.package.cursor
             handle.fleet = reply.fleet
             news = handle.take(status)
             if news.fetches:
                 self._downloads.begin(handle, news, page)
-        for handle in asked:
+        for handle in requested:
             if handle.id in reply.missing:
                 handle.lost(NotFound(f"package {handle.id}: {reply.missing[handle.id]}"))
         return any_news
@@ -206,7 +206,7 @@ class Awaiter:
                 each.lost(failure)
                 self.drop(each)
 
-    def _pause(self, reply: AwaitTasksReply, asked: list[PackageHandle], news: bool, held_s: float | None) -> None:
+    def _pause(self, reply: AwaitTasksReply, requested: list[PackageHandle], news: bool, held_s: float | None) -> None:
         """Set the time of the next request."""
         now = time.monotonic()
         with self._condition:
@@ -224,23 +224,23 @@ class Awaiter:
                 self._restless = self._restless + 1 if held_s is not None and held_s < RESTLESS_S else 0
                 restless = self._starting or self._restless > 3 or held_s is None
                 pause_s = max(reply.retry_after_s, RESTLESS_S if restless else 0.0)
-            if any(each not in asked for each in running):
+            if any(each not in requested for each in running):
                 pause_s = min(pause_s, NEW_PACKAGE_S if self._retry_after_s else 0.0)
             self._due_at = now + min(pause_s, self._storage.due_s())
 
-    def _sort_out(self, asked: list[PackageHandle]) -> None:
-        """Stop asking for news of packages that have ended, even if large results are still being downloaded."""
-        for each in asked:
+    def _sort_out(self, requested: list[PackageHandle]) -> None:
+        """Stop requesting news of packages that have ended, even if large results are still being downloaded."""
+        for each in requested:
             package = each.package
             if package.phase == "ended" or (package.state != "running" and not package.more):
                 self.drop(each)
 
 
 def _matched(
-    asked: list[PackageHandle], statuses: list[PackageStatus]
+    requested: list[PackageHandle], statuses: list[PackageStatus]
 ) -> Iterator[tuple[PackageHandle, PackageStatus]]:
     """Pair each status with its package. Statuses are in the order of the request; some packages have no status."""
-    rest = iter(asked)
+    rest = iter(requested)
     for status in statuses:
         for handle in rest:
             if handle.id == status.package_id:

@@ -156,7 +156,7 @@ class Session:
             self._awaiter.start_done(handle if started else None)
 
     def attach(self, package_id: str, receiver: Receiver) -> PackageHandle:
-        """Ask for news of an existing package; the receiver gets its results.
+        """Request news of an existing package; the receiver gets its results.
 
         Raises:
             CloudparError: The package is sealed, and the request for its key fails or brings no key.
@@ -185,12 +185,15 @@ class Session:
         handle.receiver.started(handle)
 
     def forget(self, handle: PackageHandle) -> None:
-        """Stop asking for news of a package without cancelling it, so that another process can read its results."""
+        """Stop requesting news of a package without cancelling it, so that another process can read its results."""
         self._awaiter.drop(handle)
         self.packages.remove(handle)
 
     def read(self, handle: PackageHandle) -> None:
-        """Stop asking for news of a package that was read or is unwanted, and record that it must be acknowledged."""
+        """Stop requesting news of a package that was read or is unwanted, and record that it must be acknowledged.
+
+        When the master gets the acknowledgement, it cancels unfinished tasks and frees the package's storage.
+        """
         self.forget(handle)
         self.acknowledgements.add(handle.id)
 

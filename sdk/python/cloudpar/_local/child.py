@@ -51,7 +51,7 @@ class Child:
     Args:
         name: "master" or "worker".
         command: The module and its arguments.
-        startup_config: The content of the line.
+        configuration: The content of the line.
         report: Receives the events.
         policy: Decides about restarts.
         pass_fds: File descriptors that the process inherits.
@@ -61,7 +61,7 @@ class Child:
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], startup_config: Mapping[str, Any], report: Report, *,
+        self, name: str, command: Sequence[str], configuration: Mapping[str, Any], report: Report, *,
         policy: RestartPolicy, pass_fds: Sequence[int] = (), environment: Mapping[str, str] | None = None,
         log_path: Path | None = None,
     ) -> None:  # fmt: skip
@@ -69,7 +69,7 @@ class Child:
         self.exit_code: int | None = None
         """The exit status of the last process, negative for a signal; None until the child has ended for good."""
         self._command = command
-        self._startup_config = json.dumps(startup_config).encode() + b"\n"
+        self._configuration = json.dumps(configuration).encode() + b"\n"
         self._report = report
         self._policy = policy
         self._pass_fds = pass_fds
@@ -116,7 +116,7 @@ class Child:
         self._listener.start()
         self._process = process
         with suppress(BrokenPipeError):  # the process died at once; the watcher reports this
-            process.stdin.write(self._startup_config)
+            process.stdin.write(self._configuration)
 
     def _listen(self, output: IO[bytes]) -> None:
         with output:

@@ -27,7 +27,7 @@ PROBLEMS = {
 }
 
 
-def problem(name: str, variable: str, *indexes: int, reason: str = "") -> SideEffectError:
+def write_error(name: str, variable: str, *indexes: int, reason: str = "") -> SideEffectError:
     """Return the error for a key of `PROBLEMS`.
 
     Args:
@@ -37,7 +37,7 @@ def problem(name: str, variable: str, *indexes: int, reason: str = "") -> SideEf
         reason: The text of an exception that explains more; "" if there is no exception.
 
     Example:
-        >>> print(problem("conflict", "result[3]", 1, 7))
+        >>> print(write_error("conflict", "result[3]", 1, 7))
         tasks 1 and 7: `result[3]` was written by two tasks; give each task elements of its own
     """
     what, fix = PROBLEMS[name]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cloudpar.errors import SideEffectError
 
 from .array_targets import array_targets
-from .errors import problem
+from .errors import write_error
 from .keyed_targets import keyed_targets
 from .remote.arrays import address, memory
 
@@ -50,12 +50,12 @@ class Merge:
         self._closed = True
         name, *report = self._read(index, writes)
         if name:
-            raise self._trouble(index, name, *report)
+            raise self._write_error(index, name, *report)
         for number, keys, values in report[0]:
             conflict = self._targets[number].gather(index, keys, values)
             if conflict is not None:
                 variable, other = conflict
-                raise problem("conflict", str(variable), *sorted((other, index)))
+                raise write_error("conflict", str(variable), *sorted((other, index)))
         self._closed = False
 
     def commit(self) -> None:
@@ -91,15 +91,15 @@ class Merge:
         except Exception as error:  # a value's own unpickling may raise anything
             reason = f"{type(error).__name__}: {error}"
             if reader.number is None:
-                raise problem("unreadable", "an element", index, reason=reason) from error
-            raise self._trouble(index, "unreadable", reader.number, "", reason) from error
+                raise write_error("unreadable", "an element", index, reason=reason) from error
+            raise self._write_error(index, "unreadable", reader.number, "", reason) from error
 
-    def _trouble(self, index: int, name: str, number: int, suffix: str, reason: str) -> Exception:
+    def _write_error(self, index: int, name: str, number: int, suffix: str, reason: str) -> Exception:
         facet = self._facets[number]
         if facet.kind == "function":
-            return problem(name, suffix, index, reason=reason)
+            return write_error(name, suffix, index, reason=reason)
         joint = "." if facet.kind in {"class", "module"} else ""
-        return problem(name, f"{facet.trail}{joint}{suffix}", index, reason=reason)
+        return write_error(name, f"{facet.trail}{joint}{suffix}", index, reason=reason)
 
 
 class _Reader(pickle.Unpickler):
@@ -125,7 +125,7 @@ class _Reader(pickle.Unpickler):
         if same not in self._views:
             array = self._facets[number].thing
             if array.strides != there:
-                raise problem("view", str(self._facets[number].trail), self._index)
+                raise write_error("view", str(self._facets[number].trail), self._index)
             self._views[same] = memory(array, address(array) + offset, shape, strides, dtype)
             if not array.flags.writeable:
                 self._views[same].flags.writeable = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from .errors import problem
+from .errors import write_error
 
 if TYPE_CHECKING:
     from .trails import Trail
@@ -38,7 +38,7 @@ class Target(ABC):
 
     def moved(self) -> Exception:
         """Return the error for an object that the caller changed while tasks wrote to it."""
-        return problem("moved", str(self.trail), self.task or 0)
+        return write_error("moved", str(self.trail), self.task or 0)
 
     @abstractmethod
     def apply(self) -> None:

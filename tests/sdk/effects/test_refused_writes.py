@@ -407,7 +407,7 @@ def test_body_that_raises_reports_no_writes_and_restores() -> None:
     assert task(1) is None
 
 
-def test_state_is_restored_after_trouble() -> None:
+def test_state_is_restored_after_problem() -> None:
     items, thing = [1, 2], deque([1])
 
     def resize(i: int) -> None:
