@@ -188,7 +188,7 @@ export class Fleet extends Construct {
       },
       {
         id: 'AwsSolutions-AS3',
-        reason: 'The master and the hosts change its size; the alarm on capacity says when no instance starts.',
+        reason: 'The master and the hosts change its size; the alarm on the timer says when no instance starts.',
       },
     ]);
   }

@@ -64,7 +64,6 @@ export class Grants extends Construct {
     this.worker();
     this.account();
     this.timer();
-    this.lost();
     this.invocations();
     this.fleet();
     this.alarms();
@@ -128,29 +127,18 @@ export class Grants extends Construct {
   }
 
   /**
-   * The permissions of the timer, which folds the packages that are due, postpones those that it cannot fold, and makes
-   * the fleet large enough for all packages.
+   * The permissions of the timer, which folds the packages that are due, postpones those that it cannot fold, records
+   * lost chunks in their packages, and makes the fleet large enough for all packages.
    */
   private timer(): void {
-    const { services, storage } = this.props;
+    const { services, storage, queue } = this.props;
     this.policy('Timer', services.timer, [
       ...this.folding(),
       this.index('due'),
       allow(['dynamodb:Scan'], [`${storage.packages.tableArn}/index/unsettled`]),
+      allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility'], [queue.lost.queueArn]),
       ...this.enlarging(),
     ]);
-  }
-
-  /** The permissions of the function that records lost chunks in their packages. */
-  private lost(): void {
-    const { services, queue } = this.props;
-    const policy = this.policy('Lost', services.lost, [
-      ...this.folding(),
-      // Lambda receives from the queue with this role.
-      allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'], [queue.lost.queueArn]),
-    ]);
-    // When the source is created, Lambda checks that the role may read the queue.
-    services.lostSource.node.addDependency(policy);
   }
 
   /**

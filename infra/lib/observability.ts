@@ -1,4 +1,4 @@
-import { type CfnCondition, type CfnResource, Duration } from 'aws-cdk-lib';
+import { Duration } from 'aws-cdk-lib';
 import * as budgets from 'aws-cdk-lib/aws-budgets';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
@@ -17,8 +17,6 @@ export interface ObservabilityProps {
   readonly services: Services;
   readonly queue: Queue;
   readonly fleet: Fleet;
-  /** Whether alarms on metric math are available; undefined if there are no alarms. */
-  readonly mathAlarms: CfnCondition | undefined;
 }
 
 interface AlarmOptions {
@@ -102,7 +100,9 @@ export class Observability extends Construct {
     });
     const timer = this.alarm(topic, 'Timer', {
       anchor: 'timer',
-      meaning: 'the timer fails or does not run, or instances run without a worker that reaches the master.',
+      meaning: 'the timer fails or does not run, or the instances that the work needs do not start or do not work.',
+      // While instances are missing or do not work, the timer fails each minute (services/fleet_keeper.py). A single
+      // failure in three periods would not be worth a mail: the next run repeats what failed.
       metric: services.timer.handler.metricErrors({ period: FIVE_MINUTES }),
       threshold: 1,
       periods: 3,
@@ -111,24 +111,6 @@ export class Observability extends Construct {
     // Without a run the metric has no value, not even zero, and the alarm changes to INSUFFICIENT_DATA. A new alarm begins
     // in this state, so it reports nothing before the first run. If missing values counted as failures, it would.
     timer.addInsufficientDataAction(new SnsAction(topic));
-    const capacity = this.alarm(topic, 'Capacity', {
-      anchor: 'capacity',
-      meaning: 'instances that the group requests do not start.',
-      metric: new cloudwatch.MathExpression({
-        label: 'missing instances',
-        expression: 'desired - there',
-        period: FIVE_MINUTES,
-        usingMetrics: {
-          desired: this.groupMetric('GroupDesiredCapacity', cloudwatch.Stats.MINIMUM),
-          there: this.groupMetric('GroupInServiceInstances', cloudwatch.Stats.MAXIMUM),
-        },
-      }),
-      threshold: 1,
-      periods: 3,
-    });
-    if (this.props.mathAlarms) {
-      (capacity.node.defaultChild as CfnResource).cfnOptions.condition = this.props.mathAlarms;
-    }
   }
 
   /**
@@ -175,7 +157,7 @@ export class Observability extends Construct {
 
   private dashboard(): void {
     const { settings, services, queue } = this.props;
-    const functions: Service[] = [services.client, services.worker, services.timer, services.lost];
+    const functions: Service[] = [services.client, services.worker, services.timer];
     const graph = (title: string, left: cloudwatch.IMetric[], right: cloudwatch.IMetric[] = []) =>
       new cloudwatch.GraphWidget({ title, left, right, width: 12 });
     new cloudwatch.Dashboard(this, 'Dashboard', {

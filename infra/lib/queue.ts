@@ -14,7 +14,7 @@ export class Queue extends Construct {
   readonly express: sqs.Queue;
   readonly lost: sqs.Queue;
 
-  constructor(scope: Construct, id: string, lostTimeout: Duration) {
+  constructor(scope: Construct, id: string) {
     super(scope, id);
     const common: sqs.QueueProps = {
       fifo: true,
@@ -32,8 +32,8 @@ export class Queue extends Construct {
     this.lost = new sqs.Queue(this, 'Lost', {
       ...common,
       retentionPeriod: Duration.days(contract.queue.deadLetterRetentionDays),
-      // AWS recommends that the visibility timeout of an event source is six times the function's timeout.
-      visibilityTimeout: Duration.seconds(6 * lostTimeout.toSeconds()),
+      // The timer receives from this queue. A run that dies leaves its messages to a later run.
+      visibilityTimeout: Duration.seconds(contract.queue.visibilityS),
     });
     const chunks: sqs.QueueProps = {
       ...common,

@@ -13,8 +13,6 @@ import type { Queue } from './queue';
 import { EXECUTORS, type Settings, SettingsError } from './settings';
 import type { Storage } from './storage';
 
-/** How long the function for lost chunks may run; the visibility of the dead-letter queue follows from it. */
-export const LOST_TIMEOUT = Duration.seconds(60);
 /** How long an API's function may run: API Gateway gives up after 30 s. */
 const API_TIMEOUT = Duration.seconds(29);
 
@@ -39,11 +37,9 @@ interface ServiceOptions {
   readonly reservedConcurrentExecutions?: number;
   readonly traced?: boolean;
   readonly environment?: Record<string, string>;
-  /** The module of the handler, if it is not named like the function. */
-  readonly module?: string;
 }
 
-/** The master: an HTTP API with two functions, and three functions that no HTTP request reaches. */
+/** The master: an HTTP API with two functions, and two functions that no HTTP request reaches. */
 export class Services extends Construct {
   readonly api: apigateway.HttpApi;
   readonly client: Service;
@@ -51,9 +47,7 @@ export class Services extends Construct {
   /** Invoked by operators, whom IAM authenticates. */
   readonly account: Service;
   readonly timer: Service;
-  readonly lost: Service;
   readonly schedule: events.Rule;
-  readonly lostSource: lambda.EventSourceMapping;
   private readonly code: lambda.Code;
 
   constructor(
@@ -91,25 +85,18 @@ export class Services extends Construct {
       traced: false,
       environment: fleet,
     });
-    this.lost = this.service('lost', { memorySize: 512, timeout: LOST_TIMEOUT, module: 'dead_letters' });
 
     this.api = this.httpApi();
     this.schedule = new events.Rule(this, 'EveryMinute', {
-      description: `Cloud Parallelizer (${settings.env}): folds the packages that are due, and starts missing hosts`,
+      description: `Cloud Parallelizer (${settings.env}): folds due packages, starts hosts, reports lost chunks`,
       schedule: events.Schedule.rate(Duration.minutes(1)),
       // The next minute's run replaces a failed one.
       targets: [{ bind: () => ({ arn: this.timer.handler.functionArn, retryPolicy: { maximumRetryAttempts: 0 } }) }],
     });
-    this.lostSource = new lambda.EventSourceMapping(this, 'LostSource', {
-      target: this.lost.handler,
-      eventSourceArn: props.queue.lost.queueArn,
-      batchSize: 10,
-      reportBatchItemFailures: true,
-    });
     this.suppress();
   }
 
-  private service(name: string, { traced = true, environment, module = name, ...options }: ServiceOptions): Service {
+  private service(name: string, { traced = true, environment, ...options }: ServiceOptions): Service {
     const { settings, storage, queue } = this.props;
     const id = name.charAt(0).toUpperCase() + name.slice(1);
     const role = new iam.Role(this, `${id}Role`, {
@@ -124,7 +111,7 @@ export class Services extends Construct {
       description: `Cloud Parallelizer (${settings.env}): ${name}`,
       runtime: lambda.Runtime.PYTHON_3_13,
       architecture: lambda.Architecture.ARM_64,
-      handler: `cloudpar_handlers.${module}.handle`,
+      handler: `cloudpar_handlers.${name}.handle`,
       code: this.code,
       // grants.ts alone adds permissions: without this the CDK would add more.
       role: role.withoutPolicyUpdates(),
@@ -209,13 +196,12 @@ export class Services extends Construct {
       ],
       true,
     );
-    for (const { handler } of [this.client, this.worker, this.account, this.timer, this.lost]) {
+    for (const { handler } of [this.client, this.worker, this.account, this.timer]) {
       NagSuppressions.addResourceSuppressions(handler, [
         { id: 'AwsSolutions-L1', reason: 'Python 3.13 is what the bundle is built for and what the tests run on.' },
         {
           id: 'Serverless-LambdaDLQ',
-          reason:
-            'Called synchronously (API, administrator, queue), or again a minute later (timer): no event is lost.',
+          reason: 'Called synchronously (API, administrator), or again a minute later (timer): no event is lost.',
         },
         {
           id: 'Serverless-LambdaLatestVersion',
@@ -225,12 +211,6 @@ export class Services extends Construct {
     }
     NagSuppressions.addResourceSuppressions(this.schedule, [
       { id: 'Serverless-EventBusDLQ', reason: 'The next event replaces a lost one; an alarm reports missing runs.' },
-    ]);
-    NagSuppressions.addResourceSuppressions(this.lostSource, [
-      {
-        id: 'Serverless-LambdaEventSourceMappingDestination',
-        reason: 'Messages that fail stay in this dead-letter queue for 14 days; an alarm reports them.',
-      },
     ]);
     NagSuppressions.addResourceSuppressions(this.timer.handler, [
       { id: 'Serverless-LambdaTracing', reason: 'A trace a minute costs a tenth of an idle deployment; logs suffice.' },

@@ -1,11 +1,11 @@
-import { CfnCondition, CfnOutput, CfnParameter, Fn, Stack, type StackProps, Tags } from 'aws-cdk-lib';
+import { CfnOutput, Stack, type StackProps, Tags } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import contract from './contract.json';
 import { Fleet } from './fleet';
 import { Grants } from './grants';
 import { Observability } from './observability';
 import { Queue } from './queue';
-import { LOST_TIMEOUT, Services } from './services';
+import { Services } from './services';
 import type { Settings } from './settings';
 import { Storage } from './storage';
 
@@ -22,13 +22,11 @@ export class CloudparStack extends Stack {
     // packages wakes the group, and the group's hosts call the API of this function.
     const groupName = `${name}-workers`;
     const storage = new Storage(this, 'Storage', settings);
-    const queue = new Queue(this, 'Queue', LOST_TIMEOUT);
+    const queue = new Queue(this, 'Queue');
     const services = new Services(this, 'Services', { settings, storage, queue, fleetGroup: groupName });
     const endpoint = services.api.apiEndpoint;
     const fleet = new Fleet(this, 'Fleet', { settings, storage, endpoint, groupName });
-    // A condition that no resource uses is a warning, which fails `cdk synth --strict`.
-    const mathAlarms = settings.alarmEmail ? this.mathAlarms() : undefined;
-    const { topic } = new Observability(this, 'Observability', { settings, services, queue, fleet, mathAlarms });
+    const { topic } = new Observability(this, 'Observability', { settings, services, queue, fleet });
     new Grants(this, 'Grants', { storage, queue, services, fleet, groupName, topic });
     Tags.of(this).add('cloudpar:environment', settings.env);
 
@@ -49,20 +47,5 @@ export class CloudparStack extends Stack {
     for (const [key, value] of Object.entries(outputs)) {
       new CfnOutput(this, key, { value });
     }
-  }
-
-  /**
-   * Whether the template has alarms on metric math. This is a parameter and not a setting, so that one template serves
-   * AWS and an emulator without metric math.
-   */
-  private mathAlarms(): CfnCondition {
-    const parameter = new CfnParameter(this, 'MathAlarms', {
-      type: 'String',
-      allowedValues: ['true', 'false'],
-      default: 'true',
-      description:
-        'Whether there is an alarm on metric math, for missing instances. "false" only on an emulator that lacks those.',
-    });
-    return new CfnCondition(this, 'HasMathAlarms', { expression: Fn.conditionEquals(parameter, 'true') });
   }
 }

@@ -38,7 +38,7 @@ describe('grants', () => {
   it('are all in grants.ts', () => {
     const policies = Object.keys(dev.findResources('AWS::IAM::Policy'));
     expect(policies.map((id) => id.replace(/[0-9A-F]{8}$/, '')).sort()).toEqual(
-      ['Account', 'Client', 'Fleet', 'Lost', 'Timer', 'Worker'].map((name) => `Grants${name}`),
+      ['Account', 'Client', 'Fleet', 'Timer', 'Worker'].map((name) => `Grants${name}`),
     );
     for (const { Properties } of Object.values(dev.findResources('AWS::IAM::Role'))) {
       expect(Properties).not.toHaveProperty('Policies');
@@ -47,7 +47,7 @@ describe('grants', () => {
   });
 
   it('"*" is used only for calls that take no resource; no action is a wildcard', () => {
-    const everywhere = ['Client', 'Worker', 'Account', 'Timer', 'Lost', 'Fleet'].flatMap((id) => statements(dev, id));
+    const everywhere = ['Client', 'Worker', 'Account', 'Timer', 'Fleet'].flatMap((id) => statements(dev, id));
     const unbound = everywhere
       .filter(({ Resource }) => names(Resource).includes('*'))
       .flatMap(({ Action }) => list(Action));

@@ -34,7 +34,7 @@ function tracedWithoutPermission(graph: Graph): string[] {
     'AWS::Lambda::Function',
     ({ TracingConfig }) => (TracingConfig as { Mode?: string } | undefined)?.Mode === 'Active',
   );
-  expect(traced).toHaveLength(4);
+  expect(traced).toHaveLength(3);
   return traced.filter(
     (id) =>
       ![...graph.before(id)].some((each) => {
@@ -42,10 +42,6 @@ function tracedWithoutPermission(graph: Graph): string[] {
         return Type === 'AWS::IAM::Policy' && JSON.stringify(Properties).includes('"xray:PutTraceSegments"');
       }),
   );
-}
-
-function sourcesBeforeTheirPolicies(graph: Graph): string[] {
-  return graph.ids('AWS::Lambda::EventSourceMapping').flatMap((id) => graph.late(id, policies(graph, id)));
 }
 
 /**
@@ -104,7 +100,6 @@ describe.each(ENVIRONMENTS)('in %s', (env) => {
   it.each([
     ['a function waits for all policies of its role', functionsBeforeTheirPolicies],
     ['a traced function may write traces when it is created', tracedWithoutPermission],
-    ['an event source waits for the policies of its function', sourcesBeforeTheirPolicies],
     ['the group of instances waits for its gateway and routes, and ends before them', groupsBeforeTheirNetwork],
     ['the group of instances waits for the policies of its hosts', groupsBeforeTheirPolicies],
     ['a function has a log group of the stack', functionsWithoutALog],
@@ -118,16 +113,13 @@ describe.each(ENVIRONMENTS)('in %s', (env) => {
 describe('a template without order', () => {
   const names = (violations: string[]) => violations.map((text) => text.replaceAll(/[0-9A-F]{8}\b/g, ''));
 
-  it('has functions and an event source that AWS may refuse', () => {
+  it('has functions that AWS may refuse', () => {
     expect(names(functionsBeforeTheirPolicies(dev.unordered))).toEqual(
-      ['Client', 'Worker', 'Account', 'Timer', 'Lost'].map((each) => `Services${each} does not wait for Grants${each}`),
+      ['Client', 'Worker', 'Account', 'Timer'].map((each) => `Services${each} does not wait for Grants${each}`),
     );
     expect(names(tracedWithoutPermission(dev.unordered))).toEqual(
-      ['Client', 'Worker', 'Account', 'Lost'].map((each) => `Services${each}`),
+      ['Client', 'Worker', 'Account'].map((each) => `Services${each}`),
     );
-    expect(names(sourcesBeforeTheirPolicies(dev.unordered))).toEqual([
-      'ServicesLostSource does not wait for GrantsLost',
-    ]);
   });
 
   it('has instances without a network and without permissions', () => {

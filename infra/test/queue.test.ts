@@ -7,7 +7,7 @@ describe('queues', () => {
   it.each([
     ['QueueTasks', 14 * 86_400, 60],
     ['QueueExpress', 14 * 86_400, 60],
-    ['QueueLost', 14 * 86_400, 360],
+    ['QueueLost', 14 * 86_400, 60],
   ])('%s: FIFO of independent groups, encrypted', (id, retention, visibility) => {
     expect(only(dev, 'AWS::SQS::Queue', id).Properties).toMatchObject({
       FifoQueue: true,

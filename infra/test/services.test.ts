@@ -15,10 +15,10 @@ interface Environment {
 }
 
 describe('functions', () => {
-  it.each(['client', 'worker', 'account', 'timer', 'lost'])('%s', (name) => {
+  it.each(['client', 'worker', 'account', 'timer'])('%s', (name) => {
     const { Properties } = only(dev, FUNCTION, `Services${name.charAt(0).toUpperCase()}${name.slice(1)}`);
     expect(Properties).toMatchObject({
-      Handler: `cloudpar_handlers.${name === 'lost' ? 'dead_letters' : name}.handle`,
+      Handler: `cloudpar_handlers.${name}.handle`,
       Runtime: 'python3.13',
       Architectures: ['arm64'],
       TracingConfig: { Mode: name === 'timer' ? 'PassThrough' : 'Active' },
@@ -42,11 +42,11 @@ describe('functions', () => {
 
   it('log less when the settings say so, but all actions of administrators', () => {
     const quiet = template({ env: 'dev', logLevel: 'ERROR' });
-    const levels = ['Client', 'Worker', 'Account', 'Timer', 'Lost'].map((id) => {
+    const levels = ['Client', 'Worker', 'Account', 'Timer'].map((id) => {
       const { Variables } = only(quiet, FUNCTION, `Services${id}`).Properties['Environment'] as Environment;
       return Variables['LOG_LEVEL'];
     });
-    expect(levels).toEqual(['ERROR', 'ERROR', 'INFO', 'ERROR', 'ERROR']);
+    expect(levels).toEqual(['ERROR', 'ERROR', 'INFO', 'ERROR']);
   });
 
   it('reserve concurrency by the settings', () => {
@@ -59,7 +59,7 @@ describe('functions', () => {
   it('keep their logs for as long as the environment says', () => {
     for (const [env, days] of Object.entries({ dev: 7, staging: 14, prod: 90 })) {
       const groups = Object.values(template({ env }).findResources('AWS::Logs::LogGroup'));
-      expect(groups).toHaveLength(7);
+      expect(groups).toHaveLength(6);
       expect(groups.every((group) => group['Properties'].RetentionInDays === days)).toBe(true);
     }
   });
@@ -163,14 +163,8 @@ describe('functions without a route', () => {
     });
   });
 
-  it('lost chunks go to their function, which answers for each message, once it may read the queue', () => {
-    const source = only(dev, 'AWS::Lambda::EventSourceMapping');
-    expect(source.Properties).toMatchObject({
-      EventSourceArn: { 'Fn::GetAtt': [expect.stringMatching(/^QueueLost/), 'Arn'] },
-      FunctionResponseTypes: ['ReportBatchItemFailures'],
-      BatchSize: 10,
-    });
-    expect(source['DependsOn']).toEqual(expect.arrayContaining([expect.stringMatching(/^GrantsLost/)]));
+  it('no queue calls a function: Lambda would poll it all the time, which costs more than half of all else at rest', () => {
+    dev.resourceCountIs('AWS::Lambda::EventSourceMapping', 0);
   });
 });
 

@@ -31,13 +31,13 @@ class Right(NamedTuple):
 
 
 @cache
-def synthesized() -> dict[str, Any]:
-    """Generate the template of the environment dev."""
+def synthesized(**settings: str) -> dict[str, Any]:
+    """Generate the template of the environment dev with these settings."""
     with tempfile.TemporaryDirectory() as name:
         bundle = Path(name) / "bundle"
         bundle.mkdir()
         context = json.loads((ROOT / "cdk.json").read_text())["context"]
-        context |= {"env": "dev", "bundle": str(bundle), "workerImage": "example/worker:1"}
+        context |= {"env": "dev", "bundle": str(bundle), "workerImage": "example/worker:1", **settings}
         environment = os.environ | {"CDK_OUTDIR": name, "CDK_CONTEXT_JSON": json.dumps(context)}
         command = [ROOT / "node_modules/.bin/tsx", ROOT / "infra/bin/cloudpar.ts"]
         subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=SYNTH_S)

@@ -9,7 +9,7 @@ from .stores import REGION
 from .template import ROOT
 from .test_backend import ENVIRONMENT
 
-HANDLERS = ["account", "client", "dead_letters", "timer", "worker"]
+HANDLERS = ["account", "client", "timer", "worker"]
 LEFT_OUT = ["cloudpar_master/__main__.py", "cloudpar_master/server", "cloudpar_protocol/transport"]
 
 

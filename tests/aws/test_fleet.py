@@ -7,6 +7,7 @@ import pytest
 
 from cloudpar_master.adapters.aws.fleet import ACTIVITIES, LOOK_S, AutoScalingFleet
 from cloudpar_master.core.fleet_size import HostShape, Work
+from cloudpar_master.core.shortage import NO_SHORTAGE, Shortage
 from cloudpar_master.ports import FleetSize
 from cloudpar_protocol.client_messages import FleetStatus
 from master.stores import SetClock
@@ -24,6 +25,7 @@ class Turns:
     def __init__(self) -> None:
         self.ours, self.taken = True, False
         self.meanwhile: Callable[[], object] = lambda: None
+        self.noted = NO_SHORTAGE
 
     def take(self) -> bool:
         self.meanwhile()
@@ -32,6 +34,12 @@ class Turns:
 
     def release(self) -> None:
         self.taken = False
+
+    def shortage(self) -> Shortage:
+        return self.noted
+
+    def note(self, shortage: Shortage) -> None:
+        self.noted = shortage
 
 
 @pytest.fixture
@@ -59,9 +67,12 @@ def group(stub: Stubber, desired: int, *states: str, largest: int = 4) -> None:
         }
         for number, state in enumerate(states)
     ]  # fmt: skip
+    launch: Any = {"LaunchTemplateSpecification": {"LaunchTemplateId": "lt-1", "Version": "4"}}
+    other: Any = {"LaunchTemplateSpecification": {"LaunchTemplateId": "lt-2", "Version": "7"}}
     found: Any = {
         "AutoScalingGroupName": "g", "MinSize": 0, "MaxSize": largest, "DesiredCapacity": desired, "DefaultCooldown": 0,
         "AvailabilityZones": [], "HealthCheckType": "EC2", "CreatedTime": 0, "Instances": instances,
+        "MixedInstancesPolicy": {"LaunchTemplate": launch | {"Overrides": [{"InstanceType": "x"}, other, other]}},
     }  # fmt: skip
     answer = {"AutoScalingGroups": [found]}
     stub.add_response("describe_auto_scaling_groups", answer, {"AutoScalingGroupNames": ["g"]})
@@ -126,11 +137,18 @@ def test_a_process_does_not_undo_what_another_one_has_set_meanwhile(
     assert not turns.taken
 
 
-def test_a_process_whose_turn_it_is_not_leaves_the_group_alone(
-    fleet: AutoScalingFleet, stub: Stubber, turns: Turns
+def test_a_process_that_cannot_take_the_turn_leaves_the_group_alone_for_a_while(
+    fleet: AutoScalingFleet, stub: Stubber, turns: Turns, clock: SetClock
 ) -> None:
     turns.ours = False
     group(stub, 0)
+    for _ in range(3):  # as many clients that wait
+        fleet.grow([ONE])
+    clock.move(LOOK_S)
+    turns.ours = True
+    group(stub, 0)
+    group(stub, 0)
+    enlarged(stub, 1)
     fleet.grow([ONE])
 
 
@@ -163,17 +181,42 @@ def test_a_turn_that_cannot_be_taken_stops_no_start(
     assert "could not be enlarged" in caplog.text
 
 
-def test_instances_in_service_run(fleet: AutoScalingFleet, stub: Stubber) -> None:
-    group(stub, 3, "InService", "Pending", "Terminating:Wait")
-    assert fleet.size() == FleetSize(wanted=3, running=1)
-
-
-def test_a_group_whose_size_cannot_be_read_has_none(
-    fleet: AutoScalingFleet, stub: Stubber, caplog: pytest.LogCaptureFixture
+def test_the_size_names_the_instances_in_service_and_what_new_ones_are_made_from(
+    fleet: AutoScalingFleet, stub: Stubber
 ) -> None:
-    stub.add_client_error("describe_auto_scaling_groups", "Throttling")
-    assert fleet.size() is None
-    assert "could not be looked at" in caplog.text
+    group(stub, 3, "InService", "Pending", "Terminating:Wait")
+    found = fleet.size([ONE] * 12)
+    assert found == FleetSize(needed=3, wanted=3, running=frozenset({"i-0"}), template="lt-1:4 lt-2:7")
+
+
+def test_no_work_needs_more_hosts_than_the_group_may_have(fleet: AutoScalingFleet, stub: Stubber) -> None:
+    group(stub, 0, largest=2)
+    assert fleet.size([ONE] * 100).needed == 2
+
+
+def test_a_deleted_group_lacks_all_hosts(fleet: AutoScalingFleet, stub: Stubber) -> None:
+    stub.add_response("describe_auto_scaling_groups", {"AutoScalingGroups": []})
+    assert fleet.size([ONE] * 12) == FleetSize(needed=3)
+
+
+def test_the_size_is_never_old(fleet: AutoScalingFleet, stub: Stubber) -> None:
+    for desired in (1, 2):
+        group(stub, desired)
+        assert fleet.size([]).wanted == desired
+
+
+def test_clients_see_that_the_fleet_pauses(
+    fleet: AutoScalingFleet, stub: Stubber, turns: Turns, clock: SetClock
+) -> None:
+    turns.note(Shortage(since=clock.now(), pauses=1, resumes_at=clock.now() + 61))
+    group(stub, 0)
+    status = fleet.status()
+    assert status is not None
+    assert status.message is not None
+    assert "no worker on the last machines reached the master; the next ones start in 2 min" in status.message
+    clock.move(61)
+    group(stub, 0)
+    assert fleet.status() == FleetStatus()
 
 
 def test_a_complete_group_is_described_once_in_a_while(fleet: AutoScalingFleet, stub: Stubber, clock: SetClock) -> None:

@@ -14,7 +14,7 @@ PACKAGES = 100
 """How many due packages one call folds at most."""
 
 MESSAGES = 10
-"""How many lost chunks one tick reports to their packages at most."""
+"""How many lost chunks one call reports to their packages at most."""
 
 DEFER_S = 30.0
 """For how many seconds a package that cannot be folded, or a lost chunk that cannot be reported, is put off. Meanwhile
@@ -30,6 +30,17 @@ class Due(NamedTuple):
     """
 
     packages: int
+    failures: list[Exception]
+
+
+class Reported(NamedTuple):
+    """How many lost chunks there were, the packages that know about them now, and the errors for the other chunks.
+
+    If there were fewer than MESSAGES lost chunks, there are probably no others.
+    """
+
+    messages: int
+    package_ids: list[str]
     failures: list[Exception]
 
 
@@ -49,19 +60,28 @@ class Timer:
         Raises:
             ExceptionGroup: Some packages could not be folded, for example because one is too busy now; all others were.
         """
+        reported, due = self.report_lost(), self.fold_due()
+        failures = reported.failures + due.failures
+        if failures:
+            raise ExceptionGroup("some packages could not be folded", failures)
+        return due.packages + reported.messages
+
+    def report_lost(self) -> Reported:
+        """Report chunks that the queue gave up to their packages, MESSAGES at most.
+
+        A chunk that cannot be reported is put off for DEFER_S.
+        """
         dead = self._backend.queue.dead(MESSAGES)
+        package_ids: list[str] = []
         failures: list[Exception] = []
         for message in dead:
             try:
-                self.lost(message)
+                package_id = self.lost(message)
+                package_ids += [package_id] if package_id else []
                 self._backend.queue.delete([message.receipt])
             except Exception as error:  # noqa: BLE001 - one package must not hold up all others
                 failures += [error, *self._put_off(self._backend.queue.extend, [message.receipt], DEFER_S)]
-        due = self.fold_due()
-        failures += due.failures
-        if failures:
-            raise ExceptionGroup("some packages could not be folded", failures)
-        return due.packages + len(dead)
+        return Reported(len(dead), package_ids, failures)
 
     def fold_due(self) -> Due:
         """Fold the packages that are due, PACKAGES at most. A package that cannot be folded is put off for DEFER_S."""

@@ -17,7 +17,8 @@ processes=$((512 * ($(nproc) + 2)))
 
 # In the bridge network the container is two hops away from the metadata service, which answers across one hop only. So
 # the container gets no AWS credentials.
-exec docker run --rm --name cloudpar-worker --network bridge \
+# The worker reports the name of its host to the master, which compares it with the ids of the group's instances.
+exec docker run --rm --name cloudpar-worker --hostname "$instance" --network bridge \
   --read-only --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add KILL \
   --security-opt no-new-privileges --pids-limit "$processes" --ulimit nofile=65536:65536 --shm-size 256m \
   --tmpfs "/tmp:rw,nosuid,nodev,exec,mode=1777,size=${tmp_kib}k" \

@@ -108,7 +108,7 @@ describe('scripts around the container', () => {
       '--read-only',
       '--cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add KILL ',
       '--security-opt no-new-privileges',
-      '--network bridge',
+      '--hostname i-1 --network bridge',
       '--tmpfs /tmp:rw,nosuid,nodev,exec,mode=1777,size=',
       `--mount type=bind,source=${folder}/run/token,target=/run/cloudpar/worker-token,readonly`,
       `--mount type=bind,source=${folder}/run/signs,target=/run/cloudpar/signs `,

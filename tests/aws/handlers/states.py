@@ -76,3 +76,12 @@ def create_all(stack: Stores) -> list[str]:
 def put_object(key: str) -> None:
     """Store an object, as a client's upload does."""
     clients(engines.moto()).s3.put_object(Bucket=os.environ["CLOUDPAR_BUCKET"], Key=key, Body=b"uploaded")
+
+
+def lose(*bodies: str) -> None:
+    """Put messages into the dead-letter queue, as SQS does after too many deliveries."""
+    for body in bodies:
+        clients(engines.moto()).sqs.send_message(
+            QueueUrl=os.environ["CLOUDPAR_DEAD_LETTER_QUEUE_URL"], MessageBody=body, MessageGroupId=body,
+            MessageDeduplicationId=body,
+        )  # fmt: skip

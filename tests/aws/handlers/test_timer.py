@@ -1,4 +1,4 @@
-"""The function that runs once a minute, and the function that handles dead letters."""
+"""The function that runs once a minute: hosts, lost chunks, and packages that are due."""
 
 import time
 from collections.abc import Callable
@@ -10,12 +10,13 @@ from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import AccountRecord, Message
 from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_master.services.fleet_keeper import SilentFleet
-from cloudpar_master.services.timer import Due
+from cloudpar_master.services.timer import MESSAGES, Due
 from cloudpar_protocol.errors import Unavailable
 from master.packages import make_head, make_spec
 from master.stores import Stores
 
 from .conftest import Context, Start
+from .states import lose
 
 Log = Callable[[], list[dict[str, Any]]]
 
@@ -88,22 +89,43 @@ def test_a_tick_that_fails_is_logged(start: Start, monkeypatch: pytest.MonkeyPat
     assert figure["InternalErrors"] == [1.0]
 
 
-def record(body: str, number: int) -> dict[str, Any]:
-    return {"messageId": f"m{number}", "receiptHandle": f"r{number}", "body": body, "attributes": {}}
+def left(stack: Stores) -> int:
+    """Count the dead letters that no function has received yet."""
+    return len(stack.queue.dead(10))
 
 
 def test_a_lost_chunk_is_cut_again(start: Start, stack: Stores, log: Log) -> None:
     piece = OpenRange(0, 4, 1, sent=True)
     create(stack, "p", [piece], reserved_us=10_000)
-    answer = start("dead_letters").handle({"Records": [record(ChunkText.of("p", piece).text, 1)]}, Context())
-    assert answer == {"batchItemFailures": []}
+    lose(ChunkText.of("p", piece).text)
+    start("timer").handle({}, Context())
     head = stack.packages.load("p")
     assert head is not None
     assert [(each.start, each.end) for each in head.tasks.open] == [(0, 2), (2, 4)]
     assert len(stack.queue.receive(10, 60.0, "attempt")) == 2
     line, figure = log()
-    assert (line["message"], line["package_ids"], line["chunks"]) == ("lost", ["p"], 1)
+    assert (line["message"], line["package_ids"]) == ("tick", ["p"])
     assert figure["ChunksLost"] == [1.0]
+    assert left(stack) == 0
+
+
+def test_all_lost_chunks_are_reported_in_one_run(start: Start, stack: Stores, log: Log) -> None:
+    count = 2 * MESSAGES + 1
+    lose(*(ChunkText("gone", number, number + 1, 1).text for number in range(count)))
+    context = Context()
+    context.remaining_ms = 55_000
+    start("timer").handle({}, context)
+    assert log()[1]["ChunksLost"] == [count]
+    assert left(stack) == 0
+
+
+def test_further_lost_chunks_leave_time_for_folding(start: Start, stack: Stores) -> None:
+    context = Context()
+    timer = start("timer")
+    context.remaining_ms = timer.ENOUGH_FOR_FOLDING_MS - 1
+    lose(*(ChunkText("gone", number, number + 1, 1).text for number in range(MESSAGES + 1)))
+    timer.handle({}, context)
+    assert left(stack) == 1
 
 
 def test_a_letter_that_fails_comes_again_and_the_others_go(
@@ -111,8 +133,8 @@ def test_a_letter_that_fails_comes_again_and_the_others_go(
 ) -> None:
     piece = OpenRange(0, 4, 1, sent=True)
     create(stack, "p", [piece], reserved_us=10_000)
-    letters = start("dead_letters")
-    lost = letters._timer.lost
+    timer = start("timer")
+    lost = timer._timer.lost
 
     def fail(message: Message) -> str | None:
         if message.body.startswith("busy"):
@@ -120,18 +142,37 @@ def test_a_letter_that_fails_comes_again_and_the_others_go(
         done: str | None = lost(message)
         return done
 
-    monkeypatch.setattr(letters._timer, "lost", fail)
-    texts = [ChunkText.of(package_id, piece).text for package_id in ("busy", "p", "gone")]
-    answer = letters.handle({"Records": [record(text, number) for number, text in enumerate(texts)]}, Context())
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
+    monkeypatch.setattr(timer._timer, "lost", fail)
+    monkeypatch.setattr("cloudpar_master.services.timer.DEFER_S", 0.0)
+    lose(*(ChunkText.of(package_id, piece).text for package_id in ("busy", "p", "gone")))
+    with pytest.raises(ExceptionGroup, match="some lost chunks could not be reported"):
+        timer.handle({}, Context())
     line, _ = log()
-    assert (line["level"], line["failed"], line["package_ids"]) == ("ERROR", 1, ["p", "gone"])
+    assert (line["level"], sorted(line["package_ids"])) == ("ERROR", ["gone", "p"])
+    (again,) = stack.queue.dead(10)
+    assert again.body.startswith("busy")
 
 
-def test_a_letter_that_is_no_chunk_is_deleted(start: Start, log: Log) -> None:
-    """It could never be handled: Lambda would deliver it again for two weeks."""
-    answer = start("dead_letters").handle({"Records": [record("nonsense", 1)]}, Context())
-    assert answer == {"batchItemFailures": []}
+def test_a_letter_that_is_no_chunk_is_deleted(start: Start, stack: Stores) -> None:
+    """It could never be reported: the timer would fail each minute for two weeks."""
+    lose("nonsense")
+    assert start("timer").handle({}, Context()) == {"folded": 0}
+    assert left(stack) == 0
+
+
+def test_packages_are_folded_although_the_dead_letters_cannot_be_read(
+    start: Start, stack: Stores, monkeypatch: pytest.MonkeyPatch, log: Log
+) -> None:
+    create(stack, "p")
+    timer = start("timer")
+
+    def fail() -> None:
+        raise Unavailable("x")
+
+    monkeypatch.setattr(timer._timer, "report_lost", fail)
+    with pytest.raises(Unavailable):
+        timer.handle({}, Context())
+    assert log()[0]["folded"] == 1
 
 
 def test_packages_are_folded_although_the_fleet_cannot_be_kept(

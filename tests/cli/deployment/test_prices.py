@@ -1,4 +1,4 @@
-"""An idle deployment costs less than 2 USD a month, line by line, without free tiers; the dashboard is extra."""
+"""An idle deployment costs at most 1.00 USD a month, line by line, without free tiers; the dashboard is extra."""
 
 import pytest
 
@@ -21,14 +21,24 @@ def test_each_line_of_the_idle_cost_is_computed() -> None:
     lines = usd(Shape())
     assert lines["Alarms"] == 0
     assert lines["Secrets"] == pytest.approx(0.40)
-    # The fleet's five long polls of 20 s run all month.
-    assert lines["Polling of queues"] == pytest.approx(5 * 730 * 3600 / 20 * 0.5e-6)
+    assert lines["Timer, dead letters"] == pytest.approx(43_800 * 0.5e-6)
     assert lines["Timer, calls"] == pytest.approx(43_800 * 0.2e-6)
+
+
+def test_a_deployment_with_alarms_costs_at_most_a_dollar_a_month_at_rest() -> None:
+    assert prices.total(prices.idle(Shape(alarm_metrics=4, recovery=True))) <= 1.00
 
 
 @pytest.mark.parametrize(
     ("shape", "more"),
-    [(Shape(keys=1), 1.0), (Shape(secrets=2), 0.4), (Shape(alarm_metrics=5), 0.5), (Shape(nat_gateways=1), 32.85)],
+    [
+        (Shape(keys=1), 1.0),
+        (Shape(secrets=2), 0.4),
+        (Shape(alarm_metrics=5), 0.5),
+        (Shape(nat_gateways=1), 32.85),
+        # Five long polls of 20 s run all month.
+        (Shape(queue_sources=1), 5 * 730 * 3600 / 20 * 0.5e-6),
+    ],
 )
 def test_larger_shapes_cost_more(shape: Shape, more: float) -> None:
     assert prices.total(prices.idle(shape)) - prices.total(prices.idle(Shape())) == pytest.approx(more)

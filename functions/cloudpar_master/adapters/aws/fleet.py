@@ -1,10 +1,12 @@
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cloudpar_master.core.fleet_size import HostShape, Work, hosts_needed
+from cloudpar_master.core.shortage import Shortage
 from cloudpar_master.ports import Clock, Fleet, FleetSize
 from cloudpar_protocol.client_messages import FleetStatus
 from cloudpar_protocol.errors import RequestError
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""Seconds for which `grow` makes no call if the group is as large as the work needs. `status` gives all clients the
-same answer for this time."""
+"""Seconds for which `grow` makes no call if the group is as large as the work needs, or may not grow now. `status`
+gives all clients the same answer for this time."""
+
+PAUSED = "no worker on the last machines reached the master; the next ones start in {minutes} min at the latest"
 
 ACTIVITIES = 10
 MESSAGE_CHARS = 1000
@@ -37,7 +41,7 @@ class AutoScalingFleet(Fleet):
         client: Returns the client for Auto Scaling. The client is made at its first use.
         group: The name of the group.
         clock: Tells the time, from which the fleet computes how old its knowledge of the group is.
-        turn: The lock that lets only one process at a time raise the capacity.
+        turn: The lock that lets only one process at a time raise the capacity. It has the fleet's shortage, too.
         shape: What each instance offers.
     """
 
@@ -50,17 +54,20 @@ class AutoScalingFleet(Fleet):
         self._turn = turn
         self._shape = shape
         self._desired = self._largest = 0
-        self._looked_at = float("-inf")
+        self._looked_at = self._refused_at = float("-inf")
         self._seen: FleetStatus | None = None
         self._seen_at = float("-inf")
 
     def grow(self, works: Sequence[Work]) -> None:
         wanted = hosts_needed(works, self._shape)
-        is_fresh = 0 <= self._clock.now() - self._looked_at < LOOK_S
-        if not wanted or (is_fresh and self._desired >= min(wanted, self._largest)):
+        is_large_enough = self._is_fresh(self._looked_at) and self._desired >= min(wanted, self._largest)
+        if not wanted or is_large_enough or self._is_fresh(self._refused_at):
             return
         try:
-            if self._is_smaller(wanted) and self._turn.take():
+            if self._is_smaller(wanted):
+                if not self._turn.take():
+                    self._refused_at = self._clock.now()
+                    return
                 try:
                     self._raise(wanted)
                 finally:
@@ -68,11 +75,12 @@ class AutoScalingFleet(Fleet):
         except (ClientError, BotoCoreError, RequestError) as error:  # the packages wait, and the timer tries again
             log.warning("the fleet could not be enlarged, the timer will try again: %s", error)
 
+    def _is_fresh(self, at: float) -> bool:
+        return 0 <= self._clock.now() - at < LOOK_S
+
     def _is_smaller(self, wanted: int) -> bool:
         """Ask AWS for the group's size, and return whether it is smaller than `wanted` and can grow."""
-        for group in self._groups():
-            self._desired, self._largest = group["DesiredCapacity"], group["MaxSize"]
-            self._looked_at = self._clock.now()
+        for _ in self._groups():
             return self._desired < min(wanted, self._largest)
         return False
 
@@ -86,41 +94,72 @@ class AutoScalingFleet(Fleet):
             )
             self._desired = wanted
 
-    def size(self) -> FleetSize | None:
-        try:
-            for group in self._groups():
-                return FleetSize(wanted=group["DesiredCapacity"], running=_in_service(group))
-        except (ClientError, BotoCoreError) as error:  # the timer has other work, and looks again a minute later
-            log.warning("the fleet could not be looked at: %s", error)
-        return None
+    def size(self, works: Sequence[Work]) -> FleetSize:
+        for group in self._groups():
+            return FleetSize(
+                needed=min(hosts_needed(works, self._shape), group["MaxSize"]),
+                wanted=group["DesiredCapacity"],
+                running=frozenset(_in_service(group)),
+                template=_template(group),
+            )
+        return FleetSize(needed=hosts_needed(works, self._shape))  # without its group, the fleet has no hosts
+
+    def shortage(self) -> Shortage:
+        return self._turn.shortage()
+
+    def note(self, shortage: Shortage) -> None:
+        self._turn.note(shortage)
 
     def status(self) -> FleetStatus | None:
-        """See the port. While instances start, the status says why the newest launch failed, or what it waits for."""
+        """See the port.
+
+        While instances start, the status says why the newest launch failed, or what it waits for. If there are none, it
+        says whether the fleet must not grow now.
+        """
         now = self._clock.now()
-        if not 0 <= now - self._seen_at < LOOK_S:
+        if not self._is_fresh(self._seen_at):
             self._seen, self._seen_at = self._look(), now
         return self._seen
 
     def _look(self) -> FleetStatus | None:
         try:
             for group in self._groups():
-                running = _in_service(group)
+                running = len(_in_service(group))
                 starting = max(0, group["DesiredCapacity"] - running)
-                return FleetStatus(running=running, starting=starting, message=self._failure() if starting else None)
+                message = self._failure() if starting else None if running else self._pause()
+                return FleetStatus(running=running, starting=starting, message=message)
         except (ClientError, BotoCoreError) as error:  # clients only show the status to people, so answer without it
             log.warning("the fleet could not be looked at: %s", error)
         return None
 
-    def _groups(self) -> Any:
-        return self._client().describe_auto_scaling_groups(AutoScalingGroupNames=[self._group])["AutoScalingGroups"]
+    def _groups(self) -> Iterator[Any]:
+        """Read the group from AWS: one group, or none if it does not exist."""
+        found = self._client().describe_auto_scaling_groups(AutoScalingGroupNames=[self._group])
+        for group in found["AutoScalingGroups"]:
+            self._desired, self._largest = group["DesiredCapacity"], group["MaxSize"]
+            self._looked_at = self._clock.now()
+            yield group
+
+    def _pause(self) -> str | None:
+        left_s = self._turn.shortage().resumes_at - self._clock.now()
+        return PAUSED.format(minutes=ceil(left_s / 60)) if left_s > 0 else None
 
     def _failure(self) -> str | None:
         found = self._client().describe_scaling_activities(AutoScalingGroupName=self._group, MaxRecords=ACTIVITIES)
         return launch_failure(found["Activities"])
 
 
-def _in_service(group: Mapping[str, Any]) -> int:
-    return sum(each["LifecycleState"] == "InService" for each in group["Instances"])
+def _in_service(group: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the instances that run. Their workers report this id as the name of their host (run.sh)."""
+    return [each["InstanceId"] for each in group["Instances"] if each["LifecycleState"] == "InService"]
+
+
+def _template(group: Mapping[str, Any]) -> str:
+    """Return the versions of the launch templates from which the group makes new instances."""
+    policy = group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
+    named = [policy, *policy.get("Overrides", [])]
+    used = [each["LaunchTemplateSpecification"] for each in named if "LaunchTemplateSpecification" in each]
+    return " ".join(sorted({f"{each.get('LaunchTemplateId', '')}:{each.get('Version', '')}" for each in used}))
 
 
 def launch_failure(activities: Iterable[Mapping[str, Any]]) -> str | None:

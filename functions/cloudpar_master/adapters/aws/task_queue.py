@@ -206,7 +206,10 @@ class SqsTaskQueue(TaskQueue):
             return False
 
     def dead(self, limit: int) -> list[Message]:
-        """See the port. On AWS no code calls this: Lambda hands dead letters to cloudpar_handlers.dead_letters."""
+        """See the port.
+
+        SQS hides the messages for as long as this queue's visibility timeout says (infra/lib/queue.ts).
+        """
         reply = self._client.receive_message(
             QueueUrl=self._dead_letter_url,
             MaxNumberOfMessages=min(BATCH, limit),

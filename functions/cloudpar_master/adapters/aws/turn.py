@@ -1,8 +1,11 @@
 from typing import Final
 
+import msgspec
+
+from cloudpar_master.core.shortage import NO_SHORTAGE, Shortage
 from cloudpar_master.ports import Clock, Ids
 
-from .table import Table, put, update
+from .table import Table, update
 
 KEY: Final = ("fleet", "turn")
 """The key of the row. No package has this id, because package ids have 32 characters."""
@@ -10,9 +13,15 @@ KEY: Final = ("fleet", "turn")
 TURN_S: Final = 60.0
 """Seconds after which the lock of a process that has died is free again. No call of a function lasts as long."""
 
+FREE: Final = "(attribute_not_exists(held_until) OR held_until < :now)"
+NOT_PAUSED: Final = "(attribute_not_exists(resumes_at) OR resumes_at <= :now)"
+
 
 class Turn:
     """A lock that at most one process of the Lambda functions holds, for TURN_S at most.
+
+    The row of the lock also has the fleet's shortage. So the write that takes the lock finds out, too, whether the
+    fleet must not grow now, and each process finds what a process before it has noted.
 
     Args:
         table: The table with the row of the lock.
@@ -29,14 +38,36 @@ class Turn:
         self._name = ""
 
     def take(self) -> bool:
-        """Take the lock, unless another process holds it. Returns whether this process holds the lock now."""
+        """Take the lock, unless another process holds it or the fleet must not grow now.
+
+        Returns whether this process holds the lock now.
+        """
         now, self._name = self._clock.now(), self._ids.fresh()
-        row = {
-            "pk": KEY[0], "sk": KEY[1], "holder": self._name, "held_until": now + TURN_S,
-            "expires_at": int(now + self._kept_s),
-        }  # fmt: skip
-        return self._table.write(put(row, "attribute_not_exists(pk) OR held_until < :now", now=now)) is None
+        # An update, because a new row would lose the shortage.
+        taken = update(
+            KEY, "SET holder = :name, held_until = :until, expires_at = :expires_at", f"{FREE} AND {NOT_PAUSED}",
+            name=self._name, until=now + TURN_S, now=now, expires_at=self._expires_at(now),
+        )  # fmt: skip
+        return self._table.write(taken) is None
 
     def release(self) -> None:
         """Release the lock. If this process does not hold it any more, do nothing."""
         self._table.write(update(KEY, "SET held_until = :none", "holder = :name", none=0, name=self._name))
+
+    def shortage(self) -> Shortage:
+        """Return the shortage that was noted last. A row without one, or none at all, means that there is none."""
+        row = self._table.get(*KEY)
+        text = row.get("shortage") if row else None
+        return msgspec.json.decode(text, type=Shortage) if text else NO_SHORTAGE
+
+    def note(self, shortage: Shortage) -> None:
+        """Store a shortage. Until it says that the fleet may grow again, no process can take the lock."""
+        text = msgspec.json.encode(shortage).decode()
+        noted = update(
+            KEY, "SET shortage = :text, resumes_at = :resumes_at, expires_at = :expires_at", "",
+            text=text, resumes_at=shortage.resumes_at, expires_at=self._expires_at(self._clock.now()),
+        )  # fmt: skip
+        self._table.write(noted)
+
+    def _expires_at(self, now: float) -> int:
+        return int(now + self._kept_s)

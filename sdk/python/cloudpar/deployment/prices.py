@@ -2,8 +2,10 @@
 
 List prices of us-east-1 as of 2025; other regions differ by up to a third. docs/cost-model.md explains every line.
 
->>> round(total(idle(Shape())), 2) < 2
-True
+A deployment with alarms costs at most 1.00 USD a month at rest:
+
+>>> round(total(idle(Shape(alarm_metrics=4))), 2)
+0.94
 >>> [line.name for line in idle(Shape(dashboards=1)) if line.option]
 ['Dashboard']
 """
@@ -41,11 +43,12 @@ IMAGE_GB_USD = 0.10
 VOLUME_GB_USD = 0.08
 ADDRESS_HOUR_USD = 0.005
 
-TICK_S = 0.05
+TICK_S = 0.07
 """The duration of a timer call that finds nothing to do, in seconds. The call queries four shards of an index, looks
-for packages at work in another one, and reads the size of the fleet's group, which costs nothing."""
+for packages at work in another one, reads the fleet's row, looks into the dead-letter queue, and reads the size of the
+fleet's group, which costs nothing."""
 
-TICK_READ_UNITS = 5 * 0.5
+TICK_READ_UNITS = 5 * 0.5 + 1
 TICK_LOG_BYTES = 800
 """The size of the log of a timer call, in bytes: three lines by Lambda and one by the function."""
 
@@ -82,7 +85,7 @@ class Shape(msgspec.Struct, frozen=True):
         nat_gateways: The number of NAT gateways; infra/ makes none.
         timers: The number of rules that call a function every minute.
         timer_mb: The memory of the function that a timer calls, in MB.
-        queue_sources: The number of queues that Lambda polls by itself.
+        queue_sources: The number of queues that Lambda polls by itself: one in a stack of release 0.3.0 or earlier.
         recovery: Whether the tables have point-in-time recovery.
     """
 
@@ -93,7 +96,7 @@ class Shape(msgspec.Struct, frozen=True):
     nat_gateways: int = 0
     timers: int = 1
     timer_mb: int = 512
-    queue_sources: int = 1
+    queue_sources: int = 0
     recovery: bool = False
 
 
@@ -113,13 +116,13 @@ def idle(shape: Shape) -> list[Cost]:
     lines = [
         Cost("Alarms", f"{shape.alarm_metrics} metrics x {ALARM_METRIC_USD}", shape.alarm_metrics * ALARM_METRIC_USD),
         Cost("Secrets", f"{shape.secrets} x {SECRET_USD}", shape.secrets * SECRET_USD),
-        Cost("Polling of queues", f"{polls:,.0f} requests", polls * FIFO_REQUEST_USD),
         Cost("Timer, calls", f"{ticks:,} a month", ticks * LAMBDA_REQUEST_USD),
         Cost(
             "Timer, duration", f"{ticks:,} x {TICK_S} s x {shape.timer_mb} MB",
             ticks * TICK_S * shape.timer_mb / 1024 * LAMBDA_GB_SECOND_USD,
         ),
         Cost("Timer, reads", f"{ticks:,} x {TICK_READ_UNITS:g} units", ticks * TICK_READ_UNITS * READ_UNIT_USD),
+        Cost("Timer, dead letters", f"{ticks:,} requests", ticks * FIFO_REQUEST_USD),
         Cost("Timer, logs", f"{ticks:,} x {TICK_LOG_BYTES} bytes", ticks * TICK_LOG_BYTES / 1e9 * LOG_GB_USD),
         Cost("Timer, schedule", "rules on AWS's own bus are free", 0.0),
         Cost("Tables", f"{TABLES_GB} GB", TABLES_GB * (TABLE_GB_USD + RECOVERY_GB_USD * shape.recovery)),
@@ -128,6 +131,8 @@ def idle(shape: Shape) -> list[Cost]:
         Cost("API, queues, payloads", "by use only", 0.0),
         Cost("Fleet", "no instance, no NAT gateway", shape.nat_gateways * NAT_GATEWAY_USD),
     ]  # fmt: skip
+    if shape.queue_sources:
+        lines.append(Cost("Polling of queues", f"{polls:,.0f} requests", polls * FIFO_REQUEST_USD))
     if shape.keys:
         lines.append(Cost("KMS keys", f"{shape.keys} x {KEY_USD}", shape.keys * KEY_USD))
     if shape.dashboards:
