@@ -7,6 +7,7 @@ import io
 import json
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ class StandIn:
         pages: Pages of a bucket's list, instead of moto's.
         changes: The changes to resources in a change set.
         images: Sizes of the images in the CDK's registry.
+        machine_images: The machine images of the stack, by their ids, with the times when they were made.
         lacking: Instance families that the region does not offer.
         bare_zones: Availability zones that offer no instance type.
         zones: The region's availability zones; `zone_filters` are those of the last request for them.
@@ -76,6 +78,7 @@ class StandIn:
         self.lifecycles: dict[str, str] = {}
         self.spot_prices: dict[tuple[str, str], float] = {}
         self.images: list[int] = []
+        self.machine_images: dict[str, datetime] = {}
         self.lacking: set[str] = set()
         self.bare_zones: set[str] = set()
         self.plan = "PAID"
@@ -207,7 +210,11 @@ class StandIn:
             found["state"] = self.deletion.pop(0)
             self._events.append(_event(f"e{len(self._events)}", found["state"], NAME))
         outputs = [{"OutputKey": key, "OutputValue": value} for key, value in found["outputs"].items()]
+        image = {"ParameterKey": "Image", "ParameterValue": "/aws/service/ami-amazon-linux-latest/x"}
+        images = [image | {"ResolvedValue": each} for each in self.machine_images]
+        parameters = [{"ParameterKey": "BootstrapVersion", "ParameterValue": "/cdk", "ResolvedValue": "21"}, *images]
         stack = {"StackName": NAME, "StackId": STACK_ID, "StackStatus": found["state"], "Outputs": outputs}
+        stack |= {"Parameters": parameters}
         return {"Stacks": [{**stack, "EnableTerminationProtection": self.protected, "StackStatusReason": self._reason}]}
 
     def _describe_change_set(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,6 +236,11 @@ class StandIn:
         return {"Quota": {"Value": self.quotas[asked["QuotaCode"]]}}
 
     def _describe_images(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer EC2, which has machine images, and the registry, which has those of containers."""
+        if "repositoryName" not in asked:
+            (wanted,) = (each["Values"] for each in asked["Filters"] if each["Name"] == "image-id")
+            made = {name: at for name, at in self.machine_images.items() if name in wanted}
+            return {"Images": [{"ImageId": name, "CreationDate": _iso(at)} for name, at in made.items()]}
         if not self.images:
             raise refusal("DescribeImages", "RepositoryNotFoundException", f"no {asked['repositoryName']}")
         return {"imageDetails": [{"imageSizeInBytes": size} for size in self.images]}
@@ -303,6 +315,11 @@ class StandIn:
         at = self.packages.index(found)
         self.packages[at] = msgspec.structs.replace(found, state="cancelled")
         return CancelTasksReply(state="cancelled", cancelled=[(1, found.progress.tasks)], charged_us=1_000_000)
+
+
+def _iso(at: datetime) -> str:
+    """Return a time as EC2 writes it."""
+    return at.strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def package(package_id: str, account_id: str, state: PackageState = "running") -> PackageSummary:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -37,6 +38,14 @@ def test_a_healthy_deployment_is_ok(well: FakeMaster, here: Here) -> None:
     assert found["settings"]["detail"] == "maxInstances=5"
     assert "0 instances; at most 4" in found["workers"]["detail"]
     assert well.seen["start_tasks"] == 0
+
+
+def test_an_old_machine_image_is_noted(well: FakeMaster, deployed: StandIn, here: Here) -> None:
+    assert "machine image" not in examine(here)
+    deployed.machine_images = {"ami-1": datetime.now(UTC) - timedelta(days=40, hours=1)}
+    found = examine(here)["machine image"]
+    assert found["verdict"] == "note"
+    assert "is 40 days old: run `cloudpar deploy --env dev" in found["detail"]
 
 
 def test_the_pool_that_programs_use_instead_is_named(well: FakeMaster, here: Here) -> None:

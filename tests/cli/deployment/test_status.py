@@ -1,6 +1,6 @@
 """`cloudpar status` prints AWS's state of a deployment."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
@@ -76,6 +76,31 @@ def test_spot_instances_at_their_prices_now(deployed: StandIn) -> None:
     found = fleet.read(Aws(), GROUP)
     assert isinstance(found, Fleet)
     assert [each.usd for each in found.instances] == [None, None]
+
+
+def test_an_old_machine_image_has_the_command_that_takes_a_newer_one(deployed: StandIn, here: Here) -> None:
+    now = datetime.now(UTC)
+    deployed.machine_images = {"ami-1": now - timedelta(days=31, hours=1), "ami-2": now - timedelta(days=2)}
+    assert here.json("status")["image_days"] == 31
+    out = here("status").out
+    assert "the machine image is 31 days old: run `cloudpar deploy --env dev --region us-east-1`" in out
+
+
+def test_a_new_machine_image_needs_no_advice(deployed: StandIn, here: Here) -> None:
+    deployed.machine_images = {"ami-1": datetime.now(UTC) - timedelta(days=30)}
+    assert here.json("status")["image_days"] == 30
+    assert "machine image" not in here("status").out
+
+
+@pytest.mark.parametrize("refused", [True, False], ids=["no permission", "no such image"])
+def test_without_the_age_of_the_machine_image_the_status_is_shown(deployed: StandIn, here: Here, refused: bool) -> None:
+    deployed.machine_images = {"ami-1": datetime.now(UTC)}
+    if refused:
+        deployed.refusals["DescribeImages"] = ("UnauthorizedOperation", "no")
+    else:
+        deployed.answer("DescribeImages", {"Images": []})
+    assert here.json("status")["image_days"] is None
+    assert "fleet     0 instances" in here("status").out
 
 
 def activity(code: str, message: str | None = None, what: str = "Launching a new EC2 instance") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from cloudpar._client.configuration import configure
 from cloudpar._formatting.quantity import quantity
-from cloudpar.deployment import settings, stack
+from cloudpar.deployment import machine_image, settings, stack
 from cloudpar.deployment.administration import Administration
 from cloudpar.deployment.aws import Aws
 from cloudpar_protocol import routes
@@ -77,6 +77,8 @@ def _workers(aws: Aws, there: stack.Stack) -> Iterator[Finding]:
     elif fleet is not None:
         starting = f", {fleet.starting} starting" if fleet.starting else ""
         yield Finding("workers", "ok", f"{quantity(fleet.running, 'instance')}{starting}; at most {fleet.maximum}")
+    if old := machine_image.advice(found.image_days, found.stack, found.region):
+        yield Finding("machine image", "note", old)
     if queue is not None and queue.lost:
         text = f"{quantity(queue.lost, 'chunk')} lost with their workers: see lost-chunks in docs/runbook.md"
         yield Finding("lost chunks", "bad", text)

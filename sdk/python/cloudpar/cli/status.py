@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from cloudpar._formatting.quantity import quantity
-from cloudpar.deployment import fleet, prices, stack, template
+from cloudpar.deployment import fleet, machine_image, prices, stack, template
 from cloudpar.deployment.aws import Aws
 
 from .access import json_option
@@ -28,7 +28,8 @@ class Status(msgspec.Struct, frozen=True):
 
     Attributes:
         fix: The advice of `Stack.advice` about a stack that does not become usable by itself; None for any other stack.
-            If there is advice, endpoint, queue and costs are None.
+            If there is advice, endpoint, queue, costs and the age of the image are None.
+        image_days: The age of the machine image from which instances start, in days; None if it is unknown.
     """
 
     stack: str
@@ -41,6 +42,7 @@ class Status(msgspec.Struct, frozen=True):
     queue: Queue | None
     usd_hour: prices.Hour | None
     usd_hour_total: float | None
+    image_days: int | None
 
 
 @click.command()
@@ -73,6 +75,7 @@ def take(aws: Aws, name: str) -> Status:
         endpoint=None if fix else there.outputs.get("Endpoint"), fleet=workers,
         queue=None if fix else _queue(aws, there),
         usd_hour=hour, usd_hour_total=round(hour.total, 4) if hour else None,
+        image_days=None if fix else machine_image.age_days(aws, there),
     )  # fmt: skip
 
 
@@ -117,6 +120,8 @@ def _show(found: Status) -> None:
             out.print(f"          the newest launch failed; AWS says: {workers.reason}", markup=False)
         if workers.instances:
             out.print(fleet_table(workers))
+    if old := machine_image.advice(found.image_days, found.stack, found.region):
+        out.print(f"image     {old}", markup=False, soft_wrap=True)
     if found.queue is not None:
         queue = found.queue
         out.print(f"queue     chunks: {queue.waiting:,} wait, {queue.running:,} with workers, {queue.lost:,} lost")

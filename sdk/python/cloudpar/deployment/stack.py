@@ -33,6 +33,7 @@ class Stack(msgspec.Struct, frozen=True):
         reason: CloudFormation's reason for this state; empty if it gives none.
         protected: Whether termination protection is on.
         outputs: The outputs of infra/lib/stack.ts.
+        images: The ids of the machine images that CloudFormation read at the last deployment.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Stack(msgspec.Struct, frozen=True):
     reason: str
     protected: bool
     outputs: dict[str, str]
+    images: list[str]
 
     @property
     def failed(self) -> bool:
@@ -122,6 +124,7 @@ def get(aws: Aws, name: str) -> Stack:
 
 def _read(found: Mapping[str, Any]) -> Stack:
     outputs = {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
+    resolved = (each.get("ResolvedValue", "") for each in found.get("Parameters", ()))
     return Stack(
         name=found["StackName"],
         id=found["StackId"],
@@ -129,6 +132,7 @@ def _read(found: Mapping[str, Any]) -> Stack:
         reason=found.get("StackStatusReason", ""),
         protected=found.get("EnableTerminationProtection", False),
         outputs=outputs,
+        images=[image for image in resolved if image.startswith("ami-")],
     )
 
 
