@@ -135,6 +135,7 @@ def asked(limit: int, attempt_id: str, visibility_s: int = 60) -> dict[str, Any]
         "VisibilityTimeout": visibility_s,
         "ReceiveRequestAttemptId": attempt_id,
         "MessageSystemAttributeNames": ["ApproximateReceiveCount", "SentTimestamp"],
+        "WaitTimeSeconds": 0,
     }
 
 
@@ -167,6 +168,7 @@ def test_messages_of_earlier_parts_survive_a_failing_part(scripted: Scripted) ->
 ANY_PARAMETERS = {
     "QueueUrl": ANY, "MaxNumberOfMessages": ANY, "VisibilityTimeout": ANY, "ReceiveRequestAttemptId": ANY,
     "MessageSystemAttributeNames": ANY,
+    "WaitTimeSeconds": ANY,
 }  # fmt: skip
 
 
@@ -363,6 +365,29 @@ def test_a_repeated_attempt_looks_into_both_queues(clock: SetClock) -> None:
         stub.add_response("receive_message", received(2), asked(1, f"{name}#0") | {"QueueUrl": "express"})
         stub.add_response("receive_message", received(1), asked(1, f"{name}#0"))
         assert bodies(queue.receive(1, 60.0, name, again=True)) == ["body 2", "body 1"]
+
+
+def test_messages_that_this_process_has_just_sent_are_looked_for_on_all_servers(clock: SetClock) -> None:
+    """Only in the queue that got them, and only in the first call: SQS waits until it has a message."""
+    client = offline().sqs
+    with stubbed(client) as stub:
+        queue = SqsTaskQueue(client, "live", "dead", clock, "express")
+        stub.add_response("send_message_batch", {"Successful": done(*range(10)), "Failed": []})
+        queue.send(sendings(10))
+        stub.add_response("receive_message", {}, asked(10, "a#0") | {"QueueUrl": "express"})
+        waiting = asked(10, "a#0") | {"WaitTimeSeconds": 1}
+        stub.add_response("receive_message", received(*range(10)), waiting)
+        stub.add_response("receive_message", received(10), asked(5, "a#1"))
+        assert len(queue.receive(15, 60.0, "a", sent=True)) == 11
+
+
+def test_a_queue_without_messages_of_this_process_is_not_waited_for(clock: SetClock) -> None:
+    client = offline().sqs
+    with stubbed(client) as stub:
+        queue = SqsTaskQueue(client, "live", "dead", clock, "express")
+        for url in ("express", "live"):
+            stub.add_response("receive_message", {}, asked(10, "b#0") | {"QueueUrl": url})
+        assert queue.receive(10, 60.0, "b", sent=True) == []
 
 
 def test_an_empty_express_queue_costs_a_busy_process_few_calls(clock: SetClock, three: ThreeQueues) -> None:

@@ -24,8 +24,8 @@ COMMAND_S = 300.0
 
 
 class Deployment:
-    """One stack. It equals a user's, except for the functions' architecture, which is this machine's,
-    and the alarm on metric math, which the stand-in lacks; the worker's image is named and never pulled.
+    """One stack. It equals a user's, except for the functions' architecture, which is this machine's; the worker's
+    image is named and never pulled.
 
     Args:
         aws: Where to deploy.
@@ -60,7 +60,7 @@ class Deployment:
         with tempfile.TemporaryDirectory(dir=self._folder) as assembly:
             self._cdk(
                 "deploy", *(part for setting in settings for part in ("-c", setting)), "--output", assembly,
-                "--parameters", "MathAlarms=false", "--require-approval", "never", "--outputs-file", str(outputs),
+                "--require-approval", "never", "--outputs-file", str(outputs),
             )  # fmt: skip
         self._outputs = json.loads(outputs.read_text())[STACK]
         api = self._outputs["Endpoint"].partition("://")[2].partition(".")[0]

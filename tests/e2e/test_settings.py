@@ -57,10 +57,8 @@ def operator(deployment: Deployment, bundle: Path) -> Operator:
 
 def test_settings_stay_until_they_are_unset(operator: Operator, tmp_path: Path) -> None:
     watched = {"AWS::SNS::Topic", "AWS::SNS::Subscription", "AWS::CloudWatch::Dashboard"}
-    # By the CDK: the stand-in lacks alarms on metric math, and only the CDK sets the parameter that leaves them out.
-    operator.deployment.deploy(operator.bundle, f"alarmEmail={EMAIL}")
-    found = operator.deployed("--set", "dashboard=true")
-    assert [each["name"] for each in found["changes"]] == ["dashboard"]
+    found = operator.deployed("--set", f"alarmEmail={EMAIL}", "--set", "dashboard=true")
+    assert sorted(each["name"] for each in found["changes"]) == ["alarmEmail", "dashboard"]
     assert watched <= set(operator.resources().values())
 
     found = operator.deployed("--set", "requestsPerS=50")
@@ -113,14 +111,14 @@ def test_tables_in_use_stay_until_others_are_named(operator: Operator) -> None:
 
 
 def test_a_deployment_that_fails_ends_with_the_failing_resources_reason(operator: Operator) -> None:
-    """The stand-in lacks alarms on metric math, of which the other environment's stack contains one."""
-    chosen = ("--set=workerImage=example/worker:1", "--set=architectures=x86_64", f"--set=alarmEmail={EMAIL}")
+    """The stand-in's CloudFormation lacks budgets, of which the other environment's stack contains one."""
+    image = ("--set=workerImage=example/worker:1", "--set=architectures=x86_64")
+    chosen = (*image, f"--set=alarmEmail={EMAIL}", "--set=budgetUsd=50")
     ended = operator.deploy(*chosen, environment="staging")
     assert ended.returncode == 8, ended.stderr[-5_000:]
     last = ended.stderr.splitlines()[-1]
     assert "Cloudpar-staging was not made: " in last
-    assert "AWS::CloudWatch::Alarm" in last
-    assert "metric math" in last
+    assert "AWS::Budgets::Budget" in last
     assert len(last) < 1_000
     ended = subprocess.run(
         [sys.executable, "-m", "cloudpar", "destroy", "--env", "staging", "--yes"], cwd=ROOT,

@@ -123,6 +123,7 @@ class TaskQueue(Protocol):
         *,
         again: bool = False,
         express: bool = True,
+        sent: bool = False,
     ) -> list[Message]:
         """Receive up to `limit` messages, and hide them for `visibility_s`.
 
@@ -131,7 +132,8 @@ class TaskQueue(Protocol):
         id within 5 minutes returns the same messages, if they are still hidden, and hides them for `visibility_s`
         again. `again` says that the id was used before: a queue that consists of several queues may then return up to
         `limit` messages of each. A queue that keeps express messages apart returns none of them without `express`, and
-        returns only express messages if `besides` is not empty.
+        returns only express messages if `besides` is not empty. `sent` says that the caller has just sent messages. A
+        queue that usually samples only some of its servers then looks into all of them, which may take a second.
 
         Raises:
             StaleAttempt: The id was used before, and the queue cannot say which messages it returned.

@@ -75,7 +75,9 @@ class Receiver:
         self._leases = leases
         self._attempts = Attempts()
 
-    def receive(self, request: RetrieveTasks, fit: Fit, unfit_rounds: int = STALE_ROUNDS) -> Received:
+    def receive(
+        self, request: RetrieveTasks, fit: Fit, unfit_rounds: int = STALE_ROUNDS, *, sent: bool = False
+    ) -> Received:
         """Receive until there is a lease, or the queue brings nothing new, or STALE_ROUNDS rounds are over.
 
         A chunk that this call has put back is not new.
@@ -87,6 +89,7 @@ class Receiver:
             request: The worker's request.
             fit: What the worker can run.
             unfit_rounds: The most rounds if some of the received chunks do not fit the worker.
+            sent: Whether this process has just sent chunks, so that the queue has some.
 
         Raises:
             Unavailable: No chunk can be handed out, because a package is too busy now or an account's key is not
@@ -96,7 +99,7 @@ class Receiver:
         put_back: set[tuple[str, int, int, int]] = set()
         express = True
         for number in range(STALE_ROUNDS):
-            found = self._receive_once(request, fit, put_back, express=express)
+            found = self._receive_once(request, fit, put_back, express=express, sent=sent)
             unfit |= found.unfit
             if not found.leases and (found.came or found.unfit):
                 self._attempts.went_stale(request.attempt_id)  # the messages of chunks that were put back are deleted
@@ -109,9 +112,15 @@ class Receiver:
         return found._replace(unfit=frozenset(unfit))
 
     def _receive_once(
-        self, request: RetrieveTasks, fit: Fit, put_back: set[tuple[str, int, int, int]], *, express: bool
+        self,
+        request: RetrieveTasks,
+        fit: Fit,
+        put_back: set[tuple[str, int, int, int]],
+        *,
+        express: bool,
+        sent: bool,
     ) -> Received:
-        messages = self._messages(request, fit, express=express)
+        messages = self._messages(request, fit, express=express, sent=sent)
         if messages is None:
             return Received([], came=True)
         chunks = self._parsed(messages)
@@ -188,13 +197,13 @@ class Receiver:
             return self._folding.advance(head.package_id, [(key, event)])
         return self._folding.confirm(head.package_id, key, event)
 
-    def _messages(self, request: RetrieveTasks, fit: Fit, *, express: bool) -> list[Message] | None:
+    def _messages(self, request: RetrieveTasks, fit: Fit, *, express: bool, sent: bool) -> list[Message] | None:
         """Receive messages. None: the queue cannot repeat this attempt, so that the caller needs a new attempt."""
         most, lease_s = min(request.chunks, RETRIEVED_CHUNKS), self._backend.policy.lease_s
         attempt_id, besides = self._attempts.name(request.attempt_id), frozenset(request.besides)
         try:
             return self._backend.queue.receive(
-                most, lease_s, attempt_id, besides, fit, again=request.again, express=express
+                most, lease_s, attempt_id, besides, fit, again=request.again, express=express, sent=sent
             )
         except StaleAttempt:
             return None

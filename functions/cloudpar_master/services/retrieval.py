@@ -75,7 +75,7 @@ class Retrieval:
                 fit = wider
                 found = self._receiver.receive(request, fit, rounds)
         if not found.came and self._open_windows(request, fit):
-            found = self._receiver.receive(request, fit, rounds)
+            found = self._receiver.receive(request, fit, rounds, sent=True)
         self._idle.note(request.worker_id, now, fit, idle=not found.leases)
         delay = 0.0 if found.came and not found.unfit else pacing.worker_delay_s(self._idle.count(now))
         unfit_delay = self._unfit_delay_s(request.worker_id, only_unfit=bool(found.unfit) and not found.leases)

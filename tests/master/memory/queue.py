@@ -71,8 +71,9 @@ class MemoryTaskQueue:
         *,
         again: bool = False,
         express: bool = True,
+        sent: bool = False,
     ) -> list[Message]:
-        del again, express
+        del again, express, sent
         with ALONE:
             now = self._clock.now()
             self._surface(now)

@@ -132,8 +132,9 @@ class TimedQueue:
         *,
         again: bool = False,
         express: bool = True,
+        sent: bool = False,
     ) -> list[Message]:
-        del attempt_id, fit, again, express
+        del attempt_id, fit, again, express, sent
         self._look()
         now = self._clock.now()
         messages: list[Message] = []

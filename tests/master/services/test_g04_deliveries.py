@@ -68,9 +68,12 @@ class Thrice:
         *,
         again: bool = False,
         express: bool = True,
+        sent: bool = False,
     ) -> list[Message]:
         """See the port."""
-        messages = self._queue.receive(limit, visibility_s, attempt_id, besides, fit, again=again, express=express)
+        messages = self._queue.receive(
+            limit, visibility_s, attempt_id, besides, fit, again=again, express=express, sent=sent
+        )
         self.received.update(message.body for message in messages)
         return messages
 

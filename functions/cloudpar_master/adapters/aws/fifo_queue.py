@@ -61,8 +61,10 @@ class FifoQueue:
         self.note(has_messages=True)  # otherwise this process may consider the queue empty
         return [number not in left for number in range(len(messages))]
 
-    def receive(self, limit: int, visibility_s: float, attempt_id: str) -> list[dict[str, Any]]:
+    def receive(self, limit: int, visibility_s: float, attempt_id: str, *, wait_s: int = 0) -> list[dict[str, Any]]:
         """Receive up to `limit` messages, in AWS's own form. One call of AWS brings up to ten of them.
+
+        If `wait_s` is not 0, AWS asks all its servers, and waits this many seconds at most for the first message.
 
         Raises:
             StaleAttempt: AWS refuses to repeat the attempt with this id.
@@ -76,6 +78,8 @@ class FifoQueue:
                     QueueUrl=self._url,
                     MaxNumberOfMessages=min(BATCH, limit - first),
                     VisibilityTimeout=_whole(visibility_s),
+                    # Once messages have come, waiting for more of them would only delay these.
+                    WaitTimeSeconds=0 if messages else wait_s,
                     # SQS answers a repeated id with the same messages. Each call needs another id: otherwise every call
                     # would bring the messages of the first call. SQS refuses ids with spaces.
                     ReceiveRequestAttemptId=f"{attempt_id}#{part}".replace(" ", "_"),

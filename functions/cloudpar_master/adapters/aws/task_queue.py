@@ -92,6 +92,7 @@ class SqsTaskQueue(TaskQueue):
         *,
         again: bool = False,
         express: bool = True,
+        sent: bool = False,
     ) -> list[Message]:
         """See the port. Returns messages of the first queue that has any.
 
@@ -100,6 +101,10 @@ class SqsTaskQueue(TaskQueue):
         A repeated attempt looks into all queues that it may use, because the master does not know which queue returned
         messages the first time. If the attempt skipped this queue, its messages would stay invisible until their
         visibility timeout ends. If one queue fails, the messages of the other queue are returned.
+
+        SQS answers a call that does not wait from a sample of its servers, and may miss messages that were sent into
+        an empty queue. With `sent`, the call for a queue with such messages therefore waits for up to a second. Other
+        calls never wait: in an empty queue, each of them would keep a Lambda function busy for this second.
 
         Raises:
             StaleAttempt, ClientError, BotoCoreError: One of the queues failed, and no messages came.
@@ -113,7 +118,8 @@ class SqsTaskQueue(TaskQueue):
         failures: list[Exception] = []
         for prefix, queue in self._in_order(attempt_id, busy=bool(besides), express=express):
             try:
-                received = queue.receive(limit, visibility_s, attempt_id)
+                waits = sent and queue.seen_within(EMPTY_S) is True
+                received = queue.receive(limit, visibility_s, attempt_id, wait_s=1 if waits else 0)
             except (ClientError, BotoCoreError, StaleAttempt) as failure:
                 failures.append(failure)
                 continue

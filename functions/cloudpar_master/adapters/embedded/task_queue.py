@@ -89,9 +89,10 @@ class SqliteTaskQueue(TaskQueue):
         *,
         again: bool = False,
         express: bool = True,
+        sent: bool = False,
     ) -> list[Message]:
         """See the port. Returns only messages that fit. A repeated attempt gets its earlier messages again."""
-        del again, express  # there is one queue
+        del again, express, sent  # there is one queue, which is always looked at as a whole
         now = self._clock.now()
         with self._db.transaction():
             self._surface(now)

@@ -120,6 +120,24 @@ def test_a_chunk_is_found_behind_stale_ones(world: World, ann: AccountRecord) ->
     assert lease.package_id == wanted
 
 
+def test_only_chunks_that_were_just_cut_are_worth_a_longer_look(world: World, ann: AccountRecord) -> None:
+    """SQS may miss messages that were just sent. A longer look into an empty queue costs a second of a function."""
+    watched, looks = WatchedWorld(world), list[bool]()
+
+    def receive(*asked: Any, sent: bool = False, **more: Any) -> list[Message]:
+        looks.append(sent)
+        return world.backend.queue.receive(*asked, sent=sent, **more)
+
+    watched.ports["queue"].instead["receive"] = receive
+    watched.retrieve()
+    assert looks == [False]
+    looks.clear()
+    world.start(ann, 1_000, chunksize=1)
+    while watched.retrieve() and True not in looks:
+        pass
+    assert looks[-2:] == [False, True]
+
+
 def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, ann: AccountRecord) -> None:
     """AWS repeats an attempt only while none of its messages has changed."""
     watched, attempts = WatchedWorld(world), list[str]()
