@@ -67,14 +67,21 @@ class Assembly(NamedTuple):
 
         Raises:
             ExceptionGroup: Some packages could not be folded, for example because one is too busy now; all others were.
+            sqlite3.Error: The queue cannot be read; the timer's work was done.
         """
+        try:
+            self._wake_held()
+        finally:  # packages must not wait for a queue that cannot be read
+            done = self.timer.tick()
+        return done
+
+    def _wake_held(self) -> None:
         needs = self.queue.waiting_needs()
         if needs:
             # ANYTHING is for packages whose chunks fit no held retrieval: any retrieval removes the chunks of ended
             # packages, and decides about packages that no live worker can run. Each tick wakes another retrieval for
             # that.
             self.wakeups.chunks_sent([*needs, ANYTHING])
-        return self.timer.tick()
 
 
 def assemble(

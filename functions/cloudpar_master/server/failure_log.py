@@ -57,7 +57,8 @@ def unwritable(error: BaseException) -> Unwritable | None:
         return next(filter(None, map(unwritable, error.exceptions)), None)
     number = None
     if isinstance(error, sqlite3.OperationalError):
-        number = _SQLITE_ERRNO.get(error.sqlite_errorcode & 0xFF)  # the low byte is the kind
+        # Python's own errors of this class, such as for text that is no UTF-8, have no code. The low byte is the kind.
+        number = _SQLITE_ERRNO.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     elif isinstance(error, OSError) and error.errno in _FIXES:
         number = error.errno
     return None if number is None else Unwritable(str(getattr(error, "strerror", None) or error), number)

@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import socket
-import sqlite3
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -129,7 +128,7 @@ async def _keep_time(assembly: Assembly) -> None:
 def _try_clock(assembly: Assembly, call: Callable[[], None]) -> None:
     try:
         call()
-    except sqlite3.Error as error:  # such as a full disk: a master that cannot save its time still serves
+    except Exception as error:  # noqa: BLE001 - such as a full disk: a master that cannot save its time still serves
         assembly.failures.note(error, "the master's time cannot be saved; it is tried again")
 
 

@@ -58,7 +58,8 @@ class Timer:
             The number of packages and chunks. If it is less than PACKAGES, no other package is due.
 
         Raises:
-            ExceptionGroup: Some packages could not be folded, for example because one is too busy now; all others were.
+            ExceptionGroup: Some packages could not be folded, for example because one is too busy now, or the lost
+                chunks could not be read; all others were.
         """
         reported, due = self.report_lost(), self.fold_due()
         failures = reported.failures + due.failures
@@ -71,9 +72,12 @@ class Timer:
 
         A chunk that cannot be reported is put off for DEFER_S.
         """
-        dead = self._backend.queue.dead(MESSAGES)
         package_ids: list[str] = []
         failures: list[Exception] = []
+        try:
+            dead = self._backend.queue.dead(MESSAGES)
+        except Exception as error:  # noqa: BLE001 - due packages must not wait for a queue that cannot be read
+            return Reported(0, [], [error])
         for message in dead:
             try:
                 package_id = self.lost(message)

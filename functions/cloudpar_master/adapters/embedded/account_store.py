@@ -1,13 +1,17 @@
 from collections.abc import Sequence
+from typing import Any, get_args
 
 from cloudpar_master.ports import AccountRecord, AccountStore, Clock, Reservation
 from cloudpar_master.ports.account_store import MOST_US, name_taken
+from cloudpar_protocol.account_messages import TokenRole
 from cloudpar_protocol.errors import IdempotencyConflict
 
 from .database import Database
 
 SETTLEMENT_MEMORY_S = 60 * 86400.0
 """Seconds for which a settlement is remembered. No master repeats a settlement after that time."""
+
+_ROLES = get_args(TokenRole)
 
 _SELECT = (
     "SELECT account_id, name, token_hash, state, granted_us, spent_us, reserved_us, created_at, "
@@ -70,7 +74,7 @@ class SqliteAccountStore(AccountStore):
 
     def list(self) -> list[AccountRecord]:
         select = f"{_SELECT} ORDER BY created_at, account_id"
-        return [AccountRecord(*row) for row in self._db.execute(select)]
+        return [_record(*row) for row in self._db.execute(select)]
 
     def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
         with self._db.transaction():
@@ -128,7 +132,7 @@ class SqliteAccountStore(AccountStore):
     def _one(self, column: str, value: str) -> AccountRecord | None:
         select = f"{_SELECT} WHERE {column} = ?"
         row = self._db.execute(select, (value,)).fetchone()
-        return None if row is None else AccountRecord(*row)
+        return None if row is None else _record(*row)
 
     def _settled(self, package_id: str) -> int | None:
         select = "SELECT charged_us FROM settlements WHERE package_id = ?"
@@ -145,3 +149,15 @@ class SqliteAccountStore(AccountStore):
             "UPDATE accounts SET spent_us = spent_us + ?, reserved_us = reserved_us + ? WHERE account_id = ?",
             (spent_us, reserved_us, account_id),
         )
+
+
+def _record(*row: Any) -> AccountRecord:
+    """Make an account of its row.
+
+    Clients refuse a whole list that contains a state or role that they do not know. So an account with a damaged state
+    or role counts as revoked: otherwise the token of a revoked account could be valid again.
+    """
+    account = AccountRecord(*row)
+    if account.state == "active" and account.role in _ROLES:
+        return account
+    return account._replace(state="revoked", role=account.role if account.role in _ROLES else "user")

@@ -1,6 +1,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from .columns import add_missing
@@ -73,6 +74,9 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
+        # Without this, one flipped bit in a text would make each query fail that reads its row, so that one damaged row
+        # would stop the work of all accounts.
+        self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         try:
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -8000", "temp_store = MEMORY"):
                 self._connection.execute(f"PRAGMA {pragma}")

@@ -179,7 +179,9 @@ class SqliteTaskQueue(TaskQueue):
         needs: list[Needs] = []
         for line, python in lines:
             count: int = self._db.execute(select, (line.account, line.package, share)).fetchone()[0]
-            needs += [Needs(line.account, line.package, python)] * count
+            # A damaged line has a count of 0: its names are not in the table as they were read. Without an entry, no
+            # held retrieval would get its chunk.
+            needs += [Needs(line.account, line.package, python)] * max(1, count)
         return needs
 
     def has_others(self, besides: Collection[str], fit: Fit = ANY) -> bool:
@@ -210,7 +212,8 @@ class SqliteTaskQueue(TaskQueue):
             " ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE until <= ?"
         )
         first = self._db.execute(upsert, (group, now + MEMORY_S, now)).rowcount > 0
-        there = "SELECT 1 FROM messages WHERE group_name = ?"
+        # A message in a damaged state is never delivered, so it must not keep its chunk from being sent again.
+        there = "SELECT 1 FROM messages WHERE group_name = ? AND state IN ('waiting', 'hidden', 'dead')"
         return first and self._db.execute(there, (group,)).fetchone() is None
 
     def _surface(self, now: float) -> None:
