@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from master.heads import altered
 from master.packages import create, forget, inbox, make_head, make_results, make_spec, put_page
 from master.stores import NOW, SetClock, Stores
 
-from .stores import KEPT_S
+from .stores import KEPT_S, on_moto
 from .stubs import ANY, Stubber, offline, stubbed
 
 NO_OBJECTS = Objects(lambda: offline().s3, "none")
@@ -41,6 +42,13 @@ def scripted(clock: SetClock) -> Iterator[Scripted]:
     client = offline().dynamodb
     with stubbed(client) as stub:
         yield DynamoPackageStore(Table(client, "t"), NO_OBJECTS, clock, SetIds(), KEPT_S), stub
+
+
+@pytest.fixture
+def others(tmp_path: Path, clock: SetClock, stores: Stores) -> Iterator[Stores]:
+    """Open the adapters of another process."""
+    with on_moto(tmp_path, clock) as others:
+        yield others
 
 
 @pytest.fixture
@@ -320,10 +328,72 @@ def test_a_package_that_is_being_forgotten_is_not_made_yet(
 
 
 def test_an_event_of_a_master_whose_clock_is_behind_is_not_lost(stores: Stores, client: Any, name: str) -> None:
+    """An earlier release has stored it, so that it does not name its package's start time."""
     store = DynamoPackageStore(Table(client, name), NO_OBJECTS, SetClock(), stores.ids, KEPT_S)
-    stores.packages.append("p", [("early", Acknowledged())])
     create(store)
+    store.append("p", [("early", Acknowledged())])
+    (early,) = (row for row in rows(stores) if row["sk"]["S"] == "i#early")
+    del early["born"]
+    early["at"] = {"N": str(int(early["at"]["N"]) - 60 * 10**6)}
+    client.put_item(TableName=name, Item=early)
     assert [item.key for item in inbox(store)] == ["early"]
+
+
+def test_an_event_that_is_stored_after_its_package_was_removed_is_not_taken_in_by_a_later_package(
+    stores: Stores, others: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The later package is created by another process than the one that reads it."""
+    create(stores.packages)
+    table = table_of(stores)
+    write = table.write
+
+    def write_late(change: Change, **more: Any) -> Any:
+        forget(others.packages)
+        create(others.packages, started_at=NOW + DAY_S)
+        return write(change, **more)
+
+    monkeypatch.setattr(table, "write", write_late)
+    stores.packages.append("p", [("k", Acknowledged())])
+    monkeypatch.undo()
+    assert "i#k" in {row["sk"]["S"] for row in rows(stores)}
+    others.packages.append("p", [("k", ExecutorsIdle(executors=1))])
+    assert [(item.key, item.event) for item in inbox(stores.packages)] == [("k", ExecutorsIdle(executors=1))]
+
+
+def test_an_orphaned_event_is_deleted_by_the_first_process_that_reads_the_inbox(
+    stores: Stores, others: Stores, client: Any, name: str
+) -> None:
+    create(stores.packages)
+    stores.packages.append("p", [("k", Acknowledged())])
+    (orphan,) = (row for row in rows(stores) if row["sk"]["S"] == "i#k")
+    forget(stores.packages)
+    create(stores.packages, started_at=NOW + DAY_S)
+    client.put_item(TableName=name, Item=orphan)
+    assert inbox(others.packages) == []
+    assert "i#k" not in {row["sk"]["S"] for row in rows(stores)}
+
+
+def test_an_event_of_a_package_that_does_not_exist_leaves_no_row(stores: Stores) -> None:
+    stores.packages.append("p", [("k", Acknowledged())])
+    assert rows(stores) == []
+
+
+def test_a_slow_process_does_not_free_the_spec_of_a_later_package(
+    stores: Stores, others: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(stores.packages)
+    table, later = table_of(stores), make_spec(started_at=NOW + DAY_S, tasks=7)
+    transact = table.transact
+
+    def transact_late(changes: Sequence[Change]) -> Any:
+        if others.packages.spec("p") != later:
+            forget(others.packages)
+            others.packages.create(later, make_head(later))
+        return transact(changes)
+
+    monkeypatch.setattr(table, "transact", transact_late)
+    stores.packages.delete_pages("p")
+    assert others.packages.spec("p") == later
 
 
 def test_rows_of_an_earlier_package_are_cleared_away(stores: Stores, client: Any, name: str) -> None:

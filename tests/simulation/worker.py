@@ -199,7 +199,7 @@ class SimulatedWorker:
     ) -> None:
         """Publish one part after the other, and then handle all replies at once."""
         if parts:
-            request = PublishResults(worker_id=self.name, executors=self.executors, publications=parts[0])
+            request = PublishResults(worker_id=self.name, executors=self.executors, publications=parts[0], seals=True)
             go_on = partial(self._publish, lease_ids, parts[1:])
             self._ask(routes.PUBLISH_RESULTS, request, lambda reply: go_on([*replies, reply]))
             return

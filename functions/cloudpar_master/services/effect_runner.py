@@ -7,7 +7,6 @@ from cloudpar_master.core.events import Deleted, Event, QuotaGranted, Sent, Sett
 from cloudpar_master.core.fold.quota import REQUESTS_PER_S
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.recent import Recent
-from cloudpar_master.ports import Unreadable
 from cloudpar_protocol.payloads import BlobData
 
 from .backend import Backend
@@ -112,10 +111,10 @@ class EffectRunner:
         return packages
 
     def _delete(self, head: Head) -> None:
-        try:
-            spec = self._backend.packages.spec(head.package_id)
-        except Unreadable:
-            spec = None  # its task data is removed as unused later
+        found = self._backend.packages.find([head.package_id]).get(head.package_id)
+        if found is None or found[0].started_at != head.started_at:
+            return  # a later package may have the same id, and must not lose its results
+        spec = found[1]  # None if it is damaged: its task data is removed as unused later
         if spec is not None and isinstance(spec.start.data, BlobData):
             self._backend.blobs.delete(spec.start.data.blob.key)
         self._backend.blobs.delete(f"results/{head.package_id}/")

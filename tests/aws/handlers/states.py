@@ -57,7 +57,6 @@ def create_all(stack: Stores) -> list[str]:
     both = [OpenRange(0, 1, 1, sent=True), OpenRange(1, 2, 1, losses=1)]
     over: dict[str, Any] = {"state": "completed", "cursor": 4, "done": 4, "ended_at": now - 100}
     freed = over | {"settled": True, "acknowledged_at": now - 90}
-    stack.packages.append("to-go-on", [publication("x", TaskResult(0, "ok", 10, data=LARGE))])
     put_object("results/to-delete/lease/0")
     made = [
         create_package(stack, "to-go-on", **begun | {"open": both}, reserved_us=10_000),
@@ -66,6 +65,7 @@ def create_all(stack: Stores) -> list[str]:
         create_package(stack, "to-delete", **freed, stored_bytes=BLOB_BYTES, blob=True),
         create_package(stack, "to-forget", **freed, deleted_at=now - 200_000),
     ]
+    stack.packages.append("to-go-on", [publication("x", TaskResult(0, "ok", 10, data=LARGE))])
     # More rows than one transaction deletes.
     for version in range(2, FORGET_BATCH + 4):
         tombstone = replace(made[-1], version=version, page=version)

@@ -159,6 +159,23 @@ def test_a_slow_process_neither_forgets_nor_replaces_a_later_package_with_the_sa
     assert others.packages.pages("p", 0, 9, 10**6) == []
 
 
+def test_a_process_that_knew_an_earlier_package_with_the_same_id_reads_and_frees_the_later_ones_spec(
+    stores: Stores, others: Stores
+) -> None:
+    earlier = create(stores.packages, version=1)
+    assert others.packages.spec("p") == earlier
+    assert others.packages.find(["p"])["p"][1] == earlier
+    forget(stores.packages)
+    later = make_spec(data=InlineData([b"later"] * 7), started_at=NOW + DAY_S, tasks=7)
+    stores.packages.create(later, make_head(later, 1))
+    assert others.packages.spec("p") == later
+    others.packages.find(["p"])
+    others.packages.delete_pages("p")
+    freed = stores.packages.spec("p")
+    assert freed is not None
+    assert (freed.start.n, freed.start.data) == (7, InlineData([]))
+
+
 def test_a_forgotten_package_leaves_nothing(stores: Stores, others: Stores) -> None:
     for name in ("p", "q"):
         create(stores.packages, name, version=1)

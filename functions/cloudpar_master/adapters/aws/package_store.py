@@ -43,6 +43,9 @@ SKEW_S = 300.0
 """How many seconds the clocks of two processes may differ at most. That is far less than the day after which a package
 id may be used again."""
 
+OF_EARLIER = "(attribute_exists(born) AND born <> :born)"
+"""The condition that a stored event belongs to an earlier package with the same id."""
+
 CONFLICT_S = 0.01
 """The longest wait, in seconds, after a conflict with another process's write to the same head: about as long as a
 transaction takes."""
@@ -105,9 +108,7 @@ class DynamoPackageStore(PackageStore):
         raise errors.busy(f"package {spec.package_id}")  # an earlier package of this id is being deleted
 
     def spec(self, package_id: str) -> Spec | None:
-        if package_id in self._cache:
-            self._cache.move_to_end(package_id)
-            return self._cache[package_id]
+        """See the port. The cache does not help: it may have the spec of an earlier package with the same id."""
         row = self._table.get(package_id, SPEC)
         return None if row is None else self._keep(row)
 
@@ -161,7 +162,7 @@ class DynamoPackageStore(PackageStore):
             room -= len(row["event"])
             if room < 0:
                 break
-        own = self._own(package_id, found)
+        own = self._own(package_id, found, first["started_at"])
         items = list(read_events(own, limit))
         return Opened(read_head(self._records, first), items, more=len(items) < len(own) or room < 0)
 
@@ -207,11 +208,18 @@ class DynamoPackageStore(PackageStore):
         Raises:
             TooLarge: An event is larger than a row can be.
         """
-        for key, event in items:
-            row = self._dated(event_row(package_id, key, event, self._arrival()))
+        found = [self._dated(event_row(package_id, key, event, self._arrival())) for key, event in items]
+        for row in found:
             if len(row["event"]) > ROW_BYTES:
                 raise TooLarge(f"{len(row['event']):,} bytes of results are too many at once: publish fewer together")
-            self._table.write(put(row, MISSING))
+        head = self._table.get(package_id, HEAD) if found else None
+        if head is None:
+            return
+        # The package may be removed before its events are stored. Without its start time in each event, a later package
+        # with the same id could take the events in.
+        born = head["started_at"]
+        for row in found:
+            self._table.write(put({**row, "born": born}, f"{MISSING} OR {OF_EARLIER}", born=born))
 
     def _arrival(self) -> int:
         """Return this machine's time in microseconds; each call returns a later time than the call before.
@@ -222,19 +230,20 @@ class DynamoPackageStore(PackageStore):
         self._arrivals = max(self._arrivals + 1, time.time_ns() // 1000)
         return self._arrivals
 
-    def _own(self, package_id: str, found: list[Row]) -> list[Row]:
+    def _own(self, package_id: str, found: list[Row], started_at: float) -> list[Row]:
         """Delete the events of an earlier package with the same id. Returns the rows of all other events.
 
-        A process remembers the creation times of the last CACHED packages that it created. Of any other package it
-        deletes no event. Since clocks differ, an event from shortly before the creation may belong to this package.
-        Such an event stays: otherwise results could be lost.
+        An event names the start time of its package, unless an earlier release has stored it. For the events of earlier
+        releases, a process remembers the creation times of the last CACHED packages that it created. Of any other
+        package it deletes no such event. Since clocks differ, an event from shortly before the creation may belong to
+        this package. Such an event stays: otherwise results could be lost.
         """
-        born = self._born.get(package_id, 0) - self._skew_us
-        left = [row for row in found if row["at"] < born]
-        if not left:
-            return found
-        self._table.delete([(row["pk"], row["sk"]) for row in left])
-        return [row for row in found if row["at"] >= born]
+        created = self._born.get(package_id, 0) - self._skew_us
+        own = [row for row in found if (row["born"] == started_at if "born" in row else row["at"] >= created)]
+        if len(own) < len(found):
+            kept = {row["sk"] for row in own}
+            self._table.delete([(row["pk"], row["sk"]) for row in found if row["sk"] not in kept])
+        return own
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
         self._table.delete([event_key(package_id, key) for key in keys])
@@ -311,7 +320,9 @@ class DynamoPackageStore(PackageStore):
             spec = None
         self._cache.pop(package_id, None)
         if spec is not None:
-            self._table.write(put(self._dated(spec_row(spec.freed())), THERE))
+            # Without the check, a slow process could replace the spec of a later package with the same id.
+            at_head = check((package_id, HEAD), "started_at = :born", born=round(spec.started_at, 6))
+            self._table.transact([at_head, put(self._dated(spec_row(spec.freed())), THERE)])
 
     def forget(self, head: Head) -> bool:
         """See the port.

@@ -72,14 +72,20 @@ class SqlitePackageStore(PackageStore):
         return spec if done else self.spec(spec.package_id) or spec
 
     def spec(self, package_id: str) -> Spec | None:
-        if package_id in self._cache:
+        cached = self._cache.get(package_id)
+        # The cache may have the spec of an earlier package with the same id, which another process has removed.
+        if cached is not None and self._started_at(package_id) == cached.started_at:
             self._cache.move_to_end(package_id)
-            return self._cache[package_id]
+            return cached
         row = self._db.execute("SELECT spec FROM specs WHERE package_id = ?", (package_id,)).fetchone()
         if row is None:
             return None
         spec = self._cache[package_id] = self._records.spec(package_id, row[0])
         return spec
+
+    def _started_at(self, package_id: str) -> float | None:
+        row = self._db.execute("SELECT started_at FROM packages WHERE package_id = ?", (package_id,)).fetchone()
+        return None if row is None else row[0]
 
     def load(self, package_id: str) -> Head | None:
         row = self._db.execute(f"SELECT {_HEAD} FROM packages WHERE package_id = ?", (package_id,)).fetchone()
@@ -93,10 +99,6 @@ class SqlitePackageStore(PackageStore):
                 continue
             try:
                 spec = self.spec(package_id)
-                # The cache may still have the spec of an earlier package with the same id, which was deleted.
-                if spec and spec.started_at != head.started_at:
-                    self._cache.pop(package_id)
-                    spec = self.spec(package_id)
             except Unreadable:
                 found[package_id] = head, None
             else:
