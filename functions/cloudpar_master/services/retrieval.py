@@ -107,17 +107,23 @@ class Retrieval:
         """Let at most BULK_ITEMS packages with uncut tasks cut chunks for idle executors.
 
         Returns whether chunks were cut.
+
+        Raises:
+            Exception: No chunks were cut, and a package raised this error.
         """
         cut, folds = 0, 0
-        refused: set[str] = set()
+        failures: list[Exception] = []
         for head in self._uncut.heads(fit):
-            # The account has just granted nothing, so it would grant nothing to this package either. Without this line,
-            # each package of the account would cost a fold and a request for compute time.
-            if head.quota.reserve_spent and head.account_id in refused:
+            folds += 1
+            try:
+                newest = self._widen(request, head.package_id)
+            except Exception as error:  # noqa: BLE001 - any error of one package must not hold up the others
+                failures.append(error)
                 continue
-            newest, folds = self._widen(request, head.package_id), folds + 1
             if newest is not None and newest.quota.reserve_spent:
-                refused.add(head.account_id)
+                # The account would grant nothing to its other packages either. Without this line, each of them would
+                # cost a fold and a request for compute time.
+                self._uncut.refused(head.account_id)
             elif newest is not None:
                 # The generation of each new chunk is the version of one of the last two folds: one fold cut the chunk,
                 # and the next fold noted that the chunk was sent.
@@ -127,6 +133,8 @@ class Retrieval:
                     self._uncut.had_turn(head.account_id)
             if cut >= request.executors or folds == BULK_ITEMS:
                 break
+        if failures and not cut:
+            raise failures[0]
         return cut > 0
 
     def _widen(self, request: RetrieveTasks, package_id: str) -> Head | None:

@@ -1,7 +1,7 @@
 """Finds packages that can cut chunks for idle executors."""
 
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.recent import Recent
@@ -24,13 +24,20 @@ SKIPPED = 10_000
 """How many packages are remembered as left out. The heads of further packages that this master cannot fold are read
 each time."""
 
+REFUSED_S = 5.0
+"""If an account grants no compute time, its packages without a reserve are left out for this many seconds."""
+
+SPENT_S = 30.0
+"""For how many seconds the process believes that such a package still has no reserve, and does not read its head."""
+
 
 class UncutPackages:
     """Lists the packages that can cut chunks, so that no account and no package hides the others behind it.
 
     Accounts take turns, and a package that the worker cannot run is left out before its head is read. What a package
     needs of a worker never changes. So the process reads the head of each package once to learn its needs, and
-    remembers them.
+    remembers them. Packages without a reserve whose account has just granted nothing are also left out: otherwise each
+    request of an idle worker would read all closed packages of an account without quota.
     """
 
     def __init__(self, packages: PackageStore, clock: Clock) -> None:
@@ -39,6 +46,10 @@ class UncutPackages:
         self._skipped = Recent[str, float](SKIPPED)
         """By package id: until when a package that this master cannot fold is left out."""
         self._needs: dict[str, Needs] = {}
+        self._spent: dict[str, float] = {}
+        """By package id: when the package was last seen without a reserve."""
+        self._refused = Recent[str, float](REMEMBERED)
+        """By account id: until when packages without a reserve are left out."""
         self._turns = Recent[str, int](REMEMBERED)
         self._taken = 0
 
@@ -48,13 +59,40 @@ class UncutPackages:
         First comes the oldest package of each account, then the second one of each account, and so on. The account
         that had a turn least recently is first.
         """
-        wanted = self._in_order(fit)
-        for start in range(0, len(wanted), TOGETHER):
-            for head in self._packages.heads(wanted[start : start + TOGETHER]):
+        wanted = iter(self._in_order(fit))
+        again = iter(range(TOGETHER))
+        while batch := list(islice((each for each in wanted if not self._left_out(each, again)), TOGETHER)):
+            for head in self._packages.heads(batch):
+                self._note_reserve(head)
                 if head.foreign:
                     self._skipped[head.package_id] = self._clock.now() + SKIPPED_S
-                elif head.cuttable:  # the list may be a little old
+                # The list may be a little old, and the account may have refused since this batch was read.
+                elif head.cuttable and not (head.quota.reserve_spent and self._refuses(head.account_id)):
                     yield head
+
+    def refused(self, account_id: str) -> None:
+        """Record that an account has granted no compute time."""
+        self._refused[account_id] = self._clock.now() + REFUSED_S
+
+    def _refuses(self, account_id: str) -> bool:
+        return self._clock.now() < self._refused.get(account_id, 0.0)
+
+    def _left_out(self, package_id: str, again: Iterator[int]) -> bool:
+        """Whether a package has no reserve, and its account grants none.
+
+        A package may have got a reserve since its head was read. So a few heads, one for each number in `again`, are
+        read again after SPENT_S.
+        """
+        if package_id not in self._spent or not self._refuses(self._needs[package_id].account):
+            return False
+        fresh = self._clock.now() < self._spent[package_id] + SPENT_S
+        return fresh or next(again, None) is None
+
+    def _note_reserve(self, head: Head) -> None:
+        if head.quota.reserve_spent:
+            self._spent[head.package_id] = self._clock.now()
+        else:
+            self._spent.pop(head.package_id, None)
 
     def had_turn(self, account_id: str) -> None:
         """Record that a package of an account has cut chunks for idle executors."""
@@ -78,9 +116,11 @@ class UncutPackages:
         """
         listed = self._packages.uncut()
         new = [package_id for package_id in listed if package_id not in self._needs][:LEARNED]
-        learned = {head.package_id: Needs(head.account_id, head.package_id, head.python)
-                   for head in (self._packages.heads(new) if new else ())}  # fmt: skip
-        found = {**self._needs, **learned}
+        found = dict(self._needs)
+        for head in self._packages.heads(new) if new else ():
+            found[head.package_id] = Needs(head.account_id, head.package_id, head.python)
+            self._note_reserve(head)
         # Packages that are not listed any more are forgotten, so that this takes no more memory than the list.
         self._needs = {package_id: found[package_id] for package_id in listed if package_id in found}
+        self._spent = {package_id: at for package_id, at in self._spent.items() if package_id in self._needs}
         return self._needs

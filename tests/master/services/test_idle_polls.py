@@ -1,17 +1,21 @@
 """What idle workers and the timer look through: no account's packages hide those of another account."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from cloudpar_master.core.head import Head
 from cloudpar_master.core.quota import FIRST_SLICE_US
-from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports import AccountRecord, Fit
 from cloudpar_master.services.timer import PACKAGES
+from cloudpar_master.services.uncut_packages import REFUSED_S, SPENT_S, TOGETHER, UncutPackages
+from cloudpar_protocol.account_messages import GrantQuota
 from cloudpar_protocol.worker_messages import RetrieveTasks
+from master.heads import altered
 from master.memory.stores import in_memory
-from master.services.world import POLICY, WatchedWorld, World, master
+from master.services.world import HOUR_US, POLICY, WatchedWorld, World, master
 
 WAITING = 100
 """As many packages as one request folds at most."""
@@ -74,6 +78,59 @@ def test_the_closed_packages_of_an_account_without_quota_cost_an_idle_worker_one
     assert sum(not world.head(each).pace.closed for each in closed) <= 1
     assert retrieve(world) == {package_id}
     assert sum(not world.head(each).pace.closed for each in closed) <= 2
+
+
+def test_an_idle_worker_does_not_read_all_closed_packages_of_accounts_without_quota(world: World) -> None:
+    closed: list[str] = []
+    for number in range(3):
+        poor = world.account(f"poor {number}", quota_us=FIRST_SLICE_US)
+        closed += [world.start(poor, 100) for _ in range(POLICY.open_packages + WAITING)][-WAITING:]
+    watched, reads = WatchedWorld(world), [0]
+    heads = world.backend.packages.heads
+
+    def counted(package_ids: Sequence[str]) -> list[Head]:
+        reads[0] += len(package_ids)
+        return heads(package_ids)
+
+    watched.ports["packages"].instead["heads"] = counted
+    while retrieve(watched):
+        pass
+    opened = sum(not world.head(each).pace.closed for each in closed)
+    for seconds in (0.5, 0.5, SPENT_S, 0.5, 0.5, SPENT_S):
+        world.clock.move(seconds)
+        reads[0] = 0
+        watched.calls.clear()
+        assert retrieve(watched) == set()
+        assert reads[0] <= 2 * TOGETHER
+        assert len(watched.calls) <= 40
+    assert sum(not world.head(each).pace.closed for each in closed) <= opened + 2 * 3
+
+
+def test_a_closed_package_gets_a_chunk_soon_after_its_account_gets_quota(world: World) -> None:
+    poor = world.account("poor", quota_us=FIRST_SLICE_US)
+    for _ in range(POLICY.open_packages + 9):
+        world.start(poor, 100)
+    while retrieve(world):
+        pass
+    world.accounts.grant_quota(GrantQuota(idempotency_key="k", account_id=poor.account_id, quota_us=HOUR_US))
+    world.clock.move(REFUSED_S)
+    assert retrieve(world)
+
+
+def test_a_package_that_has_got_a_reserve_is_found_although_its_account_refuses_others(world: World) -> None:
+    poor = world.account("poor", quota_us=FIRST_SLICE_US)
+    uncut = UncutPackages(world.backend.packages, world.clock)
+    closed = [world.start(poor, 100) for _ in range(POLICY.open_packages + 60)][-60:]
+    list(uncut.heads(Fit()))
+    uncut.refused(poor.account_id)
+    assert not {head.package_id for head in uncut.heads(Fit())} & set(closed)
+    head = world.head(closed[-1])
+    after = altered(head, version=head.version + 1, reserved_us=1)
+    assert world.backend.packages.save(after, world.clock.now())
+    world.clock.move(SPENT_S)
+    uncut.refused(poor.account_id)
+    found = [{each.package_id for each in uncut.heads(Fit())} for _ in range(len(closed) // TOGETHER + 1)]
+    assert closed[-1] in found[-1]
 
 
 def test_idle_executors_serve_accounts_in_turn(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
