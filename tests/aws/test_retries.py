@@ -49,6 +49,23 @@ def remove() -> None:
 FOUND = Reply(200, b"", (("Last-Modified", "Fri, 15 Jan 2027 08:00:00 GMT"),))
 assert NOW == 1_800_000_000.0  # a Friday, on which no row is rewritten
 
+
+def get_many() -> None:
+    Table(offline().dynamodb, "t").get_many([("p", "s")])
+
+
+def query() -> None:
+    list(Table(offline().dynamodb, "t").query("pk = :pk", {"pk": "p"}))
+
+
+def scan() -> None:
+    list(Table(offline().dynamodb, "t").scan("due"))
+
+
+def remove_rows() -> None:
+    Table(offline().dynamodb, "t").delete([("p", "s")])
+
+
 TROUBLES: list[tuple[Callable[[], None], Reply | Exception, Reply]] = [
     (get, dynamodb_error("ProvisionedThroughputExceededException"), Reply(200)),
     (get, dynamodb_error("InternalServerError", 500), Reply(200)),
@@ -118,6 +135,15 @@ def test_an_error_that_lasts_is_retryable_for_the_caller(
     assert len(asked) == ATTEMPTS
     assert isinstance(translate(raised.value), Unavailable)
     assert translate(raised.value).retry_after_s  # type: ignore[attr-defined]
+    assert no_waiting
+
+
+@pytest.mark.parametrize("call", [get, get_many, query, scan, write, transact, remove_rows])
+def test_a_table_raises_unavailable_for_an_error_that_lasts(call: Callable[[], None], no_waiting: list[float]) -> None:
+    """So a loop over packages goes on with the others, whatever kind of error the adapter's library raises."""
+    trouble = dynamodb_error("ProvisionedThroughputExceededException")
+    with answering(iter([trouble] * ATTEMPTS)), pytest.raises(Unavailable, match="try again"):
+        call()
     assert no_waiting
 
 

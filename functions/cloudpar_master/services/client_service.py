@@ -39,6 +39,7 @@ from cloudpar_protocol.errors import (
     QuotaExhausted,
     RequestError,
     TooLarge,
+    Unavailable,
 )
 from cloudpar_protocol.payloads import BlobData, Unfit
 
@@ -214,19 +215,25 @@ class ClientService:
         return 1 if request.depth else 0
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
-        """Return the news of these packages, in bulk, up to the size of one body."""
+        """Return the news of these packages, in bulk, up to the size of one body.
+
+        Raises:
+            Exception: This error of a package, if no other package has news.
+        """
         statuses: list[PackageStatus] = []
         missing: dict[str, str] = {}
         delays: list[float] = []
         room = limits.BODY_BYTES * 3 // 4
         lonely: list[Work] = []
         others = OpenCount(self._backend.packages)
-        for cursor in request.packages:
+
+        def look(cursor: Cursor) -> None:
+            nonlocal room
             opened = self._visible(account, cursor.package_id)
             if opened is None:
                 text = "no such package for this token: it never was, or it was deleted over a day ago"
                 missing[cursor.package_id] = text
-                continue
+                return
             head, placement = self._placement.attended(self._closed.open_if_few(opened.head, others)), None
             if self._waits_for_workers(head):
                 head = self._placement.attended(self._placement.decided(head))
@@ -238,6 +245,12 @@ class ClientService:
             statuses.append(status if placement is None else replace(status, placement=placement))
             news = status.results or status.more or status.cursor != cursor.cursor or status.state != "running"
             delays.append(0.0 if news else pacing.client_delay_s(head, self._backend.clock.now()))
+
+        try:
+            each(request.packages, look)
+        except Exception:  # an error of one package must not keep the client from the news of the others
+            if not missing and all(delays):
+                raise
         delay = 0.0 if missing else min(delays, default=0.0)
         return AwaitTasksReply(
             packages=statuses, missing=missing, retry_after_s=delay, fleet=self._status_of_fleet(lonely)
@@ -264,7 +277,10 @@ class ClientService:
         except Unreadable as damaged:
             # Without this event the state "completed" would be reported, although results are missing.
             broken = Broken(message=str(damaged), results=True)
-            return self._folding.advance(head.package_id, [(f"broken#{cursor.cursor}", broken)]) or head, nothing
+            newest = self._folding.confirm(head.package_id, f"broken#{cursor.cursor}", broken)
+            if newest is None:  # `head` would say that the package has completed; the next request finds nothing
+                raise Unavailable(f"package {head.package_id} was removed meanwhile: try again", 1.0) from damaged
+            return newest, nothing
         newest = reload_at_end(self._backend.packages, head, cursor.cursor, page, self._backend.policy)
         return (newest, nothing) if newest.life.unreadable else (head, page)
 

@@ -49,11 +49,12 @@ class ClosedPackages:
         """
         if not self._backend.policy.looks_at_end or ended.pace.closed:
             return
-        for head in self._uncut.heads(Fit(account=ended.account_id)):
-            if head.pace.closed:
-                with suppress(Unavailable):  # the event is stored, and another process will fold it
+        # No error: the results of the ended package are stored, and the request that brought them must not fail.
+        with suppress(Unavailable):
+            for head in self._uncut.heads(Fit(account=ended.account_id)):
+                if head.pace.closed:
                     self._folding.advance(head.package_id, [(f"o#{ended.package_id}", ExecutorsIdle(executors=1))])
-                return
+                    return
 
     def open_if_few(self, head: Head, others: OpenCount) -> Head:
         """Open a closed package if its account may have more open packages. Returns its newest head."""

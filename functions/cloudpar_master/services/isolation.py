@@ -1,25 +1,39 @@
-from collections.abc import Callable, Iterable
+"""Keeps one package or account that fails from holding up the others of a request."""
+
+from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from cloudpar_protocol.errors import RequestError
-
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 def each(items: Iterable[T], act: Callable[[T], object]) -> None:
-    """Act on each item, even if the action is refused for some of them.
+    """Act on each item, even if the action fails for some of them.
 
-    Otherwise one package that is busy, or that a newer release has written, would hold up the other packages of a
-    request. After an error the caller repeats the whole request, which does no harm.
+    Otherwise one package that is busy, that a newer release has written, or whose part of the storage fails, would hold
+    up the other packages of a request, also each time that the request is repeated. After an error the caller repeats
+    the whole request, which does no harm.
 
     Raises:
-        RequestError: The first refusal.
+        Exception: The first error.
     """
-    refusals: list[RequestError] = []
+    failures: list[Exception] = []
     for item in items:
         try:
             act(item)
-        except RequestError as refusal:
-            refusals.append(refusal)
-    if refusals:
-        raise refusals[0]
+        except Exception as error:  # noqa: BLE001 - any error of one item must not hold up the others
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
+def gathered(keys: Iterable[K], get: Callable[[K], T]) -> tuple[dict[K, T], dict[K, Exception]]:
+    """Get something for each key, once. Returns what was got, and the errors of the other keys, both by key."""
+    found: dict[K, T] = {}
+    failures: dict[K, Exception] = {}
+    for key in dict.fromkeys(keys):
+        try:
+            found[key] = get(key)
+        except Exception as error:  # noqa: BLE001 - any error of one key must not hold up the others
+            failures[key] = error
+    return found, failures

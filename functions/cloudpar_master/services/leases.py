@@ -1,5 +1,6 @@
 """Makes leases of chunks, and later says which of their tasks the worker should still run."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from cloudpar_master.core import pacing, quota
@@ -13,6 +14,9 @@ from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView
 from .account_keys import AccountKeys
 from .backend import Backend
 from .chunk_text import ChunkText
+from .isolation import gathered
+
+log = logging.getLogger("cloudpar_master")
 
 
 class Leases:
@@ -67,12 +71,22 @@ class Leases:
     def budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
         """Return the microseconds that each running package may still use, by package id.
 
-        In `heads`, None stands for a package that does not exist. Each account is read once.
+        In `heads`, None stands for a package that does not exist. Each account is read once. An account that cannot be
+        read counts as having one slice left. If it counted as having none, a passing error would stop its tasks; if
+        this raised the error, the leases of all other accounts would end.
+
+        Raises:
+            Exception: None of the accounts can be read; this is the error of the first one.
         """
         running = [head for head in heads if head is not None and not head.life.ended]
-        account_ids = dict.fromkeys(head.account_id for head in running)  # always in the same order
-        free_us = {account_id: self._backend.accounts.free_us(account_id) for account_id in account_ids}
-        return {head.package_id: quota.budget_us(head, free_us[head.account_id]) for head in running}
+        free_us, failures = gathered((head.account_id for head in running), self._backend.accounts.free_us)
+        if failures and not free_us:
+            raise next(iter(failures.values()))
+        for account_id, failure in failures.items():
+            text = "account %s cannot be read (%r); its tasks go on until they have used one more slice"
+            log.warning(text, account_id, failure)
+        slice_us = self._backend.policy.slice_us
+        return {head.package_id: quota.budget_us(head, free_us.get(head.account_id, slice_us)) for head in running}
 
     def views(self, refs: Sequence[LeaseRef], heads: Mapping[str, Head | None]) -> list[LeaseView]:
         """Return a view of each lease: which of its tasks the master still wants."""

@@ -8,7 +8,7 @@ from cloudpar_master.core.events import Event, Placed, Stranded
 from cloudpar_master.core.head import SET_ASIDE, Head, number_of
 from cloudpar_master.ports import Fit, Message, Needs, Sending, WorkerRecord
 from cloudpar_protocol import client_messages
-from cloudpar_protocol.errors import Forbidden, Unavailable
+from cloudpar_protocol.errors import Forbidden
 from cloudpar_protocol.payloads import Unfit
 from cloudpar_protocol.worker_messages import RetrieveTasks
 
@@ -156,8 +156,8 @@ class Placement:
     def _confirmed(self, head: Head, event: Event) -> Head:
         try:
             return self._folding.confirm(head.package_id, f"s#{head.version}", event) or head
-        except Unavailable:
-            return head  # the event is stored, and a later fold consumes it: other packages must not wait for it
+        except Exception:  # noqa: BLE001 - other packages must not wait; a later look decides about this one again
+            return head
 
     def _event(self, head: Head, workers: Sequence[WorkerRecord]) -> Event | None:
         now = self._backend.clock.now()

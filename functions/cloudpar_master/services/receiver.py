@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cloudpar_master.core.events import Broken, Cleared, Event, GaveBack, Lost
-from cloudpar_master.core.head import Head
+from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message, StaleAttempt
-from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.limits import RETRIEVED_CHUNKS
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease, RetrieveTasks
@@ -16,6 +15,7 @@ from .attempts import Attempts
 from .backend import Backend
 from .chunk_text import ChunkText
 from .folding import Folding
+from .isolation import gathered
 from .leases import Leases, wanted
 from .placement import Placement, runs
 
@@ -50,14 +50,17 @@ class _Placed(NamedTuple):
     Attributes:
         settled: The receipts of messages that are not needed any more.
         unfit: The chunks that this worker cannot run.
-        refused, refusals: The chunks that cannot be handed out now, and the errors that say why.
+        refused, refusals: The chunks that cannot be handed out now, and the errors that say why. A chunk whose package
+            cannot be read is not in `refused`: it waits until the attempt is repeated, or its visibility timeout ends.
+        unread: Whether there are such chunks.
     """
 
     leases: list[Lease]
     settled: list[str]
     unfit: list[tuple[Message, Head]]
     refused: list[tuple[Message, Head]]
-    refusals: list[Unavailable]
+    refusals: list[Exception]
+    unread: bool
 
 
 class Receiver:
@@ -94,6 +97,7 @@ class Receiver:
         Raises:
             Unavailable: No chunk can be handed out, because a package is too busy now or an account's key is not
                 available. The worker should repeat the request.
+            Exception: No chunk can be handed out because of this error.
         """
         unfit: set[str] = set()
         put_back: set[tuple[str, int, int, int]] = set()
@@ -137,7 +141,8 @@ class Receiver:
         # workers.
         self._placement.put_back(placed.refused)
         if placed.refusals and not placed.leases:
-            self._attempts.went_stale(request.attempt_id)  # the messages that the attempt would repeat are deleted
+            if not placed.unread:  # otherwise the attempt repeats the chunks of the packages that could not be read
+                self._attempts.went_stale(request.attempt_id)  # the messages that it would repeat are deleted
             raise placed.refusals[0]
         # A repeated attempt may bring the full number of messages from each of two queues. Chunks that do not fit into
         # one answer become visible again when their visibility timeout ends.
@@ -160,14 +165,16 @@ class Receiver:
 
     def _place(self, request: RetrieveTasks, fit: Fit, chunks: Sequence[tuple[Message, ChunkText]]) -> _Placed:
         """Lease each chunk that may be handed out, and say what happens to the other chunks."""
-        found = self._backend.packages.find([chunk.package_id for _, chunk in chunks])
+        found, failures = self._find([chunk.package_id for _, chunk in chunks])
         known = [head for head, _ in found.values()]
         heads: dict[str, Head | None] = {head.package_id: head for head in known}
         heads |= self._placement.restored(known, fit)
         budgets = self._leases.budgets(heads.values())
-        placed = _Placed([], [], [], [], [])
+        placed = _Placed([], [], [], [], [*failures.values()], unread=bool(failures))
         for message, chunk in chunks:
             package_id = chunk.package_id
+            if package_id in failures:
+                continue
             head = heads.get(package_id)
             left = wanted(head, chunk.start, chunk.end, chunk.generation)
             try:
@@ -185,11 +192,20 @@ class Receiver:
                     placed.unfit.append((message, head))
                 elif spec is not None:
                     placed.leases.append(self._leases.make(request.executors, head, spec.start, message, budget_us))
-            except Unavailable as refusal:
-                # One package that is busy, or whose key is not available, must not hold up the chunks of others.
+            except Exception as refusal:  # noqa: BLE001 - any error of one package must not hold up the chunks of others
+                # For example, the package is busy, or the key of its account is not available.
                 placed.refusals.append(refusal)
                 placed.refused.extend([(message, head)] if head else [])
         return placed
+
+    def _find(self, package_ids: Sequence[str]) -> tuple[dict[str, tuple[Head, Spec | None]], dict[str, Exception]]:
+        """Read packages together, or one by one if that fails. Returns those that exist, and the errors of others."""
+        packages = self._backend.packages
+        try:
+            return packages.find(package_ids), {}
+        except Exception:  # noqa: BLE001 - one package that cannot be read must not hold up the chunks of others
+            parts, failures = gathered(package_ids, lambda package_id: packages.find([package_id]))
+            return {key: pair for part in parts.values() for key, pair in part.items()}, failures
 
     def _report(self, head: Head, key: str, event: Event) -> Head | None:
         """Fold an event that withdraws a chunk. If a newer release wrote the head, its master folds the event."""

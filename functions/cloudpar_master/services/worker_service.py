@@ -33,7 +33,7 @@ from .backend import Backend
 from .closed_packages import ClosedPackages
 from .folding import Folding
 from .idle_workers import IdleWorkers
-from .isolation import each
+from .isolation import each, gathered
 from .leases import Leases
 from .placement import Placement
 from .receiver import Receiver
@@ -115,9 +115,7 @@ class WorkerService:
         # lose both, and no worker would run the tasks again.
         self._close(request.publications)
         self._placement.beats(request.worker_id)
-        for head in heads.values():
-            if head is not None and head.life.ended:
-                self._closed.open_next(head)
+        each([head for head in heads.values() if head is not None and head.life.ended], self._closed.open_next)
         views = self._leases.views(request.publications, heads)
         hungry = self._hungry(request.worker_id, views, heads)
         return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
@@ -153,11 +151,19 @@ class WorkerService:
     def extend_leases(self, request: ExtendLeases) -> ExtendLeasesReply:
         """Say which tasks of a live worker's leases are still wanted.
 
-        A chunk that has such tasks stays hidden from other workers for one more lease time.
+        A chunk that has such tasks stays hidden from other workers for one more lease time. If a package cannot be
+        read, the reply says nothing about its leases, and the worker asks again with its next beat. Without this, all
+        leases of the worker would end.
+
+        Raises:
+            Exception: None of the packages can be read; this is the error of the first one.
         """
-        heads = self._load(ref.package_id for ref in request.leases)
-        views = self._leases.views(request.leases, heads)
-        live = [ref.receipt for ref, view in zip(request.leases, views, strict=True) if view.state == "wanted"]
+        heads, failures = gathered((ref.package_id for ref in request.leases), self._backend.packages.load)
+        if failures and not heads:
+            raise next(iter(failures.values()))
+        refs = [ref for ref in request.leases if ref.package_id in heads]
+        views = self._leases.views(refs, heads)
+        live = [ref.receipt for ref, view in zip(refs, views, strict=True) if view.state == "wanted"]
         if live:
             self._backend.queue.extend(live, self._backend.policy.lease_s)
         self._placement.beats(request.worker_id)
@@ -190,9 +196,6 @@ class WorkerService:
             closed=_closed(item),
         )
         self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
-
-    def _load(self, package_ids: Iterable[str]) -> dict[str, Head | None]:
-        return {package_id: self._backend.packages.load(package_id) for package_id in dict.fromkeys(package_ids)}
 
     def _hungry(self, worker_id: str, views: Sequence[LeaseView], heads: Mapping[str, Head | None]) -> bool:
         """Whether an idle worker can run tasks of this worker, and no chunk waits that the idle worker can take."""

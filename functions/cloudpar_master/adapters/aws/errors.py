@@ -1,5 +1,8 @@
 """Recognizes the errors of AWS after which the same call may succeed later."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004 - botocore's own
 
 from cloudpar_protocol.errors import Unavailable
@@ -40,3 +43,15 @@ def busy(what: str) -> Unavailable:
 def translate(error: Exception) -> Exception:
     """Return Unavailable for an error of AWS after which the call may succeed later, and any other error unchanged."""
     return busy("the master's storage") if is_passing(error) else error
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise Unavailable in place of an error of AWS after which the call may succeed later."""
+    try:
+        yield
+    except Exception as error:
+        other = translate(error)
+        if other is error:
+            raise
+        raise other from error

@@ -68,8 +68,8 @@ class Table:
     """One table, whose rows have the keys pk and sk.
 
     If AWS is too busy to carry out a part of the work, `get_many`, `write`, `transact` and `delete` repeat this part.
-    If AWS does not carry it out at the last attempt either, these calls raise Unavailable, and the caller may try
-    again. All calls raise ClientError or BotoCoreError if AWS refuses them for a different reason, or does not answer.
+    All calls raise Unavailable if AWS is too busy, fails or does not answer at the last attempt either: the caller may
+    try again. They raise ClientError or BotoCoreError if AWS refuses them for a different reason.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
@@ -78,7 +78,9 @@ class Table:
 
     def get(self, pk: str, sk: str) -> Row | None:
         """Read one row. The read sees every completed write."""
-        reply = self._client.get_item(TableName=self._name, Key=rows.encode({"pk": pk, "sk": sk}), ConsistentRead=True)
+        key = rows.encode({"pk": pk, "sk": sk})
+        with errors.translated():
+            reply = self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True)
         item = reply.get("Item")
         return None if item is None else rows.decode(item)
 
@@ -90,7 +92,8 @@ class Table:
                 self._name: {"Keys": [rows.encode({"pk": pk, "sk": sk}) for pk, sk in batch], "ConsistentRead": True}
             }
             for _ in attempts():
-                reply = self._client.batch_get_item(RequestItems=wanted)
+                with errors.translated():
+                    reply = self._client.batch_get_item(RequestItems=wanted)
                 for row in map(rows.decode, reply["Responses"].get(self._name, [])):
                     found[row["pk"], row["sk"]] = row
                 wanted = reply.get("UnprocessedKeys")
@@ -133,7 +136,8 @@ class Table:
     @staticmethod
     def _all(call: Any, options: dict[str, Any], limit: int | None) -> Iterator[Row]:
         while True:
-            reply = call(**options, **({"Limit": limit} if limit else {}))
+            with errors.translated():
+                reply = call(**options, **({"Limit": limit} if limit else {}))
             for item in reply["Items"]:
                 yield rows.decode(item)
             if limit is not None:
@@ -151,18 +155,19 @@ class Table:
         action: Any = self._action(change)
         call = self._client.update_item if change.kind == "Update" else self._client.put_item
         for _ in attempts():
-            try:
-                call(**action)
-            except ClientError as error:
-                name = errors.code(error)
-                if name == "ConditionalCheckFailedException":
-                    return Refused(_row(error.response))
-                if name != "TransactionConflictException":
-                    raise
-                if not patient:
-                    raise errors.Conflict from None
-            else:
-                return None
+            with errors.translated():
+                try:
+                    call(**action)
+                except ClientError as error:
+                    name = errors.code(error)
+                    if name == "ConditionalCheckFailedException":
+                        return Refused(_row(error.response))
+                    if name != "TransactionConflictException":
+                        raise
+                    if not patient:
+                        raise errors.Conflict from None
+                else:
+                    return None
         raise errors.busy(self._name)
 
     def transact(self, changes: Sequence[Change], *, patient: bool = True) -> list[Refused | None] | None:
@@ -177,7 +182,8 @@ class Table:
         items: Any = [{change.kind: self._action(change)} for change in changes]
         for _ in attempts():
             try:
-                self._client.transact_write_items(TransactItems=items)
+                with errors.translated():
+                    self._client.transact_write_items(TransactItems=items)
             except self._client.exceptions.TransactionCanceledException as error:
                 reasons: Any = error.response.get("CancellationReasons", [])
                 names = {reason.get("Code") for reason in reasons}
@@ -197,7 +203,8 @@ class Table:
         for batch in batches(requests, WRITE_BATCH):
             pending: Any = {self._name: list(batch)}
             for _ in attempts():
-                pending = self._client.batch_write_item(RequestItems=pending).get("UnprocessedItems")
+                with errors.translated():
+                    pending = self._client.batch_write_item(RequestItems=pending).get("UnprocessedItems")
                 if not pending:
                     break
             else:
