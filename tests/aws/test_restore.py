@@ -1,5 +1,6 @@
 """Restoring as docs/operations.md describes it: the tests run the commands of that page, one after the other."""
 
+import random
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,6 +102,24 @@ def test_a_package_whose_messages_still_wait_is_not_run_twice_after_a_restore(ol
     started = finished_after(restored, ann, package_id)
     assert started.record(ann.account_id).spent_us == TASKS * 1_000
     assert started.retrieve_all() == []
+
+
+def test_a_package_whose_results_were_deleted_after_the_restored_moment_fails_and_is_not_completed(
+    old: Deployment,
+) -> None:
+    """The tables come back, and the objects with large result pages do not."""
+    world = old.world()
+    ann = world.account("ann")
+    package_id = world.start(ann, tasks=TASKS)
+    while leases := world.retrieve():
+        world.publish(*(publication(lease, data=random.Random(7).randbytes(20_000)) for lease in leases))
+    assert world.status(ann, package_id).state == "completed"
+    restored = old.restored()
+    world.acknowledge(ann, package_id)
+    world.settle()
+    status = restored.world().status(ann, package_id)
+    assert (status.state, status.reason, status.results, status.more) == ("failed", "broken", [], False)
+    assert "are missing: start the work again" in str(status.message)
 
 
 def test_restored_tables_have_what_the_stack_gives_its_own(old: Deployment) -> None:

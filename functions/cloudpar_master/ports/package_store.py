@@ -145,8 +145,8 @@ class PackageStore(Protocol):
     def pages(self, package_id: str, after: int, until: int, limit_bytes: int) -> list[ResultPage]:
         """Return the pages of the versions from `after` + 1 to `until`, in order, up to about `limit_bytes`.
 
-        The first of these pages is returned even if it is larger than the limit. If a later page is damaged, only the
-        pages before the damaged page are returned.
+        The first of these pages is returned even if it is larger than the limit. If a later page is damaged or missing,
+        only the pages before it are returned. An empty list says that the first of these pages is missing.
 
         Raises:
             Unreadable: The first of these pages is damaged.

@@ -2,7 +2,7 @@ from typing import NamedTuple
 
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.policy import Policy
-from cloudpar_master.ports import PackageStore
+from cloudpar_master.ports import PackageStore, Unreadable
 from cloudpar_protocol.payloads import TaskResult
 
 
@@ -19,12 +19,17 @@ def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> 
     """Read the result pages after a cursor: about `room` bytes, but at least one page if there is one.
 
     If `room` is 0, read no page, and only return whether there are more results.
+
+    Raises:
+        Unreadable: The first of these pages is damaged or missing. It is also missing if the package was deleted since
+            its head was read: its next fold shows that, and fails nothing.
     """
     if head.page <= cursor or not room:
         return Results([], cursor, more=head.page > cursor, size_bytes=0)
     pages = packages.pages(head.package_id, cursor, head.page, room)
-    if not pages:  # the package was deleted since its head was read: the caller notices that
-        return Results([], cursor, more=False, size_bytes=0)
+    # Without this error, a client would get the state "completed" with some results missing, and acknowledge them.
+    if not pages:
+        raise Unreadable(f"results of package {head.package_id} are missing: start the work again")
     results = [result for page in pages for result in page.results]
     end = pages[-1].version
     return Results(results, end, more=end < head.page, size_bytes=sum(map(result_bytes, results)))

@@ -248,6 +248,17 @@ def test_results_before_an_unreadable_page_are_delivered(world: World, ann: Acco
     assert (later.state, later.results, later.cursor) == ("failed", [], read.cursor)
 
 
+def test_a_completed_package_whose_result_page_is_missing_fails(world: World, ann: AccountRecord) -> None:
+    lost, good = world.start(ann), world.start(ann)
+    world.work_all()
+    world.clock.move(3)
+    world.backend.packages.delete_pages(lost)
+    first, second = world.news(ann, lost, good).packages
+    assert (first.state, first.reason, first.results, first.more) == ("failed", "broken", [], False)
+    assert f"results of package {lost} are missing" in str(first.message)
+    assert (second.state, len(second.results)) == ("completed", 10)
+
+
 def test_an_unreadable_event_fails_its_package_only(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     hers, his = both_leased(world, damaged := world.start(ann), good := world.start(bob))
     world.backend.packages.append(damaged, [("e", ExecutorsIdle(executors=1))])

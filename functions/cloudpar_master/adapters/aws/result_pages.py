@@ -48,7 +48,8 @@ def read_pages(
     """Read the pages of rows, in order, up to about `limit_bytes`.
 
     The first page is returned even if it is larger than the limit. The reading stops before a page whose object is
-    missing, because the package was deleted meanwhile, and before a damaged page that is not the first.
+    missing, and before a damaged page that is not the first. An object is missing if its package was deleted meanwhile,
+    or if only the tables were restored from a backup.
 
     Raises:
         Unreadable: The first page is damaged.
@@ -58,7 +59,7 @@ def read_pages(
     for row in found:
         packed = row["results"] if "results" in row else fetch(row["object"])
         if packed is None:
-            break  # the package was deleted meanwhile
+            break  # if there is no page before it, the caller fails the package
         version = int(row["sk"].removeprefix(PAGE))
         try:
             size, results = records.results(row["pk"], version, packed)

@@ -39,9 +39,12 @@ def end(draft: Draft, state: State, reason: str | None = None, message: str | No
 
 
 def lose_results(draft: Draft, message: str) -> None:
-    """Record that results of the package cannot be read. A completed package then fails."""
+    """Record that results of the package cannot be read. A completed package then fails.
+
+    If a client has acknowledged the package, its results are deleted because of that, and are not missing.
+    """
     life = draft.head.life
-    if life.state == "completed":
+    if life.state == "completed" and not life.unreadable:
         life.state, life.reason, life.message = "failed", "broken", cut(message, MESSAGE_BYTES)
 
 

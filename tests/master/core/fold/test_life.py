@@ -125,6 +125,11 @@ def test_a_completed_package_whose_results_cannot_be_read_fails() -> None:
     assert then(then(running(), CancelAsked()), Broken(message="page 3", results=True)).life.state == "cancelled"
 
 
+def test_the_missing_results_of_an_acknowledged_package_do_not_make_it_fail() -> None:
+    done = then(finished(running()), Acknowledged())
+    assert then(done, Broken(message="page 3", results=True)).life.state == "completed"
+
+
 def test_what_is_no_known_event_is_an_error_and_is_not_dropped() -> None:
     """The service that folds then fails the package. Otherwise a new event without its branch would have no effect."""
     with pytest.raises(AssertionError):

@@ -1,6 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
+from cloudpar_master.core.head import SCHEMA
 from cloudpar_master.ports import AccountRecord, Opened
 from cloudpar_master.services.folding import STALE_S
 from cloudpar_protocol import codec
@@ -106,6 +107,31 @@ def test_an_await_whose_pages_are_deleted_meanwhile_is_answered(world: World, an
     status = watched.status(ann, package_id)
     assert (status.results, status.more, status.cursor) == ([], False, 0)
     assert world.status(ann, package_id).state == "expired"
+
+
+def test_an_await_whose_package_is_removed_meanwhile_is_not_answered_as_completed(
+    world: World, ann: AccountRecord
+) -> None:
+    package_id = world.start(ann)
+    world.work_all()
+    watched, opened = WatchedWorld(world), [Opened(world.head(package_id), [], more=False)]
+    watched.ports["packages"].instead["open"] = lambda *_: opened.pop() if opened else None
+    world.backend.packages.delete_pages(package_id)
+    with pytest.raises(Unavailable, match="was removed meanwhile"):
+        watched.status(ann, package_id)
+
+
+def test_a_completed_package_of_a_newer_release_without_its_results_is_not_answered_as_completed(
+    world: World, ann: AccountRecord
+) -> None:
+    package_id = world.start(ann)
+    world.work_all()
+    newer = replace(world.head(package_id), schema=SCHEMA + 1)
+    watched = WatchedWorld(world)
+    watched.ports["packages"].instead["open"] = lambda *_: Opened(newer, [], more=False)
+    world.backend.packages.delete_pages(package_id)
+    with pytest.raises(Unavailable):
+        watched.status(ann, package_id)
 
 
 # time
