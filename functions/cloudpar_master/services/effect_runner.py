@@ -65,6 +65,14 @@ class EffectRunner:
             case Forget():
                 raise AssertionError(effect)
 
+    def release(self, head: Head) -> None:
+        """Give the slices of an unreadable package back to its account. The time used is not known, so it is free.
+
+        Without this, the slices would stay reserved for good, and the account would never learn that its quota is
+        spent: its other packages would wait for these slices. If the package was settled already, nothing changes.
+        """
+        self._backend.accounts.settle(head.account_id, head.billing_id, 0)
+
     def forget(self, head: Head) -> bool:
         """Remove the tombstone and all that is still stored of its package, such as results that were uploaded late.
 

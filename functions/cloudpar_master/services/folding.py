@@ -183,7 +183,8 @@ class Folding:
         return Taken(packages.load(package_id), all=not waiting)
 
     def remove(self, head: Head) -> None:
-        """Remove all that is stored of a package that cannot be folded any more."""
+        """Remove all that is stored of a package that cannot be folded any more, and give its slices back."""
+        self._effects.release(head)
         self._effects.forget(head)
 
     def _is_due(self, head: Head) -> bool:

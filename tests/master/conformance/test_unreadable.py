@@ -177,6 +177,41 @@ def test_an_unreadable_package_is_removed_after_the_longest_time_that_a_package_
     assert world.backend.packages.load(damaged) is None
 
 
+def test_a_removed_unreadable_package_gives_its_slices_back(world: World) -> None:
+    poor = world.account("poor", quota_us=1_000)
+    damaged = world.start(poor, tasks=100)
+    assert world.record(poor.account_id).reserved_us == 1_000
+    damage(world.backend.packages, damaged, "head")
+    world.clock.move(POLICY.lifetime_s + POLICY.retention_s + POLICY.tombstone_s)
+    world.timer.tick()
+    account = world.record(poor.account_id)
+    assert (account.reserved_us, account.spent_us) == (0, 0)
+    assert world.head(world.start(poor, tasks=1)).quota.reserved_us == 1_000
+
+
+def test_an_account_learns_that_its_quota_is_spent_after_an_unreadable_package_was_removed(world: World) -> None:
+    poor = world.account("poor", quota_us=1_000)
+    damage(world.backend.packages, world.start(poor, tasks=100), "head")
+    world.clock.move(POLICY.lifetime_s + POLICY.retention_s + POLICY.tombstone_s)
+    world.timer.tick()
+    package_id = world.start(poor, tasks=100, chunksize=1)
+    world.publish(publication(world.lease(), duration_us=30_000))
+    world.clock.move(3_600)
+    world.timer.tick()
+    assert (world.head(package_id).life.state, world.head(package_id).life.reason) == ("failed", "quota")
+
+
+def test_removing_an_unreadable_package_that_was_settled_changes_no_charge(world: World, ann: AccountRecord) -> None:
+    damaged = world.start(ann)
+    world.work_all()
+    world.settle()
+    damage(world.backend.packages, damaged, "head")
+    world.clock.move(POLICY.lifetime_s + POLICY.retention_s + POLICY.tombstone_s)
+    world.timer.tick()
+    assert world.backend.packages.load(damaged) is None
+    assert world.record(ann.account_id).spent_us == 10_000
+
+
 def test_an_unreadable_head_that_is_restored_goes_on(world: World, ann: AccountRecord) -> None:
     """Damaging it again flips the bit back."""
     package_id = world.start(ann)
