@@ -71,7 +71,7 @@ class Running(NamedTuple):
 
 
 class AtWork(NamedTuple):
-    """The running packages of all accounts: the heads of the oldest ones, and the approximate number of the others."""
+    """The running packages of all accounts: the heads of some, and the approximate number of the others."""
 
     heads: list[Head]
     others: int
@@ -181,7 +181,11 @@ class PackageStore(Protocol):
         """
 
     def at_work(self, limit: int) -> AtWork:
-        """Return the running packages of all accounts, with at most `limit` heads. A hint: it may be a little old."""
+        """Return the running packages of all accounts, with at most `limit` heads. A hint: it may be a little old.
+
+        First comes the oldest package of each account, then the second one of each account, and so on. Otherwise
+        accounts with many packages that wait for quota would hide the work of all others.
+        """
 
     def delete_pages(self, package_id: str) -> None:
         """Remove the result pages, and what `Spec.freed` removes; the head and the rest of the spec stay."""

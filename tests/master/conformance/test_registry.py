@@ -134,6 +134,15 @@ def test_the_packages_at_work_are_the_running_ones_of_all_accounts(stores: Store
     assert ([head.package_id for head in heads], more) == (["p2", "p4"], 1)
 
 
+def test_accounts_take_turns_among_the_packages_at_work(stores: Stores, others: Stores) -> None:
+    for number, account_id in enumerate("aaabcb", start=1):
+        create(stores, f"p{number}", NOW + number, account_id)
+    heads, more = others.packages.at_work(4)
+    assert ([head.package_id for head in heads], more) == (["p1", "p4", "p5", "p2"], 2)
+    heads, more = others.packages.at_work(10)
+    assert ([head.package_id for head in heads], more) == (["p1", "p4", "p5", "p2", "p6", "p3"], 0)
+
+
 def test_the_packages_of_an_account_come_newest_first(stores: Stores, others: Stores) -> None:
     heads = {}
     for package_id, account_id, age_s in (("p1", "a", 5.0), ("p2", "b", 3.0), ("p3", "a", 1.0), ("p4", "a", 9.0)):

@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Sequence
 from itertools import count, islice
 from threading import RLock
@@ -162,7 +163,13 @@ class MemoryPackageStore:
             unsettled = sorted(
                 (each for each in self._packages.values() if each.unsettled), key=lambda each: each.started_at
             )
-        running = [head for each in unsettled if not (head := heads.decode(each.head)).life.ended]
+        before = Counter[str]()
+        turns: list[tuple[int, Head]] = []
+        for each in unsettled:
+            if not (head := heads.decode(each.head)).life.ended:
+                turns.append((before[head.account_id], head))
+                before[head.account_id] += 1
+        running = [head for _, head in sorted(turns, key=lambda turn: turn[0])]
         return AtWork(running[:limit], len(running[limit:]))
 
     def _newest(self, account_id: str | None, limit: int) -> list[Package]:

@@ -1,5 +1,6 @@
 import heapq
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -299,8 +300,13 @@ class DynamoPackageStore(PackageStore):
     def at_work(self, limit: int) -> AtWork:
         """See the port. Rows of packages that have ended are ignored, as in `running`."""
         found = [row for row in self._table.scan("unsettled") if "tasks" in row]
-        oldest = heapq.nsmallest(limit, found, key=lambda row: row["started_at"])
-        return AtWork([head for head in self._heads(oldest) if not head.life.ended], len(found) - len(oldest))
+        before = Counter[str]()
+        turns: list[tuple[int, Row]] = []
+        for row in sorted(found, key=lambda row: row["started_at"]):
+            turns.append((before[row["unsettled"]], row))
+            before[row["unsettled"]] += 1
+        first = [row for _, row in heapq.nsmallest(limit, turns, key=lambda turn: turn[0])]
+        return AtWork([head for head in self._heads(first) if not head.life.ended], len(found) - len(first))
 
     def _unsettled(self, account_id: str) -> Iterator[Row]:
         return self._table.query("unsettled = :id", {"id": account_id}, index="unsettled")

@@ -222,9 +222,14 @@ class SqlitePackageStore(PackageStore):
         """See the port. Reads the index of unsettled packages."""
         every = "FROM packages WHERE unsettled AND running = 1"
         count: int = self._db.execute(f"SELECT count(*) {every}").fetchone()[0]
-        # With the plus sign SQLite sorts the few running packages, instead of reading all packages in this order.
-        oldest = self._db.execute(f"SELECT {_HEAD} {every} ORDER BY +started_at LIMIT ?", (limit,))
-        heads = [self._records.head(HeadRow(*row)) for row in oldest]
+        # With the plus signs SQLite sorts the few running packages, instead of reading all packages in this order.
+        turn = "row_number() OVER (PARTITION BY +account_id ORDER BY +started_at)"
+        # The heads are read last: they may be large, and the sort needs none of them.
+        select = (
+            f"SELECT {_HEAD} FROM (SELECT rowid AS number, {turn} AS turn {every} ORDER BY turn, started_at LIMIT ?)"
+            " JOIN packages ON packages.rowid = number ORDER BY turn, started_at"
+        )
+        heads = [self._records.head(HeadRow(*row)) for row in self._db.execute(select, (limit,))]
         return AtWork(heads, count - len(heads))
 
     def delete_pages(self, package_id: str) -> None:
