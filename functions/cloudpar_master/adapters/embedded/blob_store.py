@@ -2,6 +2,7 @@ import asyncio
 import errno
 import hashlib
 import hmac
+import logging
 import os
 import shutil
 import tempfile
@@ -48,6 +49,8 @@ FAILURES = 10
 """One sweep reports at most this many failures, and omits further failures."""
 
 LARGEST_NAME_BYTES = 255 - len(BLOB)
+
+log = logging.getLogger("cloudpar_master")
 
 Turn = Callable[[], Awaitable[None]]
 """A function that waits until a transfer may go on; see `Turns`. It is called before each part of the transfer."""
@@ -108,7 +111,10 @@ class FileBlobStore(BlobStore):
         folder.mkdir(parents=True, exist_ok=True)
         self._remover = FileRemover(folder / WASTE)
         for left_by_a_crash in folder.glob(f"{UPLOAD}*"):
-            left_by_a_crash.unlink()
+            try:
+                left_by_a_crash.unlink(missing_ok=True)
+            except OSError as error:  # a master that does not start would be worse than a file that stays
+                log.warning("what is left of an upload cannot be removed: %s", error)
 
         def needed() -> Iterator[Path | None]:
             return (None if key is None else self._path(key) for key in code_in_use())

@@ -7,6 +7,7 @@ started its package. A promise expires after PROMISED_S. Other code is kept as w
 function, while all code together has at most KEPT_BYTES.
 """
 
+import logging
 import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -26,8 +27,13 @@ GROWTH: Final = 8
 cannot fill the disk within TRIM_S."""
 PROMISED_S: Final = 3600.0
 """How many seconds a promise holds if its client does not start a package with the blob."""
+FAILURES: Final = 10
+"""One trim reports at most this many failures, and omits further failures."""
 PROMISES: Final = 1_000
 """How many promises are remembered for one blob. Beyond that the oldest promise is forgotten."""
+
+
+log = logging.getLogger("cloudpar_master")
 
 
 class CodeBlobs:
@@ -53,7 +59,7 @@ class CodeBlobs:
         self._used: set[Path] | None = None  # blobs that were used since `trim` began; None while no trim is under way
         self._uncounted: set[Path] = set()
         self._promises: defaultdict[Path, deque[float]] = defaultdict(lambda: deque(maxlen=PROMISES))
-        for path, used_at, size in _files(folder):
+        for path, used_at, size in _files(folder, _log):
             self._bytes += size
             # Promises are not stored, but each one updates the file's time. So assume a promise that was made at this
             # time. A file that a client wrote has the time of the machine's clock, which may be ahead.
@@ -98,13 +104,17 @@ class CodeBlobs:
 
         Yields after each blob or package that it reads, so that requests can be answered in between. Does nothing if no
         trim is due, as TRIM_S and GROWTH say.
+
+        Raises:
+            ExceptionGroup: Some files could not be read or removed; others were removed in their place.
         """
         if not self._is_due():
             return
         self._added, self._trimmed_at, self._used = 0, self._clock.now(), set()
         try:
             files, needed = list[tuple[Path, float, int]](), set[Path | None](self._promised())
-            for file in _files(self._folder):
+            failures: list[OSError] = []
+            for file in _files(self._folder, failures.append):
                 files.append(file)
                 yield
             for path in self._needed():
@@ -117,9 +127,14 @@ class CodeBlobs:
                     break
                 # A client may have been promised this blob, or have started a package with it, since `needed` was read.
                 if path not in needed and path not in self._used:
-                    path.unlink(missing_ok=True)
-                    self._bytes -= size
+                    try:
+                        path.unlink(missing_ok=True)
+                        self._bytes -= size
+                    except OSError as error:  # a file that cannot be removed must not keep the trim from the others
+                        failures.append(error)
                     yield
+            if failures:
+                raise ExceptionGroup("some task code could not be read or removed", failures[:FAILURES])
         finally:
             self._used = None
 
@@ -141,13 +156,32 @@ class CodeBlobs:
         return list(self._promises)
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, float, int]]:
-    """Yield each file in a folder and its subfolders, with the time of its last use and its size."""
-    with suppress(FileNotFoundError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _files(Path(entry.path))
-                continue
-            with suppress(FileNotFoundError):
-                found = entry.stat(follow_symlinks=False)
-                yield Path(entry.path), found.st_mtime, found.st_size
+def _log(error: OSError) -> None:
+    log.warning("task code cannot be read, and does not count: %s", error)
+
+
+def _files(folder: Path, failed: Callable[[OSError], object]) -> Iterator[tuple[Path, float, int]]:
+    """Yield each file in a folder and its subfolders, with the time of its last use and its size.
+
+    `failed` is called with the error of each file or folder that cannot be read.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            found = list(entries)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        failed(error)
+        return
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(Path(entry.path), failed)
+            continue
+        try:
+            at = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            failed(error)
+            continue
+        yield Path(entry.path), at.st_mtime, at.st_size

@@ -20,6 +20,10 @@ SAVE_S = 30.0
 JUMP_S = 5.0
 """If the machine's clock moves by more than this, in seconds, against the master's time, it was set."""
 
+SHOWN_S = 0.001
+"""If the machine's clock moves by no more than this, in seconds, against the master's time, dates do not follow it.
+Dates are rounded to this step."""
+
 REPEAT_S = 60.0
 """The log says at most once in this many seconds that the machine's clock was set."""
 
@@ -75,6 +79,8 @@ class MasterClock(Clock):
         """How far the master's time is ahead of `steady`."""
         self._difference_s = date - self.now() if saved is None else saved.date - saved.at
         """How far the machine's clock was ahead of the master's time when this was last logged or usual."""
+        self._shown_s = float("-inf")
+        """How far dates are ahead of the master's time."""
         self._logged_at = self._saved_at = float("-inf")
         if saved is not None and date - saved.date > MOST_AWAY_S:
             self._difference_s = date - self.now()
@@ -88,7 +94,12 @@ class MasterClock(Clock):
         return self._ahead_s + self._steady()
 
     def date(self, at: float) -> float:
-        return at + self._machine() - self.now()
+        shown_s = self._machine() - self.now()
+        # The two clocks are read one after the other, and time passes in between. Without this, one moment would have
+        # another date in each list.
+        if abs(shown_s - self._shown_s) > SHOWN_S:
+            self._shown_s = shown_s
+        return round(at + self._shown_s, 3)
 
     def check(self) -> None:
         """Log a warning if the machine's clock was set, and save the time from time to time. Called each second.

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -207,9 +207,9 @@ def test_uploads_do_not_read_the_folder_each_time_although_there_is_too_much_cod
         folder.start(name)
     reads, files = list[Path](), code_blobs._files
 
-    def counting(path: Path) -> Iterator[tuple[Path, float, int]]:
+    def counting(path: Path, failed: Callable[[OSError], object]) -> Iterator[tuple[Path, float, int]]:
         reads.append(path)
-        return files(path)
+        return files(path, failed)
 
     monkeypatch.setattr(code_blobs, "_files", counting)
     for number in range(50):
@@ -248,3 +248,73 @@ def test_a_trim_pauses_after_each_file_and_package(folder: Folder) -> None:
         folder.start(name)
     folder.clock.move(TRIM_S)
     assert len(list(folder.blobs.trim())) == 10
+
+
+def test_code_that_cannot_be_removed_does_not_keep_other_code_from_being_removed(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink = Path.unlink
+
+    def refuse(path: Path, **more: bool) -> None:
+        if path.stem == "a":
+            raise PermissionError(13, "Permission denied")
+        unlink(path, **more)
+
+    for name in "abc":
+        folder.run(name)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    for name, left in (("d", "acd"), ("e", "ade")):
+        folder.clock.move(TRIM_S)
+        with pytest.raises(ExceptionGroup, match="could not be read or removed") as raised:
+            folder.upload(name)
+        assert len(raised.value.exceptions) == 1
+        assert folder.names == left
+
+
+def test_a_folder_of_code_that_cannot_be_read_does_not_keep_other_code_from_being_removed(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+    for name in "abc":
+        folder.run(name)
+    (folder.folder / "broken").mkdir()
+
+    def fail(path: Path) -> object:
+        if Path(path).name == "broken":
+            raise OSError(5, "Input/output error")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", fail)
+    with pytest.raises(ExceptionGroup, match="could not be read or removed"):
+        folder.upload("d")
+    monkeypatch.undo()
+    assert folder.names == "bcd"
+
+
+def test_a_master_starts_although_code_and_what_is_left_of_an_upload_cannot_be_read_or_removed(
+    folder: Folder,
+    database: Database,
+    clock: SetClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    folder.run("a")
+    left, code = folder.folder.parent / ".upload-x", folder.folder / "a"
+    left.write_bytes(b"x")
+    unlink, scandir = Path.unlink, os.scandir
+
+    def refuse(path: Path, **more: bool) -> None:
+        if path == left:
+            raise PermissionError(13, "Permission denied")
+        unlink(path, **more)
+
+    def fail(path: Path) -> object:
+        if Path(path) == code:
+            raise OSError(5, "Input/output error")
+        return scandir(path)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(os, "scandir", fail)
+    Folder(folder.folder.parent.parent, database, clock)
+    assert "what is left of an upload cannot be removed" in caplog.text
+    assert "task code cannot be read" in caplog.text

@@ -1,6 +1,7 @@
 """The master's clock, with a machine's clock that is set, and a steady one that only counts up."""
 
 import logging
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,32 @@ def test_setting_the_machines_clock_moves_dates_and_not_the_masters_time(machine
     machine.passes(1.0)
     assert clock.now() == NOW + 1
     assert clock.date(NOW) == NOW + jump_s
+
+
+def test_one_moment_has_one_date_although_time_passes_between_the_reads_of_the_two_clocks(machine: Machine) -> None:
+    reads = count()
+
+    def late() -> float:
+        """Read the machine's clock a few microseconds late, as a busy processor does."""
+        return machine.date + 7e-6 * (next(reads) % 50)
+
+    clock = MasterClock(machine.database, late, lambda: machine.steady)
+    dates: set[float] = set()
+    for _ in range(1_000):
+        machine.passes(0.001_3)
+        dates.add(clock.date(NOW + 0.123_5))
+    assert len(dates) == 1
+    assert dates.pop() == pytest.approx(NOW + 0.123_5, abs=0.002)
+
+
+def test_dates_are_whole_milliseconds_and_follow_a_clock_that_is_corrected_slowly(machine: Machine) -> None:
+    clock = machine.start()
+    for _ in range(100):
+        machine.date += 0.000_1
+        machine.passes(1.0)
+        date = clock.date(NOW)
+        assert date == round(date, 3)
+        assert date == pytest.approx(NOW + machine.date - machine.steady - NOW + 100.0, abs=0.002)
 
 
 @pytest.mark.parametrize(
