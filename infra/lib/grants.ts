@@ -122,7 +122,10 @@ export class Grants extends Construct {
       this.index('account'),
       ...this.counting(),
       allow(['ssm:GetParameter'], [this.keyArn()]),
-      allow(['dynamodb:Scan'], [`${storage.packages.tableArn}/index/account`]),
+      allow(
+        ['dynamodb:Scan'],
+        [`${storage.packages.tableArn}/index/account`, `${storage.packages.tableArn}/index/unsettled`],
+      ),
     ]);
   }
 

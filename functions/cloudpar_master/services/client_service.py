@@ -49,6 +49,7 @@ from .closed_packages import ClosedPackages, OpenCount
 from .folding import Folding
 from .formatting import moment, span
 from .isolation import each
+from .package_list import listed
 from .placement import Placement
 from .result_pages import Results, read_results, reload_at_end
 from .stored_bytes import StoredBytes
@@ -368,8 +369,12 @@ class ClientService:
 
     def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
         """List the packages of an account (None: of all accounts), newest first, with their charges."""
-        listed = self._backend.packages.of_account(account.account_id if account else None, request.limit)
-        heads, date = [self._placement.attended(head) for head in listed], self._backend.clock.date
+        if request.package_id is not None:
+            opened = self._visible(account, request.package_id)
+            found = [] if opened is None else [opened.head]
+        else:
+            found = listed(self._backend.packages, account.account_id if account else None, request.limit)
+        heads, date = [self._placement.attended(head) for head in found], self._backend.clock.date
         summaries = [
             PackageSummary(
                 package_id=head.package_id,

@@ -338,9 +338,14 @@ class AcknowledgeReply(Message, frozen=True, kw_only=True):
 
 
 class ListPackages(Message, frozen=True, kw_only=True):
-    """List the account's packages, newest first. An admin gets the packages of all accounts."""
+    """List the account's packages, newest first. An admin gets the packages of all accounts.
+
+    If there are more than `limit` packages, running ones are kept before ended ones. With `package_id`, the list has
+    only the package with this id, however old it is. A master of an earlier release ignores `package_id`.
+    """
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    package_id: Id | None = None
 
 
 class PackageSummary(Struct, frozen=True, kw_only=True):

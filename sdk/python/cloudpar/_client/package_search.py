@@ -7,7 +7,8 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import ListPackages, PackageSummary
 
 NEWEST = 1000
-"""How many packages the master lists in one answer, the newest first. The search does not find older packages."""
+"""How many packages the master lists in one answer, the newest first. The search for the start of an id does not find
+older packages."""
 
 COMPLETE = 32
 """The length of a package id, in characters. The search takes a shorter text for the start of an id."""
@@ -23,7 +24,8 @@ class Caller(Protocol):
 def find(master: Caller, package_id: str) -> PackageSummary:
     """Find the package with this id, or the only one whose id starts with this text.
 
-    Only the newest packages that the caller may see are searched, at most NEWEST.
+    A whole id is found however old its package is. The start of an id is searched only among the newest packages that
+    the caller may see, at most NEWEST.
 
     Raises:
         ValueError: The id is empty.
@@ -32,13 +34,14 @@ def find(master: Caller, package_id: str) -> PackageSummary:
     """
     if not package_id:
         raise ValueError("the package id is empty: give an id, or the first characters of one")
-    listed: list[PackageSummary] = master.call(routes.LIST_PACKAGES, ListPackages(limit=NEWEST)).packages
+    whole = package_id if len(package_id) >= COMPLETE else None
+    request = ListPackages(limit=NEWEST, package_id=whole)
+    listed: list[PackageSummary] = master.call(routes.LIST_PACKAGES, request).packages
     found = [each for each in listed if each.package_id.startswith(package_id)]
     exact = [each for each in found if each.package_id == package_id]
     if len(exact or found) == 1:
         return (exact or found)[0]
     if found:
         raise NotFound(f"{len(found)} packages begin with {package_id!r}: give more of the id")
-    raise NotFound(
-        f"no package {package_id!r} among the newest {NEWEST} that you may see: see `cloudpar packages list`"
-    )
+    among = "" if whole else f" among the newest {NEWEST}"
+    raise NotFound(f"no package {package_id!r}{among} that you may see: see `cloudpar packages list`")

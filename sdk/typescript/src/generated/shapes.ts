@@ -32,7 +32,7 @@ export const STRUCTS: Readonly<Record<string, Struct>> = {
   Link: {"array":false,"fields":[{"name":"method","shape":"str"},{"name":"url","shape":"str"},{"name":"headers","shape":{"map":"str"},"default":{}}]},
   ListAccounts: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"storage","shape":"bool","default":false},{"name":"role","shape":"str","default":"user"}]},
   ListAccountsReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"accounts","shape":{"list":{"struct":"Account"}}}]},
-  ListPackages: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"limit","shape":"int","default":100}]},
+  ListPackages: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"limit","shape":"int","default":100},{"name":"package_id","shape":{"nullable":"str"},"default":null}]},
   ListPackagesReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"packages","shape":{"list":{"struct":"PackageSummary"}}},{"name":"executors","shape":{"nullable":"int"},"default":null}]},
   ListWorkers: {"array":false,"fields":[{"name":"v","shape":"int","default":1}]},
   ListWorkersReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"now","shape":"float"},{"name":"workers","shape":{"list":{"struct":"ConnectedWorker"}},"default":[]}]},

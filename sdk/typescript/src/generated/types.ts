@@ -549,12 +549,17 @@ export interface components {
         /**
          * ListPackages
          * @description List the account's packages, newest first. An admin gets the packages of all accounts.
+         *
+         *     If there are more than `limit` packages, running ones are kept before ended ones. With `package_id`, the list has
+         *     only the package with this id, however old it is. A master of an earlier release ignores `package_id`.
          */
         ListPackages: {
             /** @default 1 */
             v?: number;
             /** @default 100 */
             limit?: number;
+            /** @default null */
+            package_id?: string | null;
         };
         /**
          * ListPackagesReply

@@ -1,0 +1,25 @@
+from cloudpar_master.core.head import Head
+from cloudpar_master.ports import PackageStore
+
+
+def listed(packages: PackageStore, account_id: str | None, limit: int) -> list[Head]:
+    """Return the packages of an account (None: of all accounts), newest first, at most `limit`.
+
+    If there are more packages, running ones are kept before ended ones: otherwise many short packages would hide an
+    older one that still runs. If an account has more than `limit` running packages, only the newest ones are read,
+    because each head that is read costs money.
+    """
+    found = packages.of_account(account_id, limit)
+    if len(found) < limit:
+        return found
+    known = {head.package_id: head for head in [*_running(packages, account_id, limit), *found]}
+    kept = sorted(known.values(), key=lambda head: (head.life.ended, -head.started_at))[:limit]
+    return sorted(kept, key=lambda head: -head.started_at)
+
+
+def _running(packages: PackageStore, account_id: str | None, limit: int) -> list[Head]:
+    if account_id is None:
+        return packages.at_work(limit).heads
+    if packages.running(account_id).packages > limit:
+        return []
+    return [head for head in packages.unsettled(account_id) if not head.life.ended]
