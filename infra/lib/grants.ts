@@ -111,14 +111,15 @@ export class Grants extends Construct {
   }
 
   /**
-   * The permissions of the account function, which operators call. It creates, changes and lists accounts, and rotates
-   * the keys for their seals. It lists packages, and cancels packages, which folds them.
+   * The permissions of the account function, which operators call. It creates, changes and lists accounts, rotates the
+   * keys for their seals, and adds up what accounts were charged. It lists packages, and cancels packages, which folds
+   * them.
    */
   private account(): void {
     const { services, storage } = this.props;
     this.policy('Account', services.account, [
       ...this.folding(),
-      allow(['dynamodb:Query'], [storage.accounts.tableArn]),
+      allow(['dynamodb:Query', 'dynamodb:Scan'], [storage.accounts.tableArn]),
       this.index('account'),
       ...this.counting(),
       allow(['ssm:GetParameter'], [this.keyArn()]),

@@ -6,10 +6,16 @@ from typing import Any
 import pytest
 
 from cloudpar_master.adapters.aws import backoff
-from cloudpar_master.adapters.aws.account_store import KNOWN_TOKENS, MEMORY_S, PLENTY_US, DynamoAccountStore
+from cloudpar_master.adapters.aws.account_store import (
+    KNOWN_TOKENS,
+    MEMORY_S,
+    PLENTY_US,
+    USAGE_PAGES,
+    DynamoAccountStore,
+)
 from cloudpar_master.adapters.aws.table import Table
-from cloudpar_master.ports import AccountRecord, Reservation
-from cloudpar_protocol.errors import IdempotencyConflict, Unavailable
+from cloudpar_master.ports import AccountRecord, DayUsage, Reservation, UsagePart
+from cloudpar_protocol.errors import BadRequest, IdempotencyConflict, Unavailable
 from master.conformance.test_accounts import make_account
 from master.stores import SetClock, Stores
 
@@ -146,3 +152,44 @@ def test_quota_that_others_take_in_between_is_not_reserved_twice(scripted: Scrip
     stub.add_response("get_item", {"Item": {"pk": {"S": "p#p"}, "held_us": {"N": "4"}}})
     assert store.reserve("a", "p", 0, 5) == Reservation(0, exhausted=False)
     assert len(no_waiting) == 1
+
+
+def test_a_list_of_charges_in_parts_is_complete_and_reads_only_so_many_pages_at_a_time(scripted: Scripted) -> None:
+    accounts, stub = scripted
+
+    def key(number: int) -> dict[str, Any]:
+        return {"pk": {"S": f"p#{number}"}, "sk": {"S": "settlement"}}
+
+    def charge(us: int) -> dict[str, Any]:
+        return {"account_id": {"S": "a"}, "settled_on": {"S": "2026-11-24"}, "charged_us": {"N": str(us)}}
+
+    common = {
+        "TableName": "t", "FilterExpression": "settled_on >= :since",
+        "ExpressionAttributeValues": {":since": {"S": "2026-11-01"}},
+        "ProjectionExpression": "account_id, settled_on, charged_us",
+    }  # fmt: skip
+    for page in range(USAGE_PAGES + 1):
+        last = {} if page == USAGE_PAGES else {"LastEvaluatedKey": key(page)}
+        after = {} if page == 0 else {"ExclusiveStartKey": key(page - 1)}
+        stub.add_response("scan", {"Items": [charge(10**page)] * 2} | last, common | after)
+    first = accounts.usage("2026-11-01")
+    assert first.usage == [DayUsage("a", "2026-11-24", 2 * 1_111_111_111, 2 * USAGE_PAGES)]
+    assert accounts.usage("2026-11-01", first.cursor) == UsagePart([DayUsage("a", "2026-11-24", 2 * 10**10, 2)], None)
+
+
+@pytest.mark.parametrize("cursor", ["", "p#1", '["p#1"]', '["p", "s", "t"]', "{}"])
+def test_a_cursor_of_charges_that_no_reply_had_is_refused(scripted: Scripted, cursor: str) -> None:
+    accounts, _ = scripted
+    with pytest.raises(BadRequest, match="start with the first part"):
+        accounts.usage("2026-11-01", cursor)
+
+
+def test_a_settlement_of_an_earlier_release_does_not_count(stores: Stores) -> None:
+    """Its row has neither account nor day."""
+    stores.accounts.create(make_account())
+    stores.accounts.settle("a", "p", 10)
+    assert isinstance(stores.accounts, DynamoAccountStore)
+    table = stores.accounts._table
+    earlier = {"pk": {"S": "p#q"}, "sk": {"S": "settlement"}, "charged_us": {"N": "5"}, "held_us": {"N": "0"}}
+    table._client.put_item(TableName=table._name, Item=earlier)
+    assert [each.charged_us for each in stores.accounts.usage("2000-01-01").usage] == [10]

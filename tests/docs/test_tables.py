@@ -49,7 +49,8 @@ def test_the_table_of_limits_is_complete() -> None:
 def test_requests_that_may_be_sent_again() -> None:
     shown = {name for row in table(PROTOCOL, "## Sending again") for name in row[0].split(", ")}
     reads = {
-        "hello", "prepare_uploads", "await_tasks", "list_packages", "prepare_results", "list_accounts", "list_workers",
+        "hello", "prepare_uploads", "await_tasks", "list_packages", "prepare_results", "list_accounts", "list_usage",
+        "list_workers",
     }  # fmt: skip
     assert shown == {route.name for route in ROUTES} - reads
 

@@ -158,7 +158,7 @@ def _accounts(rows: AccountRows, name: str, arguments: tuple[Any, ...], clock: C
     books = Books()
     books.keys, books.accounts, books.slices, books.charged = rows.keys, rows.accounts, rows.slices, rows.charged
     books.grants = set(rows.grants)
-    answer = getattr(MemoryAccountStore(books), name)(*arguments)
+    answer = getattr(MemoryAccountStore(books, clock), name)(*arguments)
     rows.grants = sorted(books.grants)
     return answer
 

@@ -10,7 +10,7 @@ botocore's ClientError. If the storage is too busy, the call may raise Unavailab
 only other errors.
 """
 
-from .account_store import AccountRecord, AccountStore, Reservation
+from .account_store import AccountRecord, AccountStore, DayUsage, Reservation, UsagePart
 from .blob_store import BlobStore
 from .clock import Clock, Ids
 from .fleet import Fleet, FleetSize
@@ -27,6 +27,7 @@ __all__ = [
     "AtWork",
     "BlobStore",
     "Clock",
+    "DayUsage",
     "Fit",
     "Fleet",
     "FleetSize",
@@ -44,6 +45,7 @@ __all__ = [
     "StaleAttempt",
     "TaskQueue",
     "Unreadable",
+    "UsagePart",
     "WorkerRecord",
     "WorkerRegistry",
 ]

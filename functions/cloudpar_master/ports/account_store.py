@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple, Protocol
 
 from cloudpar_protocol.account_messages import TokenRole
@@ -44,6 +46,31 @@ class Reservation(NamedTuple):
 
     granted_us: int
     exhausted: bool
+
+
+class DayUsage(NamedTuple):
+    """The charges for an account's packages that were settled on one day (UTC, "2026-11-24"), and their number."""
+
+    account_id: str
+    day: str
+    charged_us: int
+    packages: int
+
+
+class UsagePart(NamedTuple):
+    """A part of a list of charges, and the cursor of the next part; None: there is no further part."""
+
+    usage: Sequence[DayUsage]
+    cursor: str | None
+
+
+def day_of(date: float) -> str:
+    """Return the day (UTC) of a time in seconds since 1970.
+
+    >>> day_of(1_800_000_000.0)
+    '2027-01-15'
+    """
+    return datetime.fromtimestamp(date, UTC).date().isoformat()
 
 
 def name_taken(name: str, account_id: str) -> IdempotencyConflict:
@@ -104,6 +131,16 @@ class AccountStore(Protocol):
         The charge is `used_us`, but at most the sum of the slices plus what is free of the quota. `held_us` is the sum
         of the slices as the package knows it: a hint, which may be wrong or 0. Returns the charge; a repeated call
         returns the same charge.
+        """
+
+    def usage(self, since: str, cursor: str | None = None) -> UsagePart:
+        """Return charges of the days from `since` on: the first part, or the part to which `cursor` leads.
+
+        Several parts may contain the same account and day; their sum counts. A charge may be missing for some seconds
+        after `settle` has returned. Charges are kept for at least 60 days.
+
+        Raises:
+            BadRequest: The cursor is not one that this method has returned.
         """
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:

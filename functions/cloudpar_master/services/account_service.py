@@ -14,8 +14,11 @@ from cloudpar_protocol.account_messages import (
     GrantQuota,
     ListAccounts,
     ListAccountsReply,
+    ListUsage,
+    ListUsageReply,
     RevokeAccount,
     RotateSeal,
+    Usage,
 )
 from cloudpar_protocol.client_messages import HelloReply
 from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
@@ -106,6 +109,16 @@ class AccountService:
     def _with_storage(self, account: AccountRecord) -> Account:
         stored_bytes = self._stored.total(account.account_id)
         return replace(_public(account), stored_bytes=stored_bytes, stored_limit=self._stored.limit(account.account_id))
+
+    def list_usage(self, request: ListUsage) -> ListUsageReply:
+        """List what the accounts were charged on each day, ordered by day.
+
+        Raises:
+            BadRequest: The cursor is not one that this master has sent.
+        """
+        part = self._backend.accounts.usage(request.since, request.cursor)
+        usage = sorted(part.usage, key=lambda each: (each.day, each.account_id))
+        return ListUsageReply(usage=[Usage(**each._asdict()) for each in usage], cursor=part.cursor)
 
     def grant_quota(self, request: GrantQuota) -> AccountReply:
         """Add compute time to an account, once for each idempotency key. A negative amount takes compute time back.

@@ -9,6 +9,9 @@ from .payloads import Hash, Id, Micros, Natural, Seconds
 
 ACCOUNT_NAME_CHARS = 100
 
+Day = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$(?!\n)", max_length=10)]
+"""A day in UTC: "2026-11-24"."""
+
 TokenRole = Literal["user", "worker"]
 """The role of an account's token. An account of the role "worker" is a worker's own token: it has no packages."""
 
@@ -88,3 +91,32 @@ class ListAccounts(Message, frozen=True, kw_only=True):
 
 class ListAccountsReply(Message, frozen=True, kw_only=True):
     accounts: list[Account]
+
+
+class ListUsage(Message, frozen=True, kw_only=True):
+    """List the compute time that the accounts were charged, by day. The master knows the last 60 days.
+
+    A reply may contain only a part of the list. The caller then sends the reply's `cursor` with its next request.
+    """
+
+    since: Day
+    cursor: Annotated[str, Meta(max_length=2_000)] | None = None
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """The sum of the charges for an account's packages that were settled on one day. `packages` is their number."""
+
+    account_id: str
+    day: str
+    charged_us: Micros
+    packages: Natural
+
+
+class ListUsageReply(Message, frozen=True, kw_only=True):
+    """A part of the list. Several parts may contain the same account and day; the caller adds them up.
+
+    `cursor` leads to the next part; None: this is the last part.
+    """
+
+    usage: list[Usage] = []
+    cursor: str | None = None

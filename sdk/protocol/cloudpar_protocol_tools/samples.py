@@ -19,7 +19,9 @@ _INTEGERS = (0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**63 -
 _FLOATS = (0.0, 0.5, 1.0, 19.75, 1e9, 1.7976931348623157e308, 5e-324, -0.1)
 _TEXTS = ("a", "", "pi = 3,14 €", 'quote " backslash \\ newline \n nul \x00', "é漢😀", "x" * 31, "x" * 32, "y" * 200)
 _BYTES = (b"\x00\xff", b"", b"\x80\x04K\x01.", b"\xc1" * 256)
-_PATTERNED = ("0" * 64, "0123456789abcdef" * 4, "a:b", "package.module:Class.method", f"package.module:{'f' * 185}")
+_PATTERNED = (
+    "0" * 64, "0123456789abcdef" * 4, "a:b", "package.module:Class.method", f"package.module:{'f' * 185}", "2026-11-24",
+)  # fmt: skip
 """Candidates for fields with a pattern; each field takes those that match."""
 _DEPTH = 4
 """The depth below which lists hold one item, so that the samples stay readable."""

@@ -212,6 +212,7 @@ def account(function: ModuleType, stack: Stores) -> None:
     call("list_accounts", storage=True)
     call("grant_quota", account_id="a", idempotency_key="g", quota_us=500)
     call("rotate_seal", account_id="a", idempotency_key="r")
+    call("list_usage", since="2026-11-24")
     call("list_packages")
     stack.registry.note(WorkerRecord("w", time.time(), "host", 1, Fit((), ("p",))))
     call("list_workers")

@@ -49,6 +49,7 @@ TEMPLATE: dict[str, Any] = {
             "Type": "AWS::EC2::LaunchTemplate",
             "Properties": {"LaunchTemplateData": {"BlockDeviceMappings": [{"Ebs": {"VolumeSize": 30}}]}},
         },
+        "Network": {"Type": "AWS::EC2::VPC", "Properties": {}},
         "CDKMetadata": {"Type": "AWS::CDK::Metadata"},
     }
 }

@@ -1,10 +1,14 @@
 """`cloudpar status` prints AWS's state of a deployment."""
 
+import io
+import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
+from rich.console import Console
 
 from cli.deployment.conftest import GROUP, outputs
 from cli.deployment.stand_in import NAME, StandIn
@@ -148,6 +152,45 @@ def test_instances_that_a_failed_deletion_left_are_shown(deployed: StandIn, here
     want(1)
     deployed.deploy(outputs() | {"FleetGroup": GROUP}, "DELETE_FAILED")
     assert "1 instance; wanted 1" in here("status").out
+
+
+class Waits:
+    """Replaces the pauses of `status --watch`: an instance starts in the first one, and Ctrl-C comes in the second."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        if len(self.seconds) == 2:
+            raise KeyboardInterrupt
+        want(1)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
+    waits = Waits()
+    monkeypatch.setattr("cloudpar.cli.status.time", SimpleNamespace(sleep=waits))
+    return waits
+
+
+def test_a_watched_deployment_is_printed_until_ctrl_c(deployed: StandIn, here: Here, waits: Waits) -> None:
+    out = here("status", "--watch", "--interval", "3", "--json").out
+    assert [json.loads(line)["fleet"]["desired"] for line in out.splitlines()] == [0, 1]
+    assert waits.seconds == [3.0, 3.0]
+
+
+def test_a_watched_deployment_is_drawn_until_ctrl_c(
+    deployed: StandIn, here: Here, waits: Waits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
+    monkeypatch.setattr("cloudpar.cli.status.console", lambda: terminal)
+    here("status", "--watch")
+    assert isinstance(terminal.file, io.StringIO)
+    first, later = (
+        terminal.file.getvalue().index(words) for words in ("0 instances; wanted 0", "1 instance; wanted 1")
+    )
+    assert first < later
 
 
 def test_an_unknown_stack_is_an_error(aws: StandIn, here: Here) -> None:

@@ -1,5 +1,5 @@
-from cloudpar_master.ports import AccountRecord, Reservation
-from cloudpar_master.ports.account_store import MOST_US, name_taken
+from cloudpar_master.ports import AccountRecord, Clock, DayUsage, Reservation, UsagePart
+from cloudpar_master.ports.account_store import MOST_US, day_of, name_taken
 from cloudpar_protocol.errors import IdempotencyConflict
 
 from .packages import ALONE
@@ -13,14 +13,16 @@ class Books:
         self.accounts: dict[str, AccountRecord] = {}
         self.slices: dict[str, dict[int, int]] = {}
         self.charged: dict[str, int] = {}
+        self.usage: list[DayUsage] = []
         self.grants: set[tuple[str, str]] = set()
 
 
 class MemoryAccountStore:
     """Accounts in dictionaries."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Books, clock: Clock) -> None:
         self._books = books
+        self._clock = clock
 
     def create(self, account: AccountRecord) -> AccountRecord:
         with ALONE:
@@ -82,13 +84,18 @@ class MemoryAccountStore:
             if package_id in books.charged:
                 return books.charged[package_id]
             account = self.get(account_id)
+            today = day_of(self._clock.date(self._clock.now()))
             held_us = sum(books.slices.pop(package_id, {}).values())
             charged_us = books.charged[package_id] = min(used_us, held_us + (account.free_us if account else 0))
             if account is not None:
                 books.accounts[account_id] = account._replace(
                     spent_us=account.spent_us + charged_us, reserved_us=account.reserved_us - held_us
                 )
+            books.usage.append(DayUsage(account_id, today, charged_us, 1))
             return charged_us
+
+    def usage(self, since: str, cursor: str | None = None) -> UsagePart:
+        return UsagePart([each for each in self._books.usage if each.day >= since], cursor)
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
         with ALONE:

@@ -41,7 +41,7 @@ def over(data: Data, folder: Path, clock: Clock, ids: Ids) -> Stores:
     """
     return Stores(
         packages=MemoryPackageStore(data.packages, data.numbers),
-        accounts=MemoryAccountStore(data.books),
+        accounts=MemoryAccountStore(data.books, clock),
         queue=MemoryTaskQueue(data.letters, clock, ids),
         blobs=FileBlobStore(
             folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=set, reserves=False

@@ -102,8 +102,8 @@ def memory(folder: Path, clock: SetClock) -> Iterator[Callable[[], Stores]]:
 
 
 TABLES = (
-    "packages", "specs", "inbox", "pages", "accounts", "slices", "settlements", "grants", "messages", "sent_groups",
-    "attempts",
+    "packages", "specs", "inbox", "pages", "accounts", "slices", "settlements", "usage", "grants", "messages",
+    "sent_groups", "attempts",
 )  # fmt: skip
 
 

@@ -43,7 +43,9 @@ def slice_key(package_id: str, number: int) -> Key:
 def settlement_key(package_id: str) -> Key:
     """Return the key of the row with the sum of a package's slices and its charge.
 
-    `held_us` is the sum, and 0 once the package is settled. `charged_us` is the charge; only a settled package has one.
+    `held_us` is the sum, and 0 once the package is settled. Only a settled package has a charge (`charged_us`), the
+    account that was charged, and the day of the settlement (`settled_on`). Releases up to 0.3.0 wrote no account and no
+    day.
     """
     return f"p#{package_id}", "settlement"
 

@@ -1,10 +1,12 @@
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 
+import msgspec
+
 from cloudpar_master.core.recent import Recent
-from cloudpar_master.ports import AccountRecord, AccountStore, Clock, Reservation
-from cloudpar_master.ports.account_store import MOST_US, name_taken
-from cloudpar_protocol.errors import IdempotencyConflict
+from cloudpar_master.ports import AccountRecord, AccountStore, Clock, DayUsage, Reservation, UsagePart
+from cloudpar_master.ports.account_store import MOST_US, day_of, name_taken
+from cloudpar_protocol.errors import BadRequest, IdempotencyConflict
 
 from . import errors
 from .account_rows import (
@@ -35,6 +37,10 @@ a row were removed while callers still repeat the call that wrote the row, the r
 time."""
 
 DAY_S = 86_400
+
+USAGE_PAGES = 10
+"""How many pages of the table, of 1 MB each, one call of `usage` reads. A call must end before the Lambda function's
+time does, however many packages were settled."""
 
 
 class DynamoAccountStore(AccountStore):
@@ -188,7 +194,7 @@ class DynamoAccountStore(AccountStore):
         """
         if 0 < held_us >= used_us:
             changes = [
-                self._settling(package_id, held_us, used_us),
+                self._settling(account_id, package_id, held_us, used_us),
                 _charging(account_id, held_us, used_us, 0, short=False),
             ]
             if self._table.transact(changes) is None:
@@ -205,17 +211,40 @@ class DynamoAccountStore(AccountStore):
             held_us = None if settlement is None else int(settlement["held_us"])
             free_us = 0 if account is None else int(account["free_us"])
             charged_us = min(used_us, (held_us or 0) + free_us)
-            changes = [self._settling(package_id, held_us, charged_us)]
+            changes = [self._settling(account_id, package_id, held_us, charged_us)]
             if account is not None:
                 changes.append(_charging(account_id, held_us or 0, charged_us, free_us, short=charged_us < used_us))
             if self._table.transact(changes) is None:
                 return charged_us
         raise errors.busy(f"account {account_id}")
 
-    def _settling(self, package_id: str, held_us: int | None, charged_us: int) -> Change:
-        day = self._day(SLICE_DAYS)
-        expression = "SET charged_us = :charged, held_us = :none, expires_at = :day"
-        key, values = settlement_key(package_id), {"charged": charged_us, "none": 0, "day": day}
+    def usage(self, since: str, cursor: str | None = None) -> UsagePart:
+        """See the port.
+
+        This method reads the whole table, also the rows that it does not return. An index or a row for each account and
+        day would save that, but each settlement would then cost a further write.
+        """
+        rows, last = self._table.scan_part(
+            "settled_on >= :since", {"since": since}, ("account_id", "settled_on", "charged_us"), pages=USAGE_PAGES,
+            after=None if cursor is None else _key_in(cursor),
+        )  # fmt: skip
+        sums: dict[tuple[str, str], DayUsage] = {}
+        for each in rows:
+            account_id, day = str(each["account_id"]), str(each["settled_on"])
+            before = sums.get((account_id, day), DayUsage(account_id, day, 0, 0))
+            charged_us = before.charged_us + int(each["charged_us"])
+            sums[account_id, day] = before._replace(charged_us=charged_us, packages=before.packages + 1)
+        return UsagePart(list(sums.values()), None if last is None else msgspec.json.encode(last).decode())
+
+    def _settling(self, account_id: str, package_id: str, held_us: int | None, charged_us: int) -> Change:
+        expression = (
+            "SET charged_us = :charged, held_us = :none, expires_at = :day, account_id = :account, settled_on = :on"
+        )
+        key = settlement_key(package_id)
+        values: dict[str, str | int] = {
+            "charged": charged_us, "none": 0, "day": self._day(SLICE_DAYS),
+            "account": account_id, "on": day_of(self._clock.date(self._clock.now())),
+        }  # fmt: skip
         if held_us is None:
             return update(key, expression, MISSING, **values)
         # `held_us` is what the caller has read. If the package got a slice since then, the write must fail: otherwise
@@ -252,6 +281,18 @@ class DynamoAccountStore(AccountStore):
     def _day(self, days: int) -> int:
         """Return the end of the day that is this many days from now. After that time AWS may remove a row."""
         return int(self._clock.now() // DAY_S + days + 1) * DAY_S
+
+
+def _key_in(cursor: str) -> tuple[str, str]:
+    """Return the key in a cursor of `usage`.
+
+    Raises:
+        BadRequest: The text is no such cursor.
+    """
+    try:
+        return msgspec.json.decode(cursor, type=tuple[str, str])
+    except msgspec.DecodeError:
+        raise BadRequest("no such cursor: start with the first part of the list, without a cursor") from None
 
 
 def _creating(account: AccountRecord, before: str | None) -> list[Change]:

@@ -133,6 +133,41 @@ class Table:
         """Yield every row of an index."""
         yield from self._all(self._client.scan, {"TableName": self._name, "IndexName": index}, None)
 
+    def scan_part(self, condition: str, values: Mapping[str, Any], attributes: Sequence[str], *, pages: int,
+                  after: tuple[str, str] | None) -> tuple[list[Row], tuple[str, str] | None]:  # fmt: skip
+        """Read some pages of the table, of 1 MB each, and return their rows that meet a condition.
+
+        The rows have only these attributes. The read may miss writes of the last seconds.
+
+        Args:
+            condition: The condition, in DynamoDB's language. In it, `:name` stands for the value of that name.
+            values: The values by name.
+            attributes: The names of the attributes to return. None of them is one of DynamoDB's reserved words.
+            pages: How many pages to read at most.
+            after: The key at which an earlier call stopped; None: start with the first page.
+
+        Returns:
+            The rows, and the key at which this call stopped; None: it read the last page.
+        """
+        options: dict[str, Any] = {
+            "TableName": self._name,
+            "FilterExpression": condition,
+            "ExpressionAttributeValues": _named(values),
+            "ProjectionExpression": ", ".join(attributes),
+        }
+        found: list[Row] = []
+        for _ in range(pages):
+            start: dict[str, Any] = (
+                {} if after is None else {"ExclusiveStartKey": rows.encode({"pk": after[0], "sk": after[1]})}
+            )
+            reply = self._client.scan(**options, **start)
+            found += map(rows.decode, reply["Items"])
+            last = rows.decode(reply.get("LastEvaluatedKey", {}))
+            after = (last["pk"], last["sk"]) if last else None
+            if after is None:
+                break
+        return found, after
+
     @staticmethod
     def _all(call: Any, options: dict[str, Any], limit: int | None) -> Iterator[Row]:
         while True:

@@ -1,8 +1,8 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from cloudpar_master.ports import AccountRecord, AccountStore, Clock, Reservation
-from cloudpar_master.ports.account_store import MOST_US, name_taken
+from cloudpar_master.ports import AccountRecord, AccountStore, Clock, DayUsage, Reservation, UsagePart
+from cloudpar_master.ports.account_store import MOST_US, day_of, name_taken
 from cloudpar_protocol.account_messages import TokenRole
 from cloudpar_protocol.errors import IdempotencyConflict
 
@@ -110,7 +110,24 @@ class SqliteAccountStore(AccountStore):
             self._db.execute("DELETE FROM settlements WHERE at < ?", (now - SETTLEMENT_MEMORY_S,))
             self._db.execute("DELETE FROM slices WHERE package_id = ?", (package_id,))
             self._add(account_id, spent_us=charged_us, reserved_us=-held_us)
+            self._count(account_id, charged_us, now)
             return charged_us
+
+    def usage(self, since: str, cursor: str | None = None) -> UsagePart:
+        """See the port. The answer is always the whole list, so there are no cursors."""
+        del cursor
+        select = "SELECT account_id, day, charged_us, packages FROM usage WHERE day >= ?"
+        return UsagePart([DayUsage(*row) for row in self._db.execute(select, (since,))], None)
+
+    def _count(self, account_id: str, charged_us: int, now: float) -> None:
+        """Add a charge to the sum of its day. People read these sums, so the day is that of the machine's clock."""
+        today = self._clock.date(now)
+        insert = (
+            "INSERT INTO usage (day, account_id, charged_us, packages) VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE "
+            "SET charged_us = charged_us + excluded.charged_us, packages = packages + 1"
+        )
+        self._db.execute(insert, (day_of(today), account_id, charged_us))
+        self._db.execute("DELETE FROM usage WHERE day < ?", (day_of(today - SETTLEMENT_MEMORY_S),))
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
         with self._db.transaction():

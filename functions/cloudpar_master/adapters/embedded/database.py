@@ -42,6 +42,10 @@ CREATE TABLE IF NOT EXISTS slices (
 );
 CREATE TABLE IF NOT EXISTS settlements (package_id TEXT PRIMARY KEY, charged_us INTEGER NOT NULL, at REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS settlements_at ON settlements (at);
+CREATE TABLE IF NOT EXISTS usage (
+    day TEXT NOT NULL, account_id TEXT NOT NULL, charged_us INTEGER NOT NULL, packages INTEGER NOT NULL,
+    PRIMARY KEY (day, account_id)
+);
 CREATE TABLE IF NOT EXISTS grants (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key));
 CREATE TABLE IF NOT EXISTS messages (
     id INTEGER PRIMARY KEY, body TEXT NOT NULL, state TEXT NOT NULL, visible_at REAL NOT NULL,

@@ -18,6 +18,7 @@ from .presentation import printable
 from .status import status
 from .top import top
 from .up import up
+from .usage import usage
 from .version import TEXT, version
 from .worker import worker
 from .worker_token import worker_token
@@ -26,7 +27,8 @@ from .workers import workers
 
 @click.group(
     commands=[
-        up, worker, worker_token, workers, account, packages, top, deploy, status, destroy, demo, doctor, version,
+        up, worker, worker_token, workers, account, usage, packages, top, deploy, status, destroy, demo, doctor,
+        version,
     ]
 )  # fmt: skip
 @click.version_option(message=TEXT)

@@ -1,9 +1,13 @@
 """`cloudpar status`: the state of a deployment, from AWS."""
 
+import time
 from typing import Any
 
 import click
 import msgspec
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
 
 from cloudpar._formatting.quantity import quantity
 from cloudpar.deployment import fleet, machine_image, prices, stack, template
@@ -48,14 +52,46 @@ class Status(msgspec.Struct, frozen=True):
 @click.command()
 @environment_option
 @region_option
+@click.option("--watch", is_flag=True, help="Show the state again and again, until Ctrl-C.")
+@click.option(
+    "--interval", "interval_s", type=click.FloatRange(min=1.0), default=10.0, show_default=True,
+    help="Seconds between two looks, with --watch.",
+)  # fmt: skip
 @json_option
-def status(*, environment: str, region: str | None, as_json: bool) -> None:
-    """Show a deployment: its state, its workers, its queue, and what it costs an hour."""
-    found = take(Aws(region), stack.stack_name(environment))
-    if as_json:
+def status(*, environment: str, region: str | None, watch: bool, interval_s: float, as_json: bool) -> None:
+    """Show a deployment: its state, its workers, its queue, and what it costs an hour.
+
+    With --watch and --json it prints one object a line.
+    """
+    aws, name = Aws(region), stack.stack_name(environment)
+    found = take(aws, name)
+    if not watch:
+        if as_json:
+            print_json(found)
+        else:
+            console().print(draw(found))
+        return
+    try:
+        if as_json:
+            _stream(aws, name, found, interval_s)
+        else:
+            _watch(aws, name, found, interval_s)
+    except KeyboardInterrupt:
+        return
+
+
+def _stream(aws: Aws, name: str, found: Status, interval_s: float) -> None:
+    while True:
         print_json(found)
-    else:
-        _show(found)
+        time.sleep(interval_s)
+        found = take(aws, name)
+
+
+def _watch(aws: Aws, name: str, found: Status, interval_s: float) -> None:
+    with Live(draw(found), console=console(), auto_refresh=False, transient=True) as live:
+        while True:
+            time.sleep(interval_s)
+            live.update(draw(take(aws, name)), refresh=True)
 
 
 def take(aws: Aws, name: str) -> Status:
@@ -84,6 +120,7 @@ def _hour(body: dict[str, Any], workers: fleet.Fleet | None) -> prices.Hour:
         [each.usd for each in workers.instances] if workers else [],
         sum(line.usd for line in prices.idle(template.shape(body))),
         template.volume_gib(body),
+        public=template.has_network(body),
     )
 
 
@@ -103,37 +140,48 @@ def _depth(aws: Aws, url: str) -> tuple[int, int]:
     return int(found[visible]), int(found[hidden])
 
 
-def _show(found: Status) -> None:
-    out = console()
-    out.print(
-        f"[bold]{found.stack}[/] in {found.region}: {found.state}" + (f" ({found.reason})" if found.reason else "")
-    )
+def draw(found: Status) -> Group:
+    """Draw the state of a stack."""
+    why = f" ({found.reason})" if found.reason else ""
+    parts: list[RenderableType] = [
+        Text.assemble((found.stack, "bold"), f" in {found.region}: {found.state}{why}"),
+    ]
     if found.fix:
-        out.print(f"fix       {found.fix}", markup=False, soft_wrap=True)
+        # A command in the advice must stay whole, so that it can be copied.
+        parts.append(Text(f"fix       {found.fix}", no_wrap=True, overflow="ignore"))
     if found.endpoint:
-        out.print(f"endpoint  {found.endpoint}")
+        parts.append(Text(f"endpoint  {found.endpoint}"))
     if found.fleet is not None:
-        workers = found.fleet
-        there = quantity(workers.running, "instance") + (f", {workers.starting} starting" if workers.starting else "")
-        out.print(f"fleet     {there}; wanted {workers.desired}, at most {workers.maximum}")
-        if workers.reason:
-            out.print(f"          the newest launch failed; AWS says: {workers.reason}", markup=False)
-        if workers.instances:
-            out.print(fleet_table(workers))
+        parts += _fleet(found.fleet)
     if old := machine_image.advice(found.image_days, found.stack, found.region):
-        out.print(f"image     {old}", markup=False, soft_wrap=True)
+        parts.append(Text(f"image     {old}", no_wrap=True, overflow="ignore"))
     if found.queue is not None:
         queue = found.queue
-        out.print(f"queue     chunks: {queue.waiting:,} wait, {queue.running:,} with workers, {queue.lost:,} lost")
+        parts.append(
+            Text(f"queue     chunks: {queue.waiting:,} wait, {queue.running:,} with workers, {queue.lost:,} lost")
+        )
     if found.usd_hour is not None:
-        _show_costs(found.usd_hour)
+        parts += _costs(found.usd_hour)
+    return Group(*parts)
 
 
-def _show_costs(hour: prices.Hour) -> None:
-    out = console()
-    out.print(
-        f"costs     {hour.total:.4f} USD an hour: instances {hour.instances:.4f}, their volumes {hour.volumes:.4f} "
-        f"and addresses {hour.addresses:.4f}, at rest {hour.idle:.4f}; calls and payloads come on top"
-    )
+def _fleet(workers: fleet.Fleet) -> list[RenderableType]:
+    there = quantity(workers.running, "instance") + (f", {workers.starting} starting" if workers.starting else "")
+    parts: list[RenderableType] = [Text(f"fleet     {there}; wanted {workers.desired}, at most {workers.maximum}")]
+    if workers.reason:
+        parts.append(Text(f"          the newest launch failed; AWS says: {workers.reason}"))
+    if workers.instances:
+        parts.append(fleet_table(workers))
+    return parts
+
+
+def _costs(hour: prices.Hour) -> list[RenderableType]:
+    parts: list[RenderableType] = [
+        Text(
+            f"costs     {hour.total:.4f} USD an hour: instances {hour.instances:.4f}, their volumes {hour.volumes:.4f} "
+            f"and addresses {hour.addresses:.4f}, at rest {hour.idle:.4f}; calls and payloads come on top"
+        )
+    ]
     if hour.unknown:
-        out.print(f"          without {quantity(hour.unknown, 'instance')} whose price is not known")
+        parts.append(Text(f"          without {quantity(hour.unknown, 'instance')} whose price is not known"))
+    return parts

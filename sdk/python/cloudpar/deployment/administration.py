@@ -9,8 +9,8 @@ from cloudpar.errors import InternalError
 from cloudpar_protocol import codec
 from cloudpar_protocol.routes import Route
 
+from . import executor_price, token_secret
 from . import stack as stacks
-from . import token_secret
 from .aws import Aws
 from .failures import DeploymentError
 
@@ -58,6 +58,10 @@ class Administration:
             return str(self._aws.call("sts", "get_caller_identity")["Arn"])
         except DeploymentError:
             return ""
+
+    def executor_usd(self) -> float | None:
+        """Estimate the price of an executor of this stack per hour; see `executor_price.executor_usd`."""
+        return executor_price.executor_usd(self._aws, self.stack)
 
     def keep_token(self, name: str, token: str) -> AbstractContextManager[str]:
         """Keep a user's token in a secret; see `token_secret.kept`."""

@@ -78,7 +78,7 @@ def _instances(aws: Aws, members: list[Mapping[str, Any]]) -> list[Instance]:
     if not members:
         return []
     spot = _spot(aws, [each["InstanceId"] for each in members])
-    prices = _spot_prices(aws, sorted({each["InstanceType"] for each in members if "InstanceType" in each}))
+    prices = spot_prices(aws, sorted({each["InstanceType"] for each in members if "InstanceType" in each}))
     made = []
     for each in members:
         kind, zone, is_spot = each.get("InstanceType", ""), each["AvailabilityZone"], each["InstanceId"] in spot
@@ -95,8 +95,8 @@ def _spot(aws: Aws, ids: list[str]) -> set[str]:
     return {each["InstanceId"] for each in every if each.get("InstanceLifecycle") == "spot"}
 
 
-def _spot_prices(aws: Aws, kinds: list[str]) -> dict[tuple[str, str], float]:
-    """The current spot prices in USD per hour, by type and zone."""
+def spot_prices(aws: Aws, kinds: list[str]) -> dict[tuple[str, str], float]:
+    """The current spot prices in USD per hour, by type and zone; empty if AWS refuses to name them."""
     try:
         found = aws.pages(
             "ec2", "describe_spot_price_history", "SpotPriceHistory",

@@ -166,13 +166,14 @@ class Hour(msgspec.Struct, frozen=True, kw_only=True):
         return self.instances + self.volumes + self.addresses + self.idle
 
 
-def hour(instance_usd: Sequence[float | None], idle_month_usd: float, volume_gib: int) -> Hour:
+def hour(instance_usd: Sequence[float | None], idle_month_usd: float, volume_gib: int, *, public: bool = True) -> Hour:
     """Calculate the cost of a deployment per hour.
 
     Args:
         instance_usd: The price of each instance per hour; None if unknown.
         idle_month_usd: The cost of the deployment per month at rest.
         volume_gib: The volume of each instance, in GiB.
+        public: Whether each instance has a public address.
 
     >>> hour([0.03, 0.03], 2.0, 20).total
     0.07712328767123287
@@ -181,7 +182,7 @@ def hour(instance_usd: Sequence[float | None], idle_month_usd: float, volume_gib
     return Hour(
         instances=sum(price for price in instance_usd if price is not None),
         volumes=count * volume_gib * VOLUME_GB_USD / HOURS,
-        addresses=count * ADDRESS_HOUR_USD,
+        addresses=count * ADDRESS_HOUR_USD * public,
         idle=idle_month_usd / HOURS,
         unknown=sum(price is None for price in instance_usd),
     )
@@ -193,7 +194,16 @@ def on_demand_usd(instance_type: str) -> float | None:
     >>> on_demand_usd("c7g.xlarge"), on_demand_usd("t3.large")
     (0.145, None)
     """
-    family, _, size = instance_type.partition(".")
-    if family not in ON_DEMAND_USD or size not in VCPUS:
+    family, count = instance_type.partition(".")[0], vcpus(instance_type)
+    if family not in ON_DEMAND_USD or not count:
         return None
-    return ON_DEMAND_USD[family] * VCPUS[size] / VCPUS["large"]
+    return ON_DEMAND_USD[family] * count / VCPUS["large"]
+
+
+def vcpus(instance_type: str) -> int:
+    """The vCPUs of one of the fleet's instance types, each of which has an executor; 0 for other sizes.
+
+    >>> vcpus("c7g.xlarge"), vcpus("t3.micro")
+    (4, 0)
+    """
+    return VCPUS.get(instance_type.partition(".")[2], 0)

@@ -89,6 +89,30 @@ def volume_gib(template: Mapping[str, Any]) -> int:
     return 0
 
 
+def has_network(template: Mapping[str, Any]) -> bool:
+    """Whether the stack has a network of its own. Instances in this network have public addresses."""
+    return bool(named(template, "AWS::EC2::VPC"))
+
+
+def instance_types(template: Mapping[str, Any]) -> list[str]:
+    """The instance types of the fleet."""
+    overrides = (
+        override
+        for group in _of(template, "AWS::AutoScaling::AutoScalingGroup")
+        for override in group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {}).get("Overrides", ())
+    )
+    return sorted({str(each["InstanceType"]) for each in overrides})
+
+
+def all_on_demand(template: Mapping[str, Any]) -> bool:
+    """Whether each instance that the fleet may have is on demand."""
+    return any(
+        int(group.get("MixedInstancesPolicy", {}).get("InstancesDistribution", {}).get("OnDemandBaseCapacity", 0))
+        >= int(group.get("MaxSize", 1))
+        for group in _of(template, "AWS::AutoScaling::AutoScalingGroup")
+    )
+
+
 def _resources(template: Mapping[str, Any]) -> Mapping[str, Any]:
     found: Mapping[str, Any] = template.get("Resources", {})
     return found

@@ -34,6 +34,8 @@ export const STRUCTS: Readonly<Record<string, Struct>> = {
   ListAccountsReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"accounts","shape":{"list":{"struct":"Account"}}}]},
   ListPackages: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"limit","shape":"int","default":100},{"name":"package_id","shape":{"nullable":"str"},"default":null}]},
   ListPackagesReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"packages","shape":{"list":{"struct":"PackageSummary"}}},{"name":"executors","shape":{"nullable":"int"},"default":null}]},
+  ListUsage: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"since","shape":"str"},{"name":"cursor","shape":{"nullable":"str"},"default":null}]},
+  ListUsageReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"usage","shape":{"list":{"struct":"Usage"}},"default":[]},{"name":"cursor","shape":{"nullable":"str"},"default":null}]},
   ListWorkers: {"array":false,"fields":[{"name":"v","shape":"int","default":1}]},
   ListWorkersReply: {"array":false,"fields":[{"name":"v","shape":"int","default":1},{"name":"now","shape":"float"},{"name":"workers","shape":{"list":{"struct":"ConnectedWorker"}},"default":[]}]},
   PackageStatus: {"array":false,"fields":[{"name":"package_id","shape":"str"},{"name":"state","shape":"str"},{"name":"cursor","shape":"int"},{"name":"more","shape":"bool","default":false},{"name":"results","shape":{"list":{"struct":"TaskResult"}},"default":[]},{"name":"links","shape":{"map":{"struct":"Link"}},"default":{}},{"name":"progress","shape":{"struct":"Progress"}},{"name":"failed","shape":{"list":{"tuple":["int","int"]}},"default":[]},{"name":"cancelled","shape":{"list":{"tuple":["int","int"]}},"default":[]},{"name":"reason","shape":{"nullable":"str"},"default":null},{"name":"message","shape":{"nullable":"str"},"default":null},{"name":"settled","shape":"bool","default":false},{"name":"codec","shape":"str","default":"pickle"},{"name":"set_aside","shape":{"list":{"struct":"Unfit"}},"default":[]},{"name":"placement","shape":{"nullable":{"struct":"Placement"}},"default":null}]},
@@ -65,6 +67,7 @@ export const STRUCTS: Readonly<Record<string, Struct>> = {
   Unfit: {"array":false,"fields":[{"name":"host","shape":"str"},{"name":"lacks","shape":"str"}]},
   Unwritable: {"array":false,"fields":[{"name":"why","shape":"str"},{"name":"errno","shape":"int","default":28}]},
   Upload: {"array":false,"fields":[{"name":"kind","shape":"str"},{"name":"size","shape":"int"},{"name":"crc32","shape":"int"},{"name":"hash","shape":{"nullable":"str"},"default":null},{"name":"parts_crc32","shape":{"list":"int"},"default":[]},{"name":"key","shape":{"nullable":"str"},"default":null},{"name":"upload_id","shape":{"nullable":"str"},"default":null}]},
+  Usage: {"array":false,"fields":[{"name":"account_id","shape":"str"},{"name":"day","shape":"str"},{"name":"charged_us","shape":"int"},{"name":"packages","shape":"int"}]},
 };
 
 export const ROUTES = {
@@ -85,5 +88,6 @@ export const ROUTES = {
   grant_quota: {"request":"GrantQuota","reply":"AccountReply"},
   revoke_account: {"request":"RevokeAccount","reply":"AccountReply"},
   rotate_seal: {"request":"RotateSeal","reply":"AccountReply"},
+  list_usage: {"request":"ListUsage","reply":"ListUsageReply"},
   list_workers: {"request":"ListWorkers","reply":"ListWorkersReply"},
 } as const;

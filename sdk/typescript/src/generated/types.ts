@@ -577,6 +577,33 @@ export interface components {
             executors?: number | null;
         };
         /**
+         * ListUsage
+         * @description List the compute time that the accounts were charged, by day. The master knows the last 60 days.
+         *
+         *     A reply may contain only a part of the list. The caller then sends the reply's `cursor` with its next request.
+         */
+        ListUsage: {
+            /** @default 1 */
+            v?: number;
+            since: string;
+            /** @default null */
+            cursor?: string | null;
+        };
+        /**
+         * ListUsageReply
+         * @description A part of the list. Several parts may contain the same account and day; the caller adds them up.
+         *
+         *     `cursor` leads to the next part; None: this is the last part.
+         */
+        ListUsageReply: {
+            /** @default 1 */
+            v?: number;
+            /** @default [] */
+            usage?: components["schemas"]["Usage"][];
+            /** @default null */
+            cursor?: string | null;
+        };
+        /**
          * ListWorkers
          * @description List the workers that sent a request lately, and what each of them cannot run.
          *
@@ -1207,6 +1234,16 @@ export interface components {
             key?: string | null;
             /** @default null */
             upload_id?: string | null;
+        };
+        /**
+         * Usage
+         * @description The sum of the charges for an account's packages that were settled on one day. `packages` is their number.
+         */
+        Usage: {
+            account_id: string;
+            day: string;
+            charged_us: number;
+            packages: number;
         };
     };
     responses: {
