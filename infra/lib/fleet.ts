@@ -1,4 +1,4 @@
-import { Duration, Fn, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as autoscaling from 'aws-cdk-lib/aws-autoscaling';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
 import * as iam from 'aws-cdk-lib/aws-iam';
@@ -6,6 +6,7 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import { NagSuppressions } from 'cdk-nag';
 import { Construct } from 'constructs';
 import { FAMILIES } from './environments';
+import { network } from './network';
 import type { Architecture, Settings } from './settings';
 import type { Storage } from './storage';
 import { userData } from './user-data';
@@ -50,7 +51,7 @@ export class Fleet extends Construct {
   ) {
     super(scope, id);
     const { settings, groupName } = props;
-    const vpc = this.network();
+    const { vpc, subnets } = network(this, settings);
     this.images = workerImages(this, settings);
     this.log = new logs.LogGroup(this, 'WorkerLog', {
       retention: settings.logDays,
@@ -72,7 +73,7 @@ export class Fleet extends Construct {
     this.group = new autoscaling.AutoScalingGroup(this, 'Group', {
       autoScalingGroupName: groupName,
       vpc,
-      vpcSubnets: { subnetType: ec2.SubnetType.PUBLIC },
+      vpcSubnets: subnets,
       minCapacity: 0,
       maxCapacity: settings.maxInstances,
       mixedInstancesPolicy: {
@@ -107,27 +108,10 @@ export class Fleet extends Construct {
       heartbeatTimeout: HOOK_TIMEOUT,
       defaultResult: autoscaling.DefaultResult.CONTINUE,
     });
-    this.suppress(vpc);
+    this.suppress();
   }
 
-  /** Public subnets, since a NAT gateway costs 33 USD a month; the security group refuses all incoming traffic. */
-  private network(): ec2.Vpc {
-    const { settings } = this.props;
-    return new ec2.Vpc(this, 'Network', {
-      ipAddresses: ec2.IpAddresses.cidr('10.71.0.0/16'),
-      availabilityZones: Array.from({ length: settings.zones }, (_, index) => Fn.select(index, Fn.getAzs())),
-      natGateways: 0,
-      subnetConfiguration: [{ name: 'Workers', subnetType: ec2.SubnetType.PUBLIC, cidrMask: 20 }],
-      // The CDK would need a Lambda function to empty the default security group, which no instance uses.
-      restrictDefaultSecurityGroup: false,
-      gatewayEndpoints: {
-        S3: { service: ec2.GatewayVpcEndpointAwsService.S3 },
-        DynamoDb: { service: ec2.GatewayVpcEndpointAwsService.DYNAMODB },
-      },
-    });
-  }
-
-  private templates(vpc: ec2.Vpc): Map<Architecture, ec2.LaunchTemplate> {
+  private templates(vpc: ec2.IVpc): Map<Architecture, ec2.LaunchTemplate> {
     const { settings, storage, endpoint, groupName } = this.props;
     const securityGroup = new ec2.SecurityGroup(this, 'WorkerTraffic', {
       vpc,
@@ -176,10 +160,7 @@ export class Fleet extends Construct {
     return templates;
   }
 
-  private suppress(vpc: ec2.Vpc): void {
-    NagSuppressions.addResourceSuppressions(vpc, [
-      { id: 'AwsSolutions-VPC7', reason: 'Flow logs cost by traffic; no traffic is accepted, and only HTTPS is sent.' },
-    ]);
+  private suppress(): void {
     NagSuppressions.addResourceSuppressions(this.group, [
       {
         id: 'CdkNagValidationFailure',

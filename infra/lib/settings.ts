@@ -69,6 +69,12 @@ export interface Settings extends EnvironmentSettings {
    * family that the region lacks, AWS may refuse the group.
    */
   readonly families: readonly string[];
+  /**
+   * An existing VPC and subnets of it, in which the instances start instead of in a VPC of the stack. The subnets need a
+   * route to the internet, since the API is public.
+   */
+  readonly vpcId: string | undefined;
+  readonly subnetIds: readonly string[];
   /** How many of the first instances are on-demand; the others are spot instances. */
   readonly onDemandBase: number;
   /** An image for both architectures, used instead of an image built from worker/Dockerfile. */
@@ -166,6 +172,8 @@ export function readSettings(context: Context, given: readonly string[] = []): S
       .list('families', byDefault, families)
       .filter((family) => !read.list('unavailableFamilies', [], families).includes(family)),
     onDemandBase: read.whole('onDemandBase', 0, 0, maxInstances),
+    vpcId: read.id('vpcId', 'vpc'),
+    subnetIds: read.ids('subnetIds', 'subnet'),
     zones: read.whole('zones', defaults.zones, 2, 6),
     volumeGib: read.whole('volumeGib', defaults.volumeGib, 10, 1_000),
     backlogPerExecutor: read.whole('backlogPerExecutor', defaults.backlogPerExecutor, 1, 1_000),
@@ -199,6 +207,17 @@ export function readSettings(context: Context, given: readonly string[] = []): S
       'packageTable and accountTable belong together: a package reserves what its account has. Name both, restored to ' +
         'the same moment, or neither.',
     );
+  }
+  if ((settings.vpcId === undefined) !== (settings.subnetIds.length === 0)) {
+    throw new SettingsError(
+      settings.vpcId === undefined
+        ? 'subnetIds needs the VPC of these subnets: add vpcId=vpc-..., or leave subnetIds out for a VPC of the stack'
+        : 'vpcId needs the subnets for the instances: add subnetIds=subnet-...,subnet-... of this VPC, or leave vpcId ' +
+            'out for a VPC of the stack',
+    );
+  }
+  if (settings.vpcId && read.text('zones')) {
+    throw new SettingsError('zones and vpcId exclude each other: the subnets determine the zones. Leave zones out.');
   }
   for (const architecture of settings.architectures) {
     if (!FAMILIES[architecture].some((family) => settings.families.includes(family))) {
@@ -264,6 +283,11 @@ const LOG_DAYS = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ];
 
+/** Whether a text is an id as AWS makes it for this kind of resource: older ids have 8 digits, newer ones 17. */
+function isId(text: string, kind: string): boolean {
+  return new RegExp(`^${kind}-([0-9a-f]{8}|[0-9a-f]{17})$`).test(text);
+}
+
 class Reader {
   constructor(private readonly context: Context) {}
 
@@ -321,6 +345,29 @@ class Reader {
       throw new SettingsError(`${name}=${value} must be one of ${allowed.join(', ')}`);
     }
     return value;
+  }
+
+  /** Reads an id that AWS has made, such as vpc-0123abcd. */
+  id(name: string, kind: string): string | undefined {
+    const value = this.text(name)?.trim();
+    if (value !== undefined && !isId(value, kind)) {
+      throw new SettingsError(`${name}=${value} is no id of AWS: write ${kind}-, followed by its hexadecimal digits`);
+    }
+    return value;
+  }
+
+  /** Reads a list of ids that AWS has made, each at most once. */
+  ids(name: string, kind: string): string[] {
+    const values =
+      this.text(name)
+        ?.split(',')
+        .map((value) => value.trim()) ?? [];
+    if (!values.every((value) => isId(value, kind)) || new Set(values).size !== values.length) {
+      throw new SettingsError(
+        `${name}=${values.join(',')} must be a list of ids, each at most once: write ${kind}-0123abcd,${kind}-4567cdef`,
+      );
+    }
+    return values;
   }
 
   list(name: string, otherwise: readonly string[], allowed: readonly string[]): string[] {

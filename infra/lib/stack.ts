@@ -26,9 +26,14 @@ export class CloudparStack extends Stack {
     const services = new Services(this, 'Services', { settings, storage, queue, fleetGroup: groupName });
     const endpoint = services.api.apiEndpoint;
     const fleet = new Fleet(this, 'Fleet', { settings, storage, endpoint, groupName });
-    const { topic } = new Observability(this, 'Observability', { settings, services, queue, fleet });
+    const observability = new Observability(this, 'Observability', { settings, services, queue, fleet });
+    const { topic } = observability;
     new Grants(this, 'Grants', { storage, queue, services, fleet, groupName, topic });
     Tags.of(this).add('cloudpar:environment', settings.env);
+    // Hosts serve all accounts, so no tag can name an account: `cloudpar usage` splits the cost by account.
+    for (const [part, constructs] of Object.entries({ storage, queue, master: services, fleet, observability })) {
+      Tags.of(constructs).add('cloudpar:part', part);
+    }
 
     const outputs = {
       Endpoint: endpoint,

@@ -61,6 +61,15 @@ describe('settings', () => {
     expect(read({ env: 'dev', '@aws-cdk/core:some': true }).recorded).toEqual({});
   });
 
+  it('takes the ids of an existing network', () => {
+    const network = { vpcId: ' vpc-0123abcd', subnetIds: 'subnet-0123abcd, subnet-0123456789abcdef0' };
+    expect(read({ env: 'dev', ...network })).toMatchObject({
+      vpcId: 'vpc-0123abcd',
+      subnetIds: ['subnet-0123abcd', 'subnet-0123456789abcdef0'],
+    });
+    expect(read({ env: 'dev' })).toMatchObject({ vpcId: undefined, subnetIds: [] });
+  });
+
   it('leaves out families that the region lacks', () => {
     const { families } = read({ env: 'dev', unavailableFamilies: 'c8g,m7i' });
     expect(families).toContain('c7g');
@@ -95,6 +104,18 @@ describe('settings', () => {
     [{ env: 'dev', workerImage: 'worker' }, /no image with a tag or digest/],
     [{ env: 'dev', requirements: '/nowhere.txt' }, /there is no such file/],
     [{ env: 'dev', packageTable: 'restored' }, /packageTable and accountTable belong together/],
+    [{ env: 'dev', vpcId: 'vpc-0123abcd' }, /vpcId needs the subnets .* add subnetIds=subnet-/],
+    [{ env: 'dev', subnetIds: 'subnet-0123abcd' }, /subnetIds needs the VPC .* add vpcId=vpc-/],
+    [{ env: 'dev', vpcId: 'main', subnetIds: 'subnet-0123abcd' }, /vpcId=main is no id of AWS: write vpc-/],
+    [{ env: 'dev', vpcId: 'vpc-0123abcd', subnetIds: 'a,b' }, /subnetIds=a,b must be a list of ids/],
+    [
+      { env: 'dev', vpcId: 'vpc-0123abcd', subnetIds: 'subnet-0123abcd,subnet-0123abcd' },
+      /must be a list of ids, each at most once/,
+    ],
+    [
+      { env: 'dev', vpcId: 'vpc-0123abcd', subnetIds: 'subnet-0123abcd', zones: '3' },
+      /zones and vpcId exclude each other/,
+    ],
     [{ env: 'dev', taskTimeoutS: '21601' }, /taskTimeoutS/],
     [{ env: 'dev', workerImage: 'a:1', requirements: 'package.json' }, /exclude each other/],
     [{ env: 'dev', alarmEmail: 'me' }, /no e-mail address/],

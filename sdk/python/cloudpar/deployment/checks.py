@@ -2,7 +2,7 @@
 
 import msgspec
 
-from . import account_plan, instance_types, quotas, tools
+from . import account_plan, instance_types, network, quotas, tools
 from .aws import Aws
 from .check import Check, unless_refused
 from .failures import AwsMissing, AwsRefused, DeploymentError
@@ -51,7 +51,8 @@ def check(aws: Aws, project: Project, plan: Plan) -> Findings:
     if account_plan.has_plans(arn):
         first.append(unless_refused(account_plan.NAME, lambda: account_plan.check(aws, plan)))
     types, settings = instance_types.check(aws, plan)
-    checks = [*first, *tools.check(project, plan), _bootstrap(aws), *types, *quotas.check(aws, plan)]
+    given = network.check(aws, plan) if plan.vpc else ()
+    checks = [*first, *tools.check(project, plan), _bootstrap(aws), *given, *types, *quotas.check(aws, plan)]
     return Findings(account, aws.region, checks, settings)
 
 

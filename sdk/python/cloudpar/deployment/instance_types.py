@@ -2,6 +2,7 @@
 
 from cloudpar._formatting.quantity import quantity
 
+from . import network
 from .aws import Aws
 from .check import Check, not_looked_up
 from .failures import AwsRefused
@@ -15,10 +16,12 @@ def check(aws: Aws, plan: Plan) -> tuple[list[Check], list[str]]:
     """Check zones and instance types. If the region lacks families, also return the setting that leaves them out."""
     zones: list[str] | None = None
     try:
-        zones = _zones(aws)
-        checks = [_enough(aws, plan, zones)]
+        zones = network.zones(aws, plan) if plan.vpc else _zones(aws)
+        checks = [] if plan.vpc else [_enough(aws, plan, zones)]
     except AwsRefused as error:
         checks = [not_looked_up("zones", error)]
+    if zones == []:  # no subnet exists, as another check says
+        return checks, []
     try:
         offers = _offers(aws, plan)
     except AwsRefused as error:
@@ -89,13 +92,15 @@ def _by_zone(plan: Plan, offers: Offers) -> Check:
     unless all zones of the network are such zones.
     """
     name, ordered = "types by zone", list(offers)
-    used = ordered[: plan.zones]
+    used = ordered if plan.vpc else ordered[: plan.zones]
     bare = [zone for zone in used if not offers[zone]]
     if not bare:
         return Check(name, "ok", f"each of {', '.join(used)} offers some")
     found = f"{', '.join(bare)} offers none of them"
-    enough = next(number for number, zone in enumerate(ordered, 1) if offers[zone])
     if len(bare) == len(used):
-        return Check(name, "failed", f"{found}: no instance can start", f"use more zones: --set zones={enough}")
-    fix = "name families that these zones offer (--set families=), or use more zones (--set zones=)"
+        more = next((number for number, zone in enumerate(ordered, 1) if offers[zone]), 0)
+        fix = f"use more zones: --set zones={more}" if more else "add subnets of other zones: --set subnetIds="
+        return Check(name, "failed", f"{found}: no instance can start", fix)
+    more_zones = "add subnets of other zones (--set subnetIds=)" if plan.vpc else "use more zones (--set zones=)"
+    fix = f"name families that these zones offer (--set families=), or {more_zones}"
     return Check(name, "warning", f"{found}: instances start only in the other zones", fix)

@@ -22,7 +22,11 @@ LEAST_ZONES = 2
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The part of a deployment that the checks need to know."""
+    """The part of a deployment that the checks need to know.
+
+    `vpc` and `subnets` are the ids of an existing network. Without them, the stack makes a network of its own in the
+    first `zones` zones.
+    """
 
     stack: str
     max_instances: int
@@ -34,6 +38,8 @@ class Plan(msgspec.Struct, frozen=True):
     architectures: tuple[str, ...]
     kind: str
     families: tuple[str, ...] | None
+    vpc: str | None
+    subnets: tuple[str, ...]
 
     @property
     def spot(self) -> int:
@@ -63,7 +69,7 @@ def read_plan(environment: str, settings: dict[str, str]) -> Plan:
     Raises:
         ConfigurationError: A number is malformed or out of range.
     """
-    families = settings.get("families")
+    families, vpc, subnets = (settings.get(name) for name in ("families", "vpcId", "subnetIds"))
     return Plan(
         stack=stack_name(environment),
         max_instances=_count(settings, "maxInstances", 4, 1),
@@ -75,6 +81,8 @@ def read_plan(environment: str, settings: dict[str, str]) -> Plan:
         architectures=_names(settings.get("architectures", ARCHITECTURES)),
         kind=KINDS.get(settings.get("memoryPerCore", "2"), ""),
         families=_names(families) if families else None,
+        vpc=vpc.strip() if vpc else None,
+        subnets=_names(subnets) if subnets else (),
     )
 
 

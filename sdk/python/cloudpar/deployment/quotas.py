@@ -35,7 +35,8 @@ def check(aws: Aws, plan: Plan) -> Iterator[Check]:
         if count:
             yield unless_refused(f"{kind} quota", partial(_vcpus, aws, plan, kind, quota, count))
     yield unless_refused("Lambda quota", partial(_concurrency, aws))
-    yield unless_refused("VPC quota", partial(_vpcs, aws, plan))
+    if plan.vpc is None:
+        yield unless_refused("VPC quota", partial(_vpcs, aws, plan))
 
 
 def _vcpus(aws: Aws, plan: Plan, kind: str, quota: Quota, count: int) -> Check:
