@@ -6,7 +6,7 @@
  * Only the statements that refuse access without TLS are not here: the CDK adds them to the bucket, the queues and the
  * topic.
  */
-import { ArnFormat, Stack } from 'aws-cdk-lib';
+import { ArnFormat, Aws, Stack } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import type * as sns from 'aws-cdk-lib/aws-sns';
 import { type NagPackSuppression, NagSuppressions } from 'cdk-nag';
@@ -42,6 +42,11 @@ const WILDCARDS: NagPackSuppression[] = [
     id: 'AwsSolutions-IAM5',
     appliesTo: [{ regex: '/:ec2:.*:instance\\/\\*$/g' }],
     reason: 'A host registers itself with Session Manager; EC2 makes its id.',
+  },
+  {
+    id: 'AwsSolutions-IAM5',
+    appliesTo: [{ regex: '/:iam::\\*:role\\/cloudpar\\/\\*$/g' }],
+    reason: "Operators give accounts roles of this path, of any AWS account; each role's trust policy names this role.",
   },
   {
     id: 'AwsSolutions-IAM5',
@@ -92,7 +97,7 @@ export class Grants extends Construct {
 
   /**
    * The permissions of the worker function, which answers retrieve, prepare results, publish, extend and give back. It
-   * folds packages, receives from the queues, signs links, and records workers.
+   * folds packages, receives from the queues, signs links, records workers, and assumes the roles of accounts.
    */
   private worker(): void {
     const { services, storage, queue } = this.props;
@@ -107,6 +112,9 @@ export class Grants extends Construct {
       this.blobs(['s3:GetObject'], ['code/*', 'data/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
       allow(['ssm:GetParameter'], [this.keyArn()]),
+      // Only roles with this path: many roles of an AWS account trust the whole account, and among them may be an
+      // administrator's. A role's own trust policy must name this function's role and the id of the account, too.
+      allow(['sts:AssumeRole'], [`arn:${Aws.PARTITION}:iam::*:role/cloudpar/*`]),
     ]);
   }
 

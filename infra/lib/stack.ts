@@ -44,6 +44,7 @@ export class CloudparStack extends Stack {
       DeadLetterQueueUrl: queue.lost.queueUrl,
       Bucket: storage.blobs.bucketName,
       AccountFunction: services.account.handler.functionName,
+      WorkerRole: services.worker.role.roleArn,
       WorkerTokenSecret: storage.workerToken.secretArn,
       FleetGroup: groupName,
       CreateFirstAccount: `cloudpar account create NAME --hours 10 --stack ${name}`,

@@ -6,6 +6,7 @@ Each starts at its first use, and `stop` ends them all.
 import atexit
 import logging
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -44,7 +45,7 @@ class _Silent(WSGIRequestHandler):
 
 def stop() -> None:
     running.close()
-    for start in (moto, dynamodb_local, elasticmq, ministack, versitygw):
+    for start in (moto, moto_with_permissions, dynamodb_local, elasticmq, ministack, versitygw):
         start.cache_clear()
 
 
@@ -69,6 +70,19 @@ def moto() -> str:
 
     running.callback(end)
     return f"http://127.0.0.1:{server.server_port}"
+
+
+@cache
+def moto_with_permissions() -> str:
+    """Return the endpoint of a moto in a process of its own.
+
+    After a POST of "0" to /moto-api/reset-auth it checks signatures, and what IAM permits. This holds for a whole
+    process, so the moto in this process cannot do it.
+    """
+    folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
+    port = free_port()
+    _start([sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)], folder, port)
+    return f"http://127.0.0.1:{port}"
 
 
 @cache

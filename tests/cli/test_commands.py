@@ -201,3 +201,10 @@ def test_top_prints_one_snapshot_into_a_pipe(cluster: Up) -> None:
     drawn = cloudpar("top", "--once", "--data", str(cluster.folder))
     assert drawn.returncode == 0
     assert "Accounts" in drawn.stdout
+
+
+def test_a_local_master_refuses_a_role_for_tasks(cluster: Up) -> None:
+    role = "arn:aws:iam::123456789012:role/cloudpar/ada"
+    refused = cloudpar("account", "set-role", "default", role, *cluster.admin())
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "no deployment on AWS" in refused.stderr

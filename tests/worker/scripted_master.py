@@ -21,6 +21,7 @@ from cloudpar_protocol.worker_messages import (
     PublishResultsReply,
     RetrieveTasksReply,
     Return,
+    TaskCredentials,
 )
 from support.http_server import Answer, HttpServer, Request
 
@@ -37,6 +38,8 @@ class ScriptedMaster:
         self.changed = threading.Condition()
         self.leases: deque[Lease] = deque()
         self.views: dict[str, LeaseView] = {}
+        self.credentials: list[TaskCredentials] = []
+        """What a beat gets that requests credentials."""
         self.hungry = False
         self.away = False
         self.refused_uploads = 0
@@ -161,7 +164,8 @@ class ScriptedMaster:
 
     def _extend_leases(self, request: Any, _gone: Any) -> ExtendLeasesReply:
         views = [self.views[ref.lease_id] for ref in request.leases if ref.lease_id in self.views]
-        return ExtendLeasesReply(leases=views, hungry=self.hungry)
+        credentials = self.credentials if request.credentials else []
+        return ExtendLeasesReply(leases=views, hungry=self.hungry, credentials=credentials)
 
     def _give_back(self, request: Any, _gone: Any) -> GiveBackReply:
         self.returns += request.returns

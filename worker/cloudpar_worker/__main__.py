@@ -79,7 +79,7 @@ def main() -> int:
     from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - these imports run while the zygote starts
 
     try:
-        agent = Agent(settings, zygotes, stdin=0)
+        agent = Agent(settings, zygotes, stdin=0, own_users=has_own_users(found))
     except ValueError as error:  # the endpoint or the token cannot be sent
         print(f"cloudpar worker: {error}", file=sys.stderr)
         return 2

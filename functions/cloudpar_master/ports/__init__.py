@@ -17,6 +17,7 @@ from .fleet import Fleet, FleetSize
 from .key_safe import KeySafe
 from .package_store import RUNNING_FIGURES, AtWork, InboxItem, Opened, PackageStore, ResultPage, Running, Unreadable
 from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, StaleAttempt, TaskQueue
+from .task_roles import TaskRoles
 from .worker_registry import WorkerRecord, WorkerRegistry
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Sending",
     "StaleAttempt",
     "TaskQueue",
+    "TaskRoles",
     "Unreadable",
     "UsagePart",
     "WorkerRecord",

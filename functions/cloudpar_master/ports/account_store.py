@@ -16,6 +16,8 @@ class AccountRecord(NamedTuple):
     An account with the role "worker" stands for the token of one worker, and has no packages. `valid_until` is the time
     at which the token expires, in seconds since 1970; 0: never.
 
+    `task_role` is the ARN of the IAM role whose credentials the account's tasks get (see TaskRoles).
+
     `spent_us` is the sum of the charges for settled packages. `reserved_us` is the sum of the slices of all other
     packages.
     """
@@ -30,6 +32,7 @@ class AccountRecord(NamedTuple):
     created_at: float
     role: TokenRole = "user"
     valid_until: float = 0.0
+    task_role: str | None = None
 
     @property
     def free_us(self) -> int:

@@ -18,10 +18,11 @@ from cloudpar_protocol.account_messages import (
     ListUsageReply,
     RevokeAccount,
     RotateSeal,
+    SetRole,
     Usage,
 )
 from cloudpar_protocol.client_messages import HelloReply
-from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
+from cloudpar_protocol.errors import BadRequest, Gone, IdempotencyConflict, NotFound
 from cloudpar_protocol.version import __version__
 
 from .account_keys import AccountKeys
@@ -165,6 +166,23 @@ class AccountService:
         if account is None:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         self._keys.rotate(account.account_id, request.idempotency_key)
+        return AccountReply(account=_public(account))
+
+    def set_role(self, request: SetRole) -> AccountReply:
+        """Set the IAM role whose credentials the account's tasks get, or remove it.
+
+        Raises:
+            BadRequest: This master has no AWS credentials to give.
+            NotFound: The account does not exist.
+        """
+        if self._backend.roles is None:
+            raise BadRequest(
+                "this master cannot assume roles, since it is no deployment on AWS: tasks of a worker with isolation "
+                "'own' or 'none' use the AWS credentials of the worker's user"
+            )
+        account = self._backend.roles.assign(request.account_id, request.task_role)
+        if account is None:
+            raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         return AccountReply(account=_public(account))
 
 

@@ -4,7 +4,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from cloudpar_protocol.account_messages import AccountReply, CreateAccount, GrantQuota, RevokeAccount, RotateSeal
+from cloudpar_protocol.account_messages import (
+    AccountReply,
+    CreateAccount,
+    GrantQuota,
+    RevokeAccount,
+    RotateSeal,
+    SetRole,
+)
 from cloudpar_protocol.client_messages import CancelTasks
 
 from .backend import Backend
@@ -38,6 +45,8 @@ def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | 
             about = {"account_id": account_id}
         case RotateSeal(account_id=account_id, idempotency_key=key):
             about = {"account_id": account_id, "idempotency_key": key}
+        case SetRole(account_id=account_id, task_role=task_role):
+            about = {"account_id": account_id, "task_role": task_role}
         case CancelTasks(package_id=package_id):
             about = {"package_id": package_id, "account_id": _owner(backend, package_id)}
         case _:

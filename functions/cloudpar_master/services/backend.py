@@ -10,6 +10,7 @@ from cloudpar_master.ports import (
     KeySafe,
     PackageStore,
     TaskQueue,
+    TaskRoles,
     WorkerRegistry,
 )
 from cloudpar_master.ports.fleet import StandingFleet
@@ -24,7 +25,7 @@ class Backend(NamedTuple):
     An empty hash matches no token. Without `safe`, packages are not sealed. `default_account` is the account of the
     user who runs the master; "" if there is none. `only_made_tokens` says that commands of this project have made the
     tokens of all accounts, so that a token of another form is refused without a look-up. A local master's user may
-    choose any token.
+    choose any token. `roles` gives tasks AWS credentials; None: this master has none to give.
     """
 
     packages: PackageStore
@@ -41,3 +42,4 @@ class Backend(NamedTuple):
     safe: KeySafe | None = None
     default_account: str = ""
     only_made_tokens: bool = False
+    roles: TaskRoles | None = None

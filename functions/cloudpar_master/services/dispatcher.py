@@ -72,6 +72,7 @@ class Dispatcher:
             routes.GRANT_QUOTA.name: lambda call: account.grant_quota(call.request),
             routes.REVOKE_ACCOUNT.name: lambda call: account.revoke_account(call.request),
             routes.ROTATE_SEAL.name: lambda call: account.rotate_seal(call.request),
+            routes.SET_ROLE.name: lambda call: account.set_role(call.request),
             routes.LIST_USAGE.name: lambda call: account.list_usage(call.request),
             routes.LIST_WORKERS.name: lambda _: workers.list_workers(),
         }

@@ -9,7 +9,7 @@ from cloudpar_master.ports import Message
 from cloudpar_protocol import ranges
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData, Range, TaskData
-from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView
+from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, RetrieveTasks, TaskCredentials
 
 from .account_keys import AccountKeys
 from .backend import Backend
@@ -26,11 +26,12 @@ class Leases:
         self._backend = backend
         self._keys = keys
 
-    def make(self, executors: int, head: Head, start: StartTasks, message: Message, budget_us: int) -> Lease:
-        """Make a lease of the chunk that a message brings, for a worker with this many executors.
+    def make(self, request: RetrieveTasks, head: Head, start: StartTasks, message: Message, budget_us: int) -> Lease:
+        """Make a lease of the chunk that a message brings, for the worker that sent the request.
 
         Raises:
-            Unavailable: The package is sealed, and its account's key is not available now (see AccountKeys).
+            Unavailable: The package is sealed, and its account's key is not available now (see AccountKeys). Or the
+                account has an IAM role, and AWS gives no credentials now.
         """
         policy, code, data = self._backend.policy, start.code, start.data
         chunk = ChunkText.parse(message.body)
@@ -58,7 +59,7 @@ class Leases:
             wait_us=chunk.waited_us(message, self._backend.clock.now()),
             task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
             budget_us=budget_us,
-            collect_us=pacing.collect_us(executors, head, budget_us, policy),
+            collect_us=pacing.collect_us(request.executors, head, budget_us, policy),
             retries=start.retries,
             retry_on=start.retry_on,
             threads_per_task=start.threads_per_task,
@@ -66,7 +67,14 @@ class Leases:
             seal=start.seal,
             seal_key=None if start.seal is None else self._keys.key_of(head.account_id, head.package_id, start),
             elsewhere=not head.life.run_anyway,
+            # A worker that has not set `credentials` would show them to tasks of other accounts.
+            credentials=self.credentials(head) if request.credentials else None,
         )
+
+    def credentials(self, head: Head) -> TaskCredentials | None:
+        """Return credentials for the tasks of a package; None if its account has no IAM role. Raises like `make`."""
+        roles = self._backend.roles
+        return None if roles is None else roles.credentials(head.account_id, head.package_id)
 
     def budgets(self, heads: Iterable[Head | None]) -> dict[str, int]:
         """Return the microseconds that each running package may still use, by package id.

@@ -191,7 +191,7 @@ class Receiver:
                 elif not runs(fit, head):
                     placed.unfit.append((message, head))
                 elif spec is not None:
-                    placed.leases.append(self._leases.make(request.executors, head, spec.start, message, budget_us))
+                    placed.leases.append(self._leases.make(request, head, spec.start, message, budget_us))
             except Exception as refusal:  # noqa: BLE001 - any error of one package must not hold up the chunks of others
                 # For example, the package is busy, or the key of its account is not available.
                 placed.refusals.append(refusal)

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event, GaveBack, Published
 from cloudpar_master.core.head import Head
 from cloudpar_master.ports import Unreadable
-from cloudpar_protocol.errors import BadRequest
+from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.payloads import Range, TaskResult
 from cloudpar_protocol.seals import Seals, is_sealed
 from cloudpar_protocol.worker_messages import (
@@ -16,6 +17,7 @@ from cloudpar_protocol.worker_messages import (
     ExtendLeasesReply,
     GiveBack,
     GiveBackReply,
+    LeaseRef,
     LeaseView,
     PreparedResult,
     PrepareResults,
@@ -26,6 +28,7 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     RetrieveTasksReply,
     Return,
+    TaskCredentials,
 )
 
 from .account_keys import AccountKeys
@@ -168,7 +171,23 @@ class WorkerService:
             self._backend.queue.extend(live, self._backend.policy.lease_s)
         self._placement.beats(request.worker_id)
         hungry = self._hungry(request.worker_id, views, heads)
-        return ExtendLeasesReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
+        credentials = self._renewed(views, request.leases, heads) if request.credentials else []
+        return ExtendLeasesReply(
+            leases=views, hungry=hungry, waiting=self._express_waits(views), credentials=credentials
+        )
+
+    def _renewed(
+        self, views: Sequence[LeaseView], refs: Sequence[LeaseRef], heads: Mapping[str, Head | None]
+    ) -> list[TaskCredentials]:
+        """Return new credentials for the packages whose tasks the master still wants from this worker."""
+        wanted = [ref.package_id for ref, view in zip(refs, views, strict=True) if view.state == "wanted"]
+        found: list[TaskCredentials] = []
+        for package_id in dict.fromkeys(wanted):
+            head = heads[package_id]
+            with suppress(Unavailable):  # the leases are extended already, and the worker sends another beat soon
+                credentials = None if head is None else self._leases.credentials(head)
+                found += [] if credentials is None else [credentials]
+        return found
 
     def give_back(self, request: GiveBack) -> GiveBackReply:
         """Take back tasks that a worker will not run. The tasks are cut into new chunks before the master answers.

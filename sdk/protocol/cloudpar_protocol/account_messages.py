@@ -12,6 +12,11 @@ ACCOUNT_NAME_CHARS = 100
 Day = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$(?!\n)", max_length=10)]
 """A day in UTC: "2026-11-24"."""
 
+TaskRole = Annotated[
+    str, Meta(pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/cloudpar/[A-Za-z0-9_+=,.@/-]+$(?!\n)", max_length=600)
+]
+"""The ARN of an IAM role whose path begins with /cloudpar/. A master may assume no other roles."""
+
 TokenRole = Literal["user", "worker"]
 """The role of an account's token. An account of the role "worker" is a worker's own token: it has no packages."""
 
@@ -23,7 +28,8 @@ class Account(Struct, frozen=True, kw_only=True):
     other packages. `stored_bytes` is the number of bytes that it stores, and `stored_limit` the number that it may
     store before its uploads and starts wait. Only a reply to `ListAccounts` with `storage` has these two fields. An
     account without limit has no `stored_limit`. `role` is the role of its token, and `valid_until` the time at which
-    the token expires, in seconds since 1970 (0: never).
+    the token expires, in seconds since 1970 (0: never). `task_role` is the ARN of the IAM role whose credentials its
+    tasks get; None: they get none.
     """
 
     account_id: str
@@ -37,6 +43,7 @@ class Account(Struct, frozen=True, kw_only=True):
     stored_limit: Natural | None = None
     role: TokenRole = "user"
     valid_until: float = 0.0
+    task_role: str | None = None
 
 
 class CreateAccount(Message, frozen=True, kw_only=True):
@@ -72,6 +79,16 @@ class RotateSeal(Message, frozen=True, kw_only=True):
 
     idempotency_key: Id
     account_id: Id
+
+
+class SetRole(Message, frozen=True, kw_only=True):
+    """Give the account's tasks the credentials of an IAM role; None: give them none from now on.
+
+    Credentials that tasks have already stay valid until they expire, at most an hour later.
+    """
+
+    account_id: Id
+    task_role: TaskRole | None = None
 
 
 class AccountReply(Message, frozen=True, kw_only=True):

@@ -59,6 +59,8 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
         again: Whether the worker has sent this request before, and got no answer.
         own: Whether the tasks of this worker have the rights of the worker's user. If so, the worker runs only tasks of
             the master's default account.
+        credentials: Whether the worker can give credentials to the tasks of one account such that no other task can
+            read them. Other workers get none.
     """
 
     attempt_id: Id
@@ -73,6 +75,30 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
     peek: bool = False
     again: bool = False
     own: bool = False
+    credentials: bool = False
+
+
+class TaskCredentials(Struct, frozen=True, kw_only=True):
+    """Temporary AWS credentials for the tasks of one package. No log and no text of an error contains them.
+
+    Attributes:
+        expires_at: The time at which they expire, in seconds since 1970.
+        region: The AWS region of the deployment, as a default for tasks.
+    """
+
+    package_id: str
+    access_key_id: str
+    secret_access_key: str
+    session_token: str
+    expires_at: float
+    region: str = ""
+
+    def __repr__(self) -> str:
+        # A text of an error may quote a lease, and such texts end in logs.
+        return f"TaskCredentials(package_id={self.package_id!r}, expires_at={self.expires_at!r}, ...)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("package_id", self.package_id), ("expires_at", self.expires_at)]
 
 
 class LeaseRef(Struct, frozen=True, kw_only=True):
@@ -126,6 +152,8 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
             package gives the chunk back with the reason (`unfit`). If not, the worker runs the tasks nevertheless, and
             their errors say what is missing. A master of an earlier release never sets this field.
+        credentials: The credentials of the IAM role of the account, if the account has one and the worker has set
+            `credentials`. The worker gives them only to executors of this account.
     """
 
     package_id: str  # not bounded as in requests: a worker accepts every id that a master gives
@@ -155,6 +183,7 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
     threads_per_task: Threads | None = None
     elsewhere: bool = False
     depth: Depth = 0
+    credentials: TaskCredentials | None = None
 
 
 class RetrieveTasksReply(Message, frozen=True, kw_only=True):
@@ -286,19 +315,25 @@ class ExtendLeases(Message, frozen=True, kw_only=True):
     Attributes:
         unwritable: The reason why the worker cannot write results to the folder that it shares with its pool's own
             master; None if it can write.
+        credentials: Whether credentials of some of the leases expire soon, so that the worker needs new ones.
     """
 
     worker_id: Id
     leases: Annotated[list[LeaseRef], Meta(min_length=1, max_length=BULK_ITEMS)]
     unwritable: Unwritable | None = None
+    credentials: bool = False
 
 
 class ExtendLeasesReply(Message, frozen=True, kw_only=True):
-    """The tasks of the leases that the master still wants. For `hungry` and `waiting` see PublishResultsReply."""
+    """The tasks of the leases that the master still wants. For `hungry` and `waiting` see PublishResultsReply.
+
+    If the request has `credentials`, the reply has the credentials for the packages of these leases.
+    """
 
     leases: list[LeaseView]
     hungry: bool = False
     waiting: bool = False
+    credentials: list[TaskCredentials] = []
 
 
 class Return(LeaseRef, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ _TEXTS = ("a", "", "pi = 3,14 €", 'quote " backslash \\ newline \n nul \x00', 
 _BYTES = (b"\x00\xff", b"", b"\x80\x04K\x01.", b"\xc1" * 256)
 _PATTERNED = (
     "0" * 64, "0123456789abcdef" * 4, "a:b", "package.module:Class.method", f"package.module:{'f' * 185}", "2026-11-24",
+    "arn:aws:iam::123456789012:role/cloudpar/ada",
 )  # fmt: skip
 """Candidates for fields with a pattern; each field takes those that match."""
 _DEPTH = 4

@@ -57,6 +57,8 @@ class Recorder:
                 yield f"secretsmanager:{name}", self._resources[params["SecretId"]]
             case "ssm":
                 yield f"ssm:{name}", self._resources[params["Name"]]
+            case "sts":
+                yield f"sts:{name}", params["RoleArn"].replace("arn:aws:", "arn:AWS::Partition:")
             case "autoscaling" if name.startswith("Describe"):
                 yield f"autoscaling:{name}", "any group"
             case "autoscaling":

@@ -23,6 +23,7 @@ from aws import engines, template
 from aws.stores import clients
 from aws.stubs import Stubber, stubbed
 from aws.template import Right
+from cloudpar_master.adapters.aws.account_store import DynamoAccountStore
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.head import SCHEMA, OpenRange
 from cloudpar_master.ports import AccountRecord, Fit, Message, Sending, WorkerRecord
@@ -64,6 +65,7 @@ from .recorder import Recorder
 
 GROUP = "arn:AWS::Partition:autoscaling:AWS::Region:AWS::AccountId:autoScalingGroup:id:autoScalingGroupName/"
 KEY_PARAMETER = "arn:AWS::Partition:ssm:AWS::Region:AWS::AccountId:parameter/cloudpar/dev/accounts-key"
+TASK_ROLE = "arn:aws:iam::123456789012:role/cloudpar/ann"
 UNUSED_LINK = Right("s3:GetObject", "StorageBlobs/warm-up")
 OLD = "1" * 64
 """The hash of task code that was uploaded long ago."""
@@ -188,9 +190,14 @@ def worker(function: ModuleType, stack: Stores) -> None:
     ]
     ask(function, routes.PREPARE_RESULTS, PrepareResults(results=results), token)
     create: dict[str, Any] = {"open": [OpenRange(0, 4, 1, sent=True)], "cursor": 4, "reserved_us": 10**9}
-    states.create_package(stack, "main", **create)
+    states.create_package(stack, "main", account="with-role", **create)
     stack.queue.send([Sending(main := ChunkText("main", 0, 4, 1).text, main)])
-    (later,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="x", worker_id="w", executors=1, chunks=1)).leases
+    assert isinstance(stack.accounts, DynamoAccountStore)
+    stack.accounts.create(AccountRecord("with-role", "bob", "hash", "active", 10**12, 0, 0, 0.0))
+    stack.accounts.keep_task_role("with-role", TASK_ROLE)
+    asked = RetrieveTasks(attempt_id="x", worker_id="w", executors=1, chunks=1, credentials=True)
+    (later,) = call(routes.RETRIEVE_TASKS, asked).leases
+    assert later.credentials is not None
     of_later = later.identity()
     call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**of_later)]))
     call(routes.GIVE_BACK, GiveBack(worker_id="w", returns=[Return(**of_later, seq=0, ranges=[(0, 4)], closes=True)]))
@@ -212,6 +219,8 @@ def account(function: ModuleType, stack: Stores) -> None:
     call("list_accounts", storage=True)
     call("grant_quota", account_id="a", idempotency_key="g", quota_us=500)
     call("rotate_seal", account_id="a", idempotency_key="r")
+    call("set_role", account_id="a", task_role=TASK_ROLE)
+    call("set_role", account_id="a")
     call("list_usage", since="2026-11-24")
     call("list_packages")
     stack.registry.note(WorkerRecord("w", time.time(), "host", 1, Fit((), ("p",))))

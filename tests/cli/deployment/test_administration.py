@@ -1,11 +1,14 @@
 """`cloudpar account ... --stack`: administration with IAM's permissions."""
 
+import json
 import re
 from hashlib import sha256
 from typing import Any
 
 import boto3
 import pytest
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from cli.deployment.conftest import outputs
 from cli.deployment.stand_in import NAME, StandIn, package
@@ -149,3 +152,64 @@ def test_a_stack_without_the_account_function_is_an_error(aws: StandIn, here: He
 )
 def test_contradictory_options_are_refused(aws: StandIn, here: Here, arguments: list[str], words: str) -> None:
     assert words in here(*arguments, code=2).err
+
+
+ROLE = "arn:aws:iam::123456789012:role/cloudpar/ada"
+
+
+@pytest.fixture
+def roles(deployed: StandIn) -> list[dict[str, Any]]:
+    """Have the account function set roles, and return the requests that it gets."""
+    others, requests = deployed.account_function, []
+
+    def account_function(event: dict[str, Any]) -> Any:
+        if event["route"] != "set_role":
+            return others(event)
+        requests.append(event["body"])
+        (account,) = deployed.accounts
+        deployed.accounts[0] = replace(account, task_role=event["body"].get("task_role"))
+        return {"status": 200, "body": {"v": 1, "account": to_builtins(deployed.accounts[0])}}
+
+    deployed.account_function = account_function
+    deployed.deploy(outputs() | {"WorkerRole": "arn:aws:iam::210987654321:role/Cloudpar-dev-WorkerRole"})
+    return requests
+
+
+def test_a_role_for_tasks_is_set_and_its_trust_policy_is_shown(
+    deployed: StandIn, here: Here, roles: list[dict[str, Any]]
+) -> None:
+    here("account", "create", "ada", "--quota", "1h", "--stack", NAME)
+    out = here("account", "set-role", "ada", ROLE, "--stack", NAME).out
+    assert roles == [{"v": 1, "account_id": "a1", "task_role": ROLE}]
+    assert f"The trust policy that {ROLE} needs:" in out
+    policy = json.loads(out[out.index("\n{") :])
+    assert policy["Statement"] == [
+        {
+            "Effect": "Allow",
+            "Principal": {"AWS": "arn:aws:iam::210987654321:role/Cloudpar-dev-WorkerRole"},
+            "Action": "sts:AssumeRole",
+            "Condition": {"StringEquals": {"sts:ExternalId": "a1"}},
+        }
+    ]
+    assert here.json("account", "set-role", "ada", ROLE, "--stack", NAME)["trust_policy"] == policy
+    assert ROLE in here("account", "list", "--stack", NAME).out
+
+
+def test_a_role_for_tasks_is_taken_away(deployed: StandIn, here: Here, roles: list[dict[str, Any]]) -> None:
+    here("account", "create", "ada", "--quota", "1h", "--stack", NAME)
+    found = here.json("account", "set-role", "ada", "none", "--stack", NAME)
+    assert roles == [{"v": 1, "account_id": "a1", "task_role": None}]
+    assert (found["account"]["task_role"], found["trust_policy"]) == (None, None)
+    assert "role of tasks" not in here("account", "list", "--stack", NAME).out
+
+
+@pytest.mark.parametrize("arn", ["ada", "arn:aws:iam::123456789012:role/ada", f"{ROLE} x"])
+def test_a_role_that_the_deployment_may_not_assume_is_refused(deployed: StandIn, here: Here, arn: str) -> None:
+    error = here.error("account", "set-role", "ada", arn, "--stack", NAME, code=2)
+    assert "no ARN of a role whose path begins with /cloudpar/" in error
+
+
+def test_the_trust_policy_needs_a_stack_of_this_release(deployed: StandIn, here: Here, roles: object) -> None:
+    here("account", "create", "ada", "--quota", "1h", "--stack", NAME)
+    deployed.deploy(outputs())
+    assert "has no output WorkerRole" in here.error("account", "set-role", "ada", ROLE, "--stack", NAME, code=5)

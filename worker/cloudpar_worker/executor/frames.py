@@ -56,6 +56,7 @@ class Run(Struct, array_like=True, frozen=True):
         depth: The nesting depth of the tasks, as in Lease.
         elsewhere: Another worker may be able to run the tasks. So a task that fails because this machine lacks
             something gets the outcome UNFIT.
+        aws_region: The region for AWS's libraries, if the executor's page has credentials; otherwise None.
     """
 
     code_hash: str
@@ -72,6 +73,7 @@ class Run(Struct, array_like=True, frozen=True):
     threads: int | None = None
     depth: int = 0
     elsewhere: bool = False
+    aws_region: str | None = None
 
 
 class Garbage(Exception):

@@ -16,6 +16,7 @@ from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 from .advice import advise
 from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
+from .credentials_page import CredentialsPage
 from .failures import bounded, is_among, line, remote_traceback, traceback_of, with_attempts
 from .frames import LENGTH, Run, decode_run, encode_result_into
 from .functions import FunctionCache
@@ -44,11 +45,14 @@ class Runner:
         recall: RecallPage,
         refusals: Refusals,
         own_pool: nesting.OwnPool | None = None,
+        *,
+        credentials: CredentialsPage | None = None,
     ) -> None:
         self._channel = channel
         self._capture = capture
         self._recall = recall
         self._refusals = refusals
+        self._credentials = credentials
         self._started = 0
         self._functions = FunctionCache()
         self._frame = bytearray(256)
@@ -83,6 +87,8 @@ class Runner:
             # All runs of an executor have the same limit, and libraries read the variables only once.
             if run.threads is not None and not self._started:
                 os.environ |= thread_variables(os.environ, run.threads)
+            if run.aws_region is not None and self._credentials is not None:
+                self._credentials.offer(run.aws_region)
             self._functions.take(run.code_hash, run.code)
             self._waits.depth = run.depth
             self._run(run)

@@ -27,6 +27,7 @@ from .master_io import MasterIO
 from .reach import warn
 from .settings import WorkerSettings
 from .signs import Signs
+from .task_credentials import CredentialStore
 from .zygotes import Zygotes
 
 _Action = Callable[..., object]
@@ -55,12 +56,14 @@ class Agent:
         settings: The worker's settings.
         zygotes: The worker's zygotes. The first zygote has started.
         stdin: The descriptor of standard input; the agent ends when standard input ends.
+        own_users: Whether each executor has a user of its own. Only then do tasks get the AWS credentials of their
+            account: otherwise tasks of another account could read them.
 
     Raises:
         ValueError: The endpoint is not a URL, or the token has characters that a token cannot have.
     """
 
-    def __init__(self, settings: WorkerSettings, zygotes: Zygotes, stdin: int) -> None:
+    def __init__(self, settings: WorkerSettings, zygotes: Zygotes, stdin: int, *, own_users: bool = False) -> None:
         self._state = WorkerState(
             executors=settings.executors,
             memory_bytes=settings.memory_bytes,
@@ -82,13 +85,15 @@ class Agent:
         self._others = selectors.PollSelector()  # all event sources except the executors' channels
         for other in (self._woken, stdin):
             self._others.register(other, selectors.EVENT_READ)
-        self._executors = Executors(zygotes, self._selector, settings, self._stimuli.append)
+        credentials = CredentialStore() if own_users else None
+        self._executors = Executors(zygotes, self._selector, settings, self._stimuli.append, credentials)
         zygotes.listen(self._executors, [self._selector, self._others])
         folder = None if settings.payload_folder is None else PayloadFolder(settings.payload_folder)
         self._signs = Signs(settings.signs)
         self._master_io = MasterIO(
             settings.endpoint, settings.token, settings.executors, self._deliver, folder,
-            memory_bytes=settings.memory_bytes, own=settings.isolation == "own", heard=self._signs.heard,
+            memory_bytes=settings.memory_bytes, own=settings.isolation == "own", credentials=credentials,
+            heard=self._signs.heard,
         )  # fmt: skip
         self._actions: dict[type[do.Instruction], _Action] = {
             do.Spawn: self._executors.spawn,
@@ -165,6 +170,8 @@ class Agent:
             stimulus = self._stimuli.popleft()
             for instruction in self._state.handle(stimulus, _now_us()):
                 self._carry_out(instruction)
+            if isinstance(stimulus, on.Extended):
+                self._executors.renew_credentials()  # a beat may have brought new ones
             if self._state.facts.leases:
                 self._signs.leased()
             if self._unready and isinstance(stimulus, on.ExecutorReady):

@@ -12,8 +12,9 @@ from contextlib import ExitStack, suppress
 import psutil
 
 from cloudpar_protocol.payloads import InlineData, RangeData
-from cloudpar_protocol.worker_messages import Lease
+from cloudpar_protocol.worker_messages import Lease, TaskCredentials
 from cloudpar_worker.core.executor_result import ExecutorResult
+from cloudpar_worker.executor import credentials_page
 from cloudpar_worker.executor.capture import held_bytes, open_output, read_output
 from cloudpar_worker.executor.code_cache import CodeCache
 from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run
@@ -41,12 +42,19 @@ class ExecutorProcess:
         ready: The executor has started and can get tasks.
         ended: The executor has closed its end of the channel.
         recall_page: The page by which the agent recalls tasks from the executor.
+        package_id: The package of the tasks that the executor got last; "" before it has got any.
+
+    Args:
+        credentials: Whether the executor has a page for AWS credentials. If so, no process of another user may have
+            access to the executor.
 
     Raises:
         OSError: The system permits no more descriptors or memory, or a file in `tmp` cannot be made.
     """
 
-    def __init__(self, executor_id: int, python: str, tmp: str | None, memory_bytes: int) -> None:
+    def __init__(
+        self, executor_id: int, python: str, tmp: str | None, memory_bytes: int, *, credentials: bool = False
+    ) -> None:
         self.executor_id = executor_id
         self.python = python
         self.pid = 0
@@ -62,17 +70,24 @@ class ExecutorProcess:
             self._stderr = _held(opened, open_output(tmp))
             self._page = _held(opened, open_page(tmp))
             self.recall_page = RecallPage(self._page)
+            self._credentials_page = _held(opened, credentials_page.open_page()) if credentials else None
             opened.pop_all()
         self._shared_memory: int | None = None
         self._reader = ResultReader(memory_bytes)
         self._buffer = bytearray(_READ_BYTES)
         self._unsent: deque[memoryview] = deque()
         self._codes = CodeCache()
+        self.package_id = ""
+        self._account = ""
+        self._credentials: TaskCredentials | None = None
 
     @property
     def theirs(self) -> list[int]:
         """The descriptors that the executor gets, in the order of `SPAWN_FDS`."""
-        return [self._theirs.fileno(), self._stdout, self._stderr, self._page] if self._theirs else []
+        if self._theirs is None:
+            return []
+        page = [] if self._credentials_page is None else [self._credentials_page]
+        return [self._theirs.fileno(), self._stdout, self._stderr, self._page, *page]
 
     def handed_over(self) -> None:
         """Close the descriptors that only the executor needs. Call it when the zygote has copies of `theirs`."""
@@ -81,8 +96,32 @@ class ExecutorProcess:
             os.close(self._page)
             self._theirs = None
 
-    def send(self, lease: Lease, start: int, end: int, code: bytes, items: Sequence[bytes | memoryview] | None) -> None:
+    def give(self, credentials: TaskCredentials | None) -> None:
+        """Give the tasks of `package_id` AWS credentials. With None they keep those that they have."""
+        if credentials is None or credentials == self._credentials or self._credentials_page is None:
+            return
+        if credentials.package_id != self.package_id:
+            raise AssertionError("credentials of another package")
+        self._credentials = credentials
+        credentials_page.write(self._credentials_page, credentials)
+
+    def send(
+        self,
+        lease: Lease,
+        start: int,
+        end: int,
+        code: bytes,
+        items: Sequence[bytes | memoryview] | None,
+        *,
+        credentials: TaskCredentials | None = None,
+    ) -> None:
         """Queue a run of tasks, and send as much of the run as the channel takes. `flush` sends the rest."""
+        # The state machine gives an executor tasks of one account only. If it did not, this account's credentials would
+        # be in the memory of a process that runs another account's code.
+        if self._account not in {"", lease.account}:
+            raise AssertionError(f"an executor of account {self._account} got a task of account {lease.account}")
+        self._account, self.package_id = lease.account, lease.package_id
+        self.give(credentials)
         # Sealed and unsealed code with the same hash count as different functions here. The agent verifies the hash of
         # sealed code, but not the hash of unsealed inline code. With one name for both, unsealed code with a false hash
         # could be called instead of sealed code.
@@ -105,6 +144,7 @@ class ExecutorProcess:
             lease.threads_per_task,
             lease.depth,
             lease.elsewhere,
+            None if credentials is None else credentials.region,
         )
         self._unsent.append(memoryview(encode_run(run)))
         self.flush()
@@ -232,6 +272,8 @@ class ExecutorProcess:
         if self._shared_memory is not None:
             os.close(self._shared_memory)
             self._shared_memory = None
+        if self._credentials_page is not None:
+            os.close(self._credentials_page)
 
 
 def _held(opened: ExitStack, descriptor: int) -> int:

@@ -17,6 +17,7 @@ from .executor_process import ExecutorProcess
 from .memory_monitor import MemoryMonitor
 from .reach import warn
 from .settings import WorkerSettings
+from .task_credentials import CredentialStore
 from .zygotes import Zygotes
 
 THREADS: Final = 2
@@ -29,10 +30,19 @@ EventHandler = Callable[[int], None]
 
 
 class Executors:
-    """All executors of one agent. `on_stimulus` receives a stimulus for each report of an executor."""
+    """All executors of one agent. `on_stimulus` receives a stimulus for each report of an executor.
+
+    Tasks get the AWS credentials in `credentials`. It is None if executors share a user: then tasks of one account
+    could read those of another.
+    """
 
     def __init__(
-        self, zygotes: Zygotes, selector: BaseSelector, settings: WorkerSettings, on_stimulus: Callable[..., None]
+        self,
+        zygotes: Zygotes,
+        selector: BaseSelector,
+        settings: WorkerSettings,
+        on_stimulus: Callable[..., None],
+        credentials: CredentialStore | None = None,
     ) -> None:
         self._zygotes = zygotes
         self._selector = selector
@@ -40,6 +50,7 @@ class Executors:
         self._shared = settings.isolation == "shared"
         self._memory = MemoryMonitor(zygotes, self._memory_bytes, on_stimulus)
         self._on_stimulus = on_stimulus
+        self._credentials = credentials
         self._alive: dict[int, ExecutorProcess] = {}
         self.absent_at_us = 0
         """The latest time at which the results that the agent reads now had certainly not arrived yet."""
@@ -50,7 +61,9 @@ class Executors:
         It is not possible if the ExecutorProcess cannot be made, or if the zygote cannot be started or has just ended.
         """
         try:
-            process = ExecutorProcess(executor_id, python, self._tmp, self._memory_bytes)
+            process = ExecutorProcess(
+                executor_id, python, self._tmp, self._memory_bytes, credentials=self._credentials is not None
+            )
         except OSError as error:  # no descriptors, or no space for its output files
             warn(f"an executor cannot start, and the agent tries another one soon: {error}")
             self._on_stimulus(on.ExecutorGone(executor_id, None))
@@ -78,8 +91,15 @@ class Executors:
         """Send a run of tasks to an executor; drop the run if the executor has already ended."""
         process = self._alive.get(executor_id)
         if process is not None:
-            process.send(lease, *tasks, code, items)
+            credentials = None if self._credentials is None else self._credentials.of(lease.package_id)
+            process.send(lease, *tasks, code, items, credentials=credentials)
             self._watch(process)
+
+    def renew_credentials(self) -> None:
+        """Give tasks that run the newest credentials of their packages."""
+        if self._credentials is not None:
+            for process in self._alive.values():
+                process.give(self._credentials.of(process.package_id))
 
     def _watch(self, process: ExecutorProcess) -> None:
         """Make the selector report data in an executor's channel, and also free space while data is left to send."""

@@ -38,6 +38,7 @@ from .master_client import MasterClient, PayloadRefused, TokenRefused
 from .payload_store import PayloadStore, TooLarge, code_key
 from .reach import Reach, warn
 from .result_upload import upload_large
+from .task_credentials import CredentialStore
 from .verifying import SealBroken, verify
 
 Job = Callable[[], on.Stimulus]
@@ -72,6 +73,7 @@ class MasterIO:
         deliver: Is called with each stimulus, in the threads of this object.
         folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
         memory_bytes: The memory limit of one executor.
+        credentials: The store for the AWS credentials of tasks; None if this worker must not have any.
         heard: Called, in a thread of this object, after each request for work that the master has answered.
 
     Raises:
@@ -88,10 +90,12 @@ class MasterIO:
         *,
         memory_bytes: int,
         own: bool = False,
+        credentials: CredentialStore | None = None,
         heard: Callable[[], None] = lambda: None,
     ) -> None:
         self.worker_id = uuid4().hex
         self._executors, self._own = executors, own
+        self._credentials = credentials
         self._deliver, self._heard = deliver, heard
         reach = Reach(lambda stalled_us: deliver(on.RequestFailed(stalled_us)))
         self._retrieval = MasterClient(endpoint, token, reach, folder)
@@ -127,7 +131,7 @@ class MasterIO:
         """Request chunks, or (for a peek) only whether chunks wait. The master may hold the request."""
         request = RetrieveTasks(
             attempt_id=uuid4().hex, worker_id=self.worker_id, executors=self._executors, own=self._own,
-            **asdict(wanted),
+            credentials=self._credentials is not None, **asdict(wanted),
         )  # fmt: skip
         if wanted.peek:
             self._enqueue("peek", lambda: self._peek(request))
@@ -155,6 +159,8 @@ class MasterIO:
         cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
         for lease in reply.leases:
             self._arrived_at[lease.lease_id] = time.monotonic()
+        if self._credentials is not None:
+            self._credentials.take(lease.credentials for lease in reply.leases)
         return on.Retrieved(
             reply.leases,
             int(reply.retry_after_s * 1e6),
@@ -206,7 +212,10 @@ class MasterIO:
         """Drop the data of a lease. If too much task code is kept, drop code that no lease in `others` needs."""
         self._arrived_at.pop(lease_id, None)
         self.payloads.forget(lease_id)
+        others = list(others)
         self.payloads.trim({code_key(lease) for lease in others})
+        if self._credentials is not None:
+            self._credentials.keep({lease.package_id for lease in others})
 
     def publish(self, publications: list[Publication]) -> None:
         """Send publications in as many requests as needed.
@@ -272,11 +281,16 @@ class MasterIO:
             views: list[LeaseView] = []
             hungry = waiting = False
             for first in range(0, len(leases), BULK_ITEMS):
-                request = ExtendLeases(worker_id=self.worker_id, leases=leases[first : first + BULK_ITEMS])
+                some = leases[first : first + BULK_ITEMS]
+                store = self._credentials
+                renew = store is not None and store.expire_soon({ref.package_id for ref in some})
+                request = ExtendLeases(worker_id=self.worker_id, leases=some, credentials=renew)
                 try:
                     reply = self._client.call(routes.EXTEND_LEASES, request, repeat=False)
                 except (RequestError, Stopped):
                     continue
+                if store is not None:
+                    store.take(reply.credentials)
                 views += reply.leases
                 hungry, waiting = hungry or reply.hungry, waiting or reply.waiting
             return on.Extended(views, hungry, waiting)

@@ -23,6 +23,7 @@ from typing import Final, NoReturn
 from cloudpar_protocol.nesting import OwnPool
 from cloudpar_worker.executor import project_folders
 from cloudpar_worker.executor.capture import Capture
+from cloudpar_worker.executor.credentials_page import CredentialsPage
 from cloudpar_worker.executor.frames import READY
 from cloudpar_worker.executor.project_folders import ProjectFolders
 from cloudpar_worker.executor.recall import RecallPage
@@ -184,16 +185,18 @@ class Zygote:
             channel = socket.socket(fileno=descriptors[0])
             capture = Capture(descriptors[1], descriptors[2])
             recall = RecallPage(descriptors[3])
-            for descriptor in descriptors[1:]:
+            for descriptor in descriptors[1:4]:
                 os.close(descriptor)
+            page = descriptors[4:]
             if self._sandboxes and sandbox:
                 self._sandboxes.enter(sandbox, parent)
             shared_memory = [] if sandbox is None or sandbox.shared_memory is None else [sandbox.shared_memory]
-            _close_all_but(channel.fileno(), *capture.descriptors, *shared_memory)
+            _close_all_but(channel.fileno(), *capture.descriptors, *shared_memory, *page)
             sys.modules["__main__"] = ModuleType("__main__")
+            credentials = CredentialsPage(page[0]) if page else None
             # READY comes last, because the agent blames no task if an executor ends before it has sent READY.
             _send_ready(channel, shared_memory)
-            Runner(channel, capture, recall, self._refusals, self._own_pool).serve()
+            Runner(channel, capture, recall, self._refusals, self._own_pool, credentials=credentials).serve()
             code = 0
         except BaseException:  # noqa: BLE001 - the agent reads the traceback from standard error
             traceback.print_exc()

@@ -8,8 +8,9 @@ MESSAGE: Final = struct.Struct("<cqq")
 an errno (FAILED), or a number of bytes (MEASURED). In messages to the zygote it is 0.
 """
 SPAWN, KILL, MEASURE, WEIGH, FORKED, DIED, FAILED, MEASURED = b"S", b"K", b"W", b"G", b"F", b"D", b"E", b"B"
-SPAWN_FDS: Final = 4
-"""How many descriptors a SPAWN message carries: channel, standard output, standard error, recall page, in this order.
+SPAWN_FDS: Final = 5
+"""How many descriptors a SPAWN message carries at most: channel, standard output, standard error, recall page and, if
+the worker gives tasks credentials, the credentials page, in this order.
 """
 UNKNOWN: Final = -1
 """The figure of a MEASURED message if the measurement failed."""

@@ -137,6 +137,23 @@ class DynamoAccountStore(AccountStore):
         self._table.write(update(account_key(account_id), "SET encrypted_key = :fresh", condition, **values))
         return self.key(account_id)
 
+    def task_role(self, account_id: str) -> str | None:
+        """Return the account's IAM role, as it was at most MEMORY_S ago; None if it has none.
+
+        A lease needs the account's free time before, so this call usually reads nothing.
+        """
+        account = self._remembered(account_id) or self._read(account_id)
+        return None if account is None else account.task_role
+
+    def keep_task_role(self, account_id: str, task_role: str | None) -> AccountRecord | None:
+        """Store the account's IAM role. Returns the account after that; None if it does not exist."""
+        self._seen.pop(account_id, None)
+        if task_role is None:
+            change = update(account_key(account_id), "REMOVE task_role", THERE)
+        else:
+            change = update(account_key(account_id), "SET task_role = :role", THERE, role=task_role)
+        return self.get(account_id) if self._table.write(change) is None else None
+
     def list(self) -> list[AccountRecord]:
         pointers = self._table.query("pk = :all", {"all": EVERY}, keys_only=True)
         found = self._table.get_many([account_key(pointer["sk"]) for pointer in pointers])

@@ -22,6 +22,7 @@ from .parameter_key import ParameterKey
 from .result_pages import ROW_BYTES
 from .table import Table
 from .task_queue import SqsTaskQueue
+from .task_roles import StsTaskRoles
 from .turn import Turn
 from .worker_registry import DynamoWorkerRegistry
 
@@ -74,9 +75,10 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     table, objects = Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), Objects(lambda: clients.s3, bucket)
     group, shape = environment.get("CLOUDPAR_FLEET_GROUP", ""), environment.get("CLOUDPAR_FLEET_HOST", "")
     turn = Turn(table, clock, ids, DAY_S)
+    accounts = DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock)
     return Backend(
         packages=DynamoPackageStore(table, objects, clock, ids, kept_s),
-        accounts=DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock),
+        accounts=accounts,
         queue=SqsTaskQueue(clients.sqs, queue_url, dead_letter_url, clock, express_url),
         registry=DynamoWorkerRegistry(table, clock, DAY_S),
         blobs=S3BlobStore(lambda: clients.s3, bucket, clock),
@@ -86,6 +88,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
         worker_token_hash=_read_token(clients, secret) if secret else "",
         safe=AesGcmSafe(ParameterKey(lambda: clients.parameters, parameter)) if parameter else None,
         admin_token_hash="",  # operators have an AWS identity instead
+        roles=StsTaskRoles(accounts, lambda: clients.sts, clock, clients.region),
         only_made_tokens=True,  # each look-up of a token costs a read, which strangers could cause
         fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock, turn, read_shape(shape))
         if group

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
     from .parameter_key import ParameterClient
+    from .task_roles import StsClient
 
 ATTEMPTS = 4
 """How many times botocore makes one call, at most, if AWS throttles it, answers 5xx or does not answer. The delays
@@ -30,6 +31,11 @@ class Clients:
         self._session = botocore.session.get_session()
         self._region = region
         self._endpoint = endpoint
+
+    @property
+    def region(self) -> str:
+        """The AWS region of all clients; "" if none is configured."""
+        return self._region or self._session.get_config_variable("region") or ""
 
     @cached_property
     def dynamodb(self) -> "DynamoDBClient":
@@ -71,6 +77,12 @@ class Clients:
     def autoscaling(self) -> "AutoScalingClient":
         """Return the client for the fleet's group."""
         client: AutoScalingClient = self._make("autoscaling")
+        return client
+
+    @cached_property
+    def sts(self) -> "StsClient":
+        """Return the client for sessions of accounts' roles."""
+        client: StsClient = self._make("sts")
         return client
 
     def _make(self, service: str, **settings: Any) -> Any:

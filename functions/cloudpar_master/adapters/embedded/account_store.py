@@ -41,8 +41,9 @@ class SqliteAccountStore(AccountStore):
             if holder is not None:
                 raise name_taken(account.name, holder[0])
             self._db.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", account[:8])
-            if account[8:] != ("user", 0.0):
-                self._db.execute("INSERT INTO token_roles VALUES (?, ?, ?)", (account.account_id, *account[8:]))
+            if (account.role, account.valid_until) != ("user", 0.0):
+                insert = "INSERT INTO token_roles VALUES (?, ?, ?)"
+                self._db.execute(insert, (account.account_id, account.role, account.valid_until))
         return account
 
     def get(self, account_id: str) -> AccountRecord | None:

@@ -1,5 +1,6 @@
 """`cloudpar account`: an operator manages accounts."""
 
+import json
 import re
 import secrets
 from typing import Unpack
@@ -17,6 +18,7 @@ from cloudpar_protocol.account_messages import (
     GrantQuota,
     ListAccounts,
     RotateSeal,
+    SetRole,
 )
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.proofs import hash_token
@@ -29,6 +31,10 @@ from .listing_group import ListingGroup
 from .master import Master, Operator, as_operator, of_operator
 from .presentation import account_table, console, print_json, words
 
+NO_ROLE = "none"
+"""The word in place of an ARN that takes the role away."""
+
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/cloudpar/[A-Za-z0-9_+=,.@/-]+")
 _EARLIER = re.compile(r"0\.[12]\.")
 """The releases whose masters cannot prove over plain HTTP that they know a token."""
 
@@ -189,6 +195,38 @@ def rotate_seal(*, name: str, as_json: bool, **operator: Unpack[Operator]) -> No
     account_id = find_account(master, name).account_id
     request = RotateSeal(idempotency_key=secrets.token_urlsafe(16), account_id=account_id)
     _show(master.call(routes.ROTATE_SEAL, request).account, as_json)
+
+
+@account.command("set-role")
+@click.argument("name")
+@click.argument("arn")
+@as_operator
+@json_option
+def set_role(*, name: str, arn: str, as_json: bool, **operator: Unpack[Operator]) -> None:
+    """Give the account's tasks the credentials of an IAM role; `none` as ARN takes them away (only with --stack).
+
+    The role's path must begin with /cloudpar/, and its trust policy must name this deployment and the account's id: the
+    command prints this policy. A change holds for new leases; credentials that tasks have expire within an hour. NAME
+    is the account's name, its id, or the first characters of its id.
+    """
+    if arn != NO_ROLE and not _ROLE.fullmatch(arn):
+        raise click.BadParameter(
+            f"{arn!r} is no ARN of a role whose path begins with /cloudpar/, such as "
+            "arn:aws:iam::123456789012:role/cloudpar/ada; the deployment may assume no others",
+            param_hint="ARN",
+        )
+    master = of_operator(operator)
+    account_id = find_account(master, name).account_id
+    task_role = None if arn == NO_ROLE else arn
+    changed = master.call(routes.SET_ROLE, SetRole(account_id=account_id, task_role=task_role)).account
+    policy = master.trust_policy(account_id) if task_role and isinstance(master, Administration) else None
+    if as_json:
+        print_json({"account": changed, "trust_policy": policy})
+        return
+    console().print(account_table([changed]))
+    if policy is not None:
+        console().print(f"The trust policy that {arn} needs:", markup=False, soft_wrap=True)
+        console().print(json.dumps(policy, indent=2), markup=False, soft_wrap=True)
 
 
 def _show(made: Account, as_json: bool) -> None:

@@ -75,8 +75,13 @@ def account_table(accounts: list[Account]) -> Table:
     counted = any(each.stored_bytes is not None for each in accounts)
     if counted:
         table.add_column("stored", justify="right")
+    with_roles = any(each.task_role for each in accounts)
+    if with_roles:
+        table.add_column("role of tasks", overflow="fold")
     for each in accounts:
-        table.add_row(each.account_id, *account_cells(each), *([_stored(each)] if counted else []))
+        stored = [_stored(each)] if counted else []
+        role = [words(each.task_role or "-")] if with_roles else []
+        table.add_row(each.account_id, *account_cells(each), *stored, *role)
     return table
 
 

@@ -1,7 +1,7 @@
 import json
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ class Administration:
 
     def __init__(self, aws: Aws, stack: stacks.Stack) -> None:
         self._aws = aws
+        self._stack = stack
         self._function = stack.output("AccountFunction")
         self.stack = stack.name
         self.region = aws.region
@@ -62,6 +63,20 @@ class Administration:
     def executor_usd(self) -> float | None:
         """Estimate the price of an executor of this stack per hour; see `executor_price.executor_usd`."""
         return executor_price.executor_usd(self._aws, self.stack)
+
+    def trust_policy(self, account_id: str) -> dict[str, Any]:
+        """Return the trust policy of an IAM role for this account's tasks: only this stack may assume it for them.
+
+        Raises:
+            NotFound: The stack is of an earlier release, which gives tasks no credentials.
+        """
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"AWS": self._stack.output("WorkerRole")},
+            "Action": "sts:AssumeRole",
+            "Condition": {"StringEquals": {"sts:ExternalId": account_id}},
+        }
+        return {"Version": "2012-10-17", "Statement": [statement]}
 
     def keep_token(self, name: str, token: str) -> AbstractContextManager[str]:
         """Keep a user's token in a secret; see `token_secret.kept`."""

@@ -10,7 +10,8 @@ export interface components {
          *     other packages. `stored_bytes` is the number of bytes that it stores, and `stored_limit` the number that it may
          *     store before its uploads and starts wait. Only a reply to `ListAccounts` with `storage` has these two fields. An
          *     account without limit has no `stored_limit`. `role` is the role of its token, and `valid_until` the time at which
-         *     the token expires, in seconds since 1970 (0: never).
+         *     the token expires, in seconds since 1970 (0: never). `task_role` is the ARN of the IAM role whose credentials its
+         *     tasks get; None: they get none.
          */
         Account: {
             account_id: string;
@@ -33,6 +34,8 @@ export interface components {
             role?: "user" | "worker";
             /** @default 0 */
             valid_until?: number;
+            /** @default null */
+            task_role?: string | null;
         };
         /** AccountReply */
         AccountReply: {
@@ -248,6 +251,7 @@ export interface components {
          *     Attributes:
          *         unwritable: The reason why the worker cannot write results to the folder that it shares with its pool's own
          *             master; None if it can write.
+         *         credentials: Whether credentials of some of the leases expire soon, so that the worker needs new ones.
          */
         ExtendLeases: {
             /** @default 1 */
@@ -256,10 +260,14 @@ export interface components {
             leases: components["schemas"]["LeaseRef"][];
             /** @default null */
             unwritable?: components["schemas"]["Unwritable"] | null;
+            /** @default false */
+            credentials?: boolean;
         };
         /**
          * ExtendLeasesReply
          * @description The tasks of the leases that the master still wants. For `hungry` and `waiting` see PublishResultsReply.
+         *
+         *     If the request has `credentials`, the reply has the credentials for the packages of these leases.
          */
         ExtendLeasesReply: {
             /** @default 1 */
@@ -269,6 +277,8 @@ export interface components {
             hungry?: boolean;
             /** @default false */
             waiting?: boolean;
+            /** @default [] */
+            credentials?: components["schemas"]["TaskCredentials"][];
         };
         /**
          * FleetStatus
@@ -404,6 +414,8 @@ export interface components {
          *         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
          *             package gives the chunk back with the reason (`unfit`). If not, the worker runs the tasks nevertheless, and
          *             their errors say what is missing. A master of an earlier release never sets this field.
+         *         credentials: The credentials of the IAM role of the account, if the account has one and the worker has set
+         *             `credentials`. The worker gives them only to executors of this account.
          */
         Lease: {
             package_id: string;
@@ -460,6 +472,8 @@ export interface components {
             elsewhere?: boolean;
             /** @default 0 */
             depth?: number;
+            /** @default null */
+            credentials?: components["schemas"]["TaskCredentials"] | null;
         };
         /**
          * LeaseRef
@@ -949,6 +963,8 @@ export interface components {
          *         again: Whether the worker has sent this request before, and got no answer.
          *         own: Whether the tasks of this worker have the rights of the worker's user. If so, the worker runs only tasks of
          *             the master's default account.
+         *         credentials: Whether the worker can give credentials to the tasks of one account such that no other task can
+         *             read them. Other workers get none.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -973,6 +989,8 @@ export interface components {
             again?: boolean;
             /** @default false */
             own?: boolean;
+            /** @default false */
+            credentials?: boolean;
         };
         /**
          * RetrieveTasksReply
@@ -1061,6 +1079,19 @@ export interface components {
             lacks?: string;
         };
         /**
+         * SetRole
+         * @description Give the account's tasks the credentials of an IAM role; None: give them none from now on.
+         *
+         *     Credentials that tasks have already stay valid until they expire, at most an hour later.
+         */
+        SetRole: {
+            /** @default 1 */
+            v?: number;
+            account_id: string;
+            /** @default null */
+            task_role?: string | null;
+        };
+        /**
          * StartTasks
          * @description Start a package of n tasks.
          *
@@ -1144,6 +1175,23 @@ export interface components {
             blob?: components["schemas"]["BlobRef"] | null;
             /** @default null */
             reference?: string | null;
+        };
+        /**
+         * TaskCredentials
+         * @description Temporary AWS credentials for the tasks of one package. No log and no text of an error contains them.
+         *
+         *     Attributes:
+         *         expires_at: The time at which they expire, in seconds since 1970.
+         *         region: The AWS region of the deployment, as a default for tasks.
+         */
+        TaskCredentials: {
+            package_id: string;
+            access_key_id: string;
+            secret_access_key: string;
+            session_token: string;
+            expires_at: number;
+            /** @default  */
+            region?: string;
         };
         /**
          * TaskResult

@@ -1,0 +1,96 @@
+"""The credentials page: a file in memory through which an executor's tasks get AWS credentials.
+
+The agent writes the page, also while a task runs, so that the credentials of a long task are renewed. The executor has
+a descriptor of the page. In the executor's folder is a configuration file of AWS with a command that prints the page.
+boto3, the AWS command line and AWS's other libraries run this command, and run it again before credentials expire.
+
+The page disappears with the executor: no file with credentials stays. It is a part of the executor's process, so
+processes with other user ids cannot open it.
+"""
+
+import fcntl
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from cloudpar_protocol.worker_messages import TaskCredentials
+
+PAGE_BYTES: Final = 8192
+"""The size of a page. AWS documents no limit for session tokens; known ones have up to about 2,000 characters."""
+
+CONFIG: Final = "aws-config"
+"""The name of the configuration file in the executor's folder."""
+
+
+def open_page() -> int:
+    """Open a new page, which only its maker can write; return its descriptor.
+
+    Raises:
+        OSError: The system permits no further descriptor, or no files in memory.
+    """
+    descriptor = os.memfd_create("cloudpar-credentials", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(descriptor, PAGE_BYTES)
+        # A task can open the page once more. It must neither change what its account's next tasks read, nor make the
+        # page grow, which would take memory that no limit counts.
+        os.fchmod(descriptor, 0o444)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def write(descriptor: int, credentials: TaskCredentials) -> None:
+    """Write credentials into a page, in place of earlier ones.
+
+    Raises:
+        ValueError: They are larger than a page.
+    """
+    expires = datetime.fromtimestamp(credentials.expires_at, UTC).isoformat(timespec="seconds")
+    text = msgspec.json.encode(
+        {
+            "Version": 1,
+            "AccessKeyId": credentials.access_key_id,
+            "SecretAccessKey": credentials.secret_access_key,
+            "SessionToken": credentials.session_token,
+            "Expiration": expires,
+        }
+    )
+    if len(text) > PAGE_BYTES:
+        raise ValueError(f"credentials of {len(text)} bytes: a page has {PAGE_BYTES}")
+    # One call writes the whole page, so that a reader sees the old credentials or the new ones.
+    os.pwrite(descriptor, text.ljust(PAGE_BYTES), 0)
+
+
+class CredentialsPage:
+    """The executor's side of its page.
+
+    Make it before the first task: the working folder is then the executor's own, and tasks may change to another one.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._config = Path.cwd() / CONFIG
+        self._offered = False
+
+    def offer(self, region: str) -> None:
+        """Let AWS's libraries in this process, and in the programs that it starts, find the page.
+
+        The first call writes the configuration file. If it cannot, the task's standard error says so.
+        """
+        if self._offered:
+            return
+        lines = ["[default]", f"credential_process = /bin/cat /proc/{os.getpid()}/fd/{self._descriptor}"]
+        lines += [f"region = {region}"] if region else []
+        try:
+            self._config.write_text("\n".join([*lines, ""]))
+        except OSError as error:  # the disk is full; the executor must not end, and a later run tries again
+            print(f"cloudpar: no AWS credentials for this task: {error}", file=sys.stderr)
+            return
+        os.environ["AWS_CONFIG_FILE"] = str(self._config)
+        self._offered = True
