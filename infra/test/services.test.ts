@@ -180,6 +180,7 @@ describe('outputs', () => {
       'DeadLetterQueueUrl',
       'Bucket',
       'AccountFunction',
+      'WorkerRole',
       'WorkerTokenSecret',
       'FleetGroup',
       'CreateFirstAccount',

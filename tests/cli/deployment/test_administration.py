@@ -192,7 +192,7 @@ def test_a_role_for_tasks_is_set_and_its_trust_policy_is_shown(
         }
     ]
     assert here.json("account", "set-role", "ada", ROLE, "--stack", NAME)["trust_policy"] == policy
-    assert ROLE in here("account", "list", "--stack", NAME).out
+    assert f"tasks of ada: {ROLE}\n" in here("account", "list", "--stack", NAME).out
 
 
 def test_a_role_for_tasks_is_taken_away(deployed: StandIn, here: Here, roles: list[dict[str, Any]]) -> None:
@@ -200,7 +200,7 @@ def test_a_role_for_tasks_is_taken_away(deployed: StandIn, here: Here, roles: li
     found = here.json("account", "set-role", "ada", "none", "--stack", NAME)
     assert roles == [{"v": 1, "account_id": "a1", "task_role": None}]
     assert (found["account"]["task_role"], found["trust_policy"]) == (None, None)
-    assert "role of tasks" not in here("account", "list", "--stack", NAME).out
+    assert "tasks of" not in here("account", "list", "--stack", NAME).out
 
 
 @pytest.mark.parametrize("arn", ["ada", "arn:aws:iam::123456789012:role/ada", f"{ROLE} x"])

@@ -29,7 +29,7 @@ from .access import json_option
 from .account_search import find_account, revoke_account
 from .listing_group import ListingGroup
 from .master import Master, Operator, as_operator, of_operator
-from .presentation import account_table, console, print_json, words
+from .presentation import account_table, console, print_json, print_roles, words
 
 NO_ROLE = "none"
 """The word in place of an ARN that takes the role away."""
@@ -151,6 +151,7 @@ def list_accounts(*, as_json: bool, **operator: Unpack[Operator]) -> None:
         print_json({"accounts": accounts})
     else:
         console().print(account_table(accounts))
+        print_roles(accounts)
 
 
 @account.command(context_settings={"ignore_unknown_options": True})
@@ -224,6 +225,7 @@ def set_role(*, name: str, arn: str, as_json: bool, **operator: Unpack[Operator]
         print_json({"account": changed, "trust_policy": policy})
         return
     console().print(account_table([changed]))
+    print_roles([changed])
     if policy is not None:
         console().print(f"The trust policy that {arn} needs:", markup=False, soft_wrap=True)
         console().print(json.dumps(policy, indent=2), markup=False, soft_wrap=True)

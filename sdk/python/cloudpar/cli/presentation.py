@@ -75,14 +75,16 @@ def account_table(accounts: list[Account]) -> Table:
     counted = any(each.stored_bytes is not None for each in accounts)
     if counted:
         table.add_column("stored", justify="right")
-    with_roles = any(each.task_role for each in accounts)
-    if with_roles:
-        table.add_column("role of tasks", overflow="fold")
     for each in accounts:
-        stored = [_stored(each)] if counted else []
-        role = [words(each.task_role or "-")] if with_roles else []
-        table.add_row(each.account_id, *account_cells(each), *stored, *role)
+        table.add_row(each.account_id, *account_cells(each), *([_stored(each)] if counted else []))
     return table
+
+
+def print_roles(accounts: list[Account]) -> None:
+    """Print a line for each account whose tasks get the credentials of an IAM role. An ARN fits into no table."""
+    for each in accounts:
+        if each.task_role is not None:
+            console().print(f"tasks of {printable(each.name)}: {each.task_role}", markup=False, soft_wrap=True)
 
 
 def _stored(account: Account) -> str:

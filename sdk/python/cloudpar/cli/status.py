@@ -69,7 +69,7 @@ def status(*, environment: str, region: str | None, watch: bool, interval_s: flo
         if as_json:
             print_json(found)
         else:
-            console().print(draw(found))
+            console().print(draw(found), crop=False)  # a command in an advice stays whole, to be copied
         return
     try:
         if as_json:
@@ -147,7 +147,6 @@ def draw(found: Status) -> Group:
         Text.assemble((found.stack, "bold"), f" in {found.region}: {found.state}{why}"),
     ]
     if found.fix:
-        # A command in the advice must stay whole, so that it can be copied.
         parts.append(Text(f"fix       {found.fix}", no_wrap=True, overflow="ignore"))
     if found.endpoint:
         parts.append(Text(f"endpoint  {found.endpoint}"))
