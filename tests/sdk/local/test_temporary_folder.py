@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cloudpar._local.temporary_folder import TemporaryFolder, sweep
+from cloudpar_master.server.data_folder import DataFolder
 
 
 @pytest.fixture
@@ -33,3 +34,10 @@ def test_folders_of_killed_processes_are_removed_by_a_later_one(place: Path) -> 
     sweep()
     assert sorted(place.iterdir()) == sorted([place / "cloudpar-of-another-user", folder.path])
     folder.close()
+
+
+def test_a_data_folder_of_a_master_that_is_stopped_is_not_swept_even_if_its_name_is_like_a_pools(place: Path) -> None:
+    data = DataFolder(place / "cloudpar-data")
+    data.close()
+    sweep()
+    assert (place / "cloudpar-data").exists()

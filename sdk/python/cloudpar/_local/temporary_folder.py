@@ -8,7 +8,10 @@ import tempfile
 from pathlib import Path
 
 PREFIX = "cloudpar-"
-LOCK = "lock"
+LOCK = "pool-lock"
+"""The name differs from the lock of a master's data folder. If both had one name, `sweep` would remove the data of a
+stopped master whose folder is in the same place and has a similar name.
+"""
 
 
 class TemporaryFolder:

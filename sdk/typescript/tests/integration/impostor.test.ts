@@ -45,7 +45,8 @@ async function master(folder: string, port: string): Promise<[ChildProcess, Addr
 }
 
 test('an impostor gets challenges only, and the pool goes on when the master is back', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'cloudpar-impostor-'));
+  // Pools of earlier releases remove the data folder of a stopped master if its name starts with "cloudpar-".
+  const folder = await mkdtemp(join(tmpdir(), 'impostor-'));
   endings.push(() => rm(folder, { recursive: true }));
   const [first, address] = await master(folder, '0');
   const { endpoint, token, worker_token: workerToken } = address;
