@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cloudpar_master.adapters.aws.backend import from_environment
 from cloudpar_master.services.fleet_keeper import FleetKeeper
+from cloudpar_master.services.steps import finish
 from cloudpar_master.services.timer import MESSAGES, PACKAGES, Timer
 
 from .request_log import Entry, RequestLog
@@ -75,7 +76,7 @@ def _fold_due(context: Any, entry: Entry) -> int:
     folded = 0
     failures: list[Exception] = []
     while True:
-        due = _timer.fold_due()
+        due = finish(_timer.fold_due())
         folded += due.packages - len(due.failures)
         failures += due.failures
         if due.packages < PACKAGES or context.get_remaining_time_in_millis() < ENOUGH_MS:

@@ -419,11 +419,11 @@ def test_a_package_whose_head_is_not_in_the_table_is_not_listed(scripted: Script
     head = make_head(make_spec("q"))
     stores.packages.create(make_spec("q"), head)
     index_lags(stub, stores, "p", "q")
-    assert store.of_account("a", 10) == [head]
+    assert list(store.of_account("a", 10)) == [head]
 
 
 def test_a_package_that_was_settled_a_moment_ago_is_not_unsettled(scripted: Scripted, stores: Stores) -> None:
     store, stub = scripted
     stores.packages.create(make_spec("p"), altered(make_head(make_spec("p")), state="completed", settled=True))
     index_lags(stub, stores, "p")
-    assert store.unsettled("a") == []
+    assert list(store.unsettled("a")) == []

@@ -4,6 +4,7 @@ import hashlib
 
 from msgspec.structs import replace
 
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol import ranges
 from cloudpar_protocol.account_messages import GrantQuota, RevokeAccount
 from cloudpar_protocol.client_messages import (
@@ -69,7 +70,7 @@ READ = Deed("read", _read)
 
 
 def _acknowledge(desk: Desk, memory: Memory) -> Memory:
-    desk.client.acknowledge(desk.account, Acknowledge(package_ids=[desk.actor.package_id]))
+    finish(desk.client.acknowledge(desk.account, Acknowledge(package_ids=[desk.actor.package_id])))
     return replace(memory, last_answer="expired")
 
 
@@ -88,7 +89,7 @@ def cancel(numbers: list[Range] | None = None, *, only_queued: bool = False, ope
 
 
 def _list(desk: Desk, memory: Memory) -> Memory:
-    desk.client.list_packages(desk.account, ListPackages(limit=10))
+    finish(desk.client.list_packages(desk.account, ListPackages(limit=10)))
     return memory
 
 
@@ -96,7 +97,7 @@ LIST = Deed("list packages", _list)
 
 
 def _tick(desk: Desk, memory: Memory) -> Memory:
-    desk.timer.tick()
+    finish(desk.timer.tick())
     return memory
 
 
@@ -115,7 +116,7 @@ def grant(quota_us: int) -> Deed:
 
 
 def _revoke(desk: Desk, memory: Memory) -> Memory:
-    desk.operator.revoke_account(RevokeAccount(account_id=desk.actor.account))
+    finish(desk.operator.revoke_account(RevokeAccount(account_id=desk.actor.account)))
     return memory
 
 

@@ -107,7 +107,7 @@ class Results:
         """See the port."""
         return Link("GET", f"http://master.test/blobs/{key}")
 
-    def exists(self, key: str) -> bool:
+    def exists(self, key: str, *, promise: bool = False) -> bool:
         """See the port."""
         return key in self._keys
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudpar_master.ports import Opened
 from cloudpar_master.services.dispatcher import Dispatcher
+from cloudpar_master.services.steps import finish
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
 from cloudpar_protocol.errors import RateLimited, RequestError, Unavailable
@@ -191,7 +192,7 @@ class Master:
         while True:
             if self.up:
                 try:
-                    self._timer.tick()
+                    finish(self._timer.tick())
                 except Crash:
                     pass
                 except PASSING as error:

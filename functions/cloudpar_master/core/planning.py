@@ -29,6 +29,11 @@ SMALL_PACKAGE = 32
 """A package of at most this many tasks may have all of them in chunks at once. Chunks that were cut later would wait
 behind the chunks of all large packages."""
 
+NESTED_PACKAGES = 8
+"""If an account has enough open packages, a package that a task has started opens only while fewer than this many open
+packages have its nesting depth or a greater one. Tasks wait for such packages, so some of each depth must be open. The
+client chooses the depth, so that without this number it could open as many packages as it likes."""
+
 EXPRESS_TASKS = 4
 """Where the queue cannot choose (on AWS), a chunk goes by the express queue if it starts with one of the first
 EXPRESS_TASKS tasks of its package and no worker was lost with it. The number is small, because the first chunks of the

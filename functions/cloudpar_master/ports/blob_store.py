@@ -27,8 +27,12 @@ class BlobStore(Protocol):
     def get_link(self, key: str) -> Link:
         """Make a link for reading a blob, whole or in byte ranges."""
 
-    def exists(self, key: str) -> bool:
-        """Whether the blob exists. The call counts as a use, so that the blob is not soon removed as unused."""
+    def exists(self, key: str, *, promise: bool = False) -> bool:
+        """Whether the blob exists. The call counts as a use, so that the blob is not soon removed as unused.
+
+        `promise` says that a client will hear that it need not upload this task code. The store then keeps the code
+        until the client has started its package.
+        """
 
     def abandon(self, prefix: str) -> None:
         """Give up all blobs whose keys start with `prefix`: no package needs them.

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -165,8 +165,11 @@ class PackageStore(Protocol):
     def uncut(self) -> list[str]:
         """Return all packages that were `cuttable` when last saved, oldest first. A hint: it may be a little old."""
 
-    def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        """Return the packages of an account (None: of all accounts), newest first, at most `limit`."""
+    def of_account(self, account_id: str | None, limit: int) -> Iterable[Head]:
+        """Return the packages of an account (None: of all accounts), newest first, at most `limit`.
+
+        Heads may be decoded while the caller iterates. Meanwhile other calls of the store may be made.
+        """
 
     def running(self, account_id: str) -> Running:
         """Count an account's running packages, their tasks and their bytes. A hint: it may be a little old."""
@@ -174,10 +177,11 @@ class PackageStore(Protocol):
     def stored_bytes(self, account_id: str) -> int:
         """Add up `Head.counted_bytes` of an account's packages. A hint: it may be a little old, or rounded up."""
 
-    def unsettled(self, account_id: str) -> list[Head]:
+    def unsettled(self, account_id: str) -> Iterable[Head]:
         """Return an account's packages that run, or are not settled yet.
 
-        A package that has just started may be missing.
+        A package that has just started may be missing. Heads may be decoded while the caller iterates, as by
+        `of_account`.
         """
 
     def at_work(self, limit: int) -> AtWork:
@@ -187,8 +191,11 @@ class PackageStore(Protocol):
         accounts with many packages that wait for quota would hide the work of all others.
         """
 
-    def delete_pages(self, package_id: str) -> None:
-        """Remove the result pages, and what `Spec.freed` removes; the head and the rest of the spec stay."""
+    def delete_pages(self, package_id: str) -> bool:
+        """Remove the result pages, and what `Spec.freed` removes; the head and the rest of the spec stay.
+
+        One call may remove only some of many pages. Returns whether all of this is removed.
+        """
 
     def forget(self, head: Head) -> bool:
         """Remove everything of the package if this head is still stored. Returns whether everything was removed.

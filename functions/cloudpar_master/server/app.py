@@ -27,6 +27,7 @@ from .failure_log import RETRY_S, FailureLog, unwritable
 from .long_polling import LongPolling, unless_gone
 from .proving import Proving
 from .storage_state import StorageState
+from .turns import STRANGERS, Turns
 
 CROWDED_S: Final = 2.0
 """A client whose held request gave way to another connection of its account sends its next request after this many
@@ -57,12 +58,16 @@ class Calls:
         A retrieval or an await with a `hold_s` above 0 is held open until there is something to answer, but not for
         longer than `hold_s`. The handlers of `make_app` answer the errors that this method raises.
         """
-        name = request.path_params["name"]
-        # The token is checked first: a client without a token must not make the master read bodies.
-        caller = self._dispatcher.caller(name, self._proving.token(request.headers))
-        account = caller.account.account_id if caller.account else ""
-        admitted(request, account)
-        body = await read_body(request)
+        name, caller = request.path_params["name"], None
+        try:
+            # The token is checked first: a client without a token must not make the master read bodies.
+            caller = self._dispatcher.caller(name, self._proving.token(request.headers))
+            admitted(request, caller.account.account_id if caller.account else "")
+            self._dispatcher.count(caller)
+            body = await read_body(request)
+        except RequestError:
+            await self._long_polling.turn(caller)
+            raise
         link_base.note(request)
         await self._long_polling.turn(caller)
         with self._long_polling.serving(caller):
@@ -92,14 +97,14 @@ class Calls:
             if reply is None and gave_way():
                 return AwaitTasksReply(packages=[], retry_after_s=CROWDED_S)
             return reply
-        reply = self._perform(call)
+        reply = await self._perform(call)
         if isinstance(reply, StartTasksReply):
             self._long_polling.started(call, reply.package_id)
         return reply
 
-    def _perform(self, call: Call) -> Struct:
+    async def _perform(self, call: Call) -> Struct:
         try:
-            reply = self._long_polling.perform(call)
+            reply = await self._long_polling.perform_in_steps(call)
         except Exception as error:
             self._audit.note(call, getattr(error, "code", "internal"))
             raise
@@ -116,18 +121,31 @@ def _refuse_unwritable(failures: FailureLog) -> Callable[[Request, Exception], A
     return refuse
 
 
+def _refuse_unknown(turns: Turns) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def refuse(request: Request, error: Exception) -> Response:
+        await turns.wait(STRANGERS)
+        return await refusal(request, error)
+
+    return refuse
+
+
 async def _ignore(request: Request, error: Exception) -> Response:
     del request, error
     return Response(status_code=CLIENT_GONE)
 
 
-def make_app(calls: Calls, proving: Proving, blobs: BlobRoutes, failures: FailureLog) -> Starlette:
-    """Make the ASGI application of an embedded master."""
+def make_app(calls: Calls, proving: Proving, blobs: BlobRoutes, failures: FailureLog, turns: Turns) -> Starlette:
+    """Make the ASGI application of an embedded master.
+
+    The routes wait for a turn before they raise a RequestError. A request for an unknown path or method reaches no
+    route, so its handler waits.
+    """
     # When the handler of `Exception` has answered an error that has no other handler, Starlette raises the error again,
     # and uvicorn logs it.
     handlers: dict[Any, Any] = (
         {ClientDisconnect: _ignore}
-        | dict.fromkeys((RequestError, HTTPException, Exception), refusal)
+        | dict.fromkeys((RequestError, Exception), refusal)
+        | {HTTPException: _refuse_unknown(turns)}
         | dict.fromkeys((sqlite3.OperationalError, OSError), _refuse_unwritable(failures))
     )
     app = Starlette(

@@ -19,6 +19,7 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, AccountStore, Clock
 from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.dispatcher import Dispatcher
+from cloudpar_master.services.steps import Steps
 from cloudpar_master.services.timer import Timer
 
 from . import link_base
@@ -59,8 +60,8 @@ class Assembly(NamedTuple):
     clock: MasterClock
     failures: FailureLog
 
-    def tick(self) -> int:
-        """Wake held retrievals and peeks for the chunks that wait, and do the timer's work.
+    def tick(self) -> Steps[int]:
+        """Wake held retrievals and peeks for the chunks that wait, and do the timer's work in steps.
 
         A chunk whose lease has run out waits again, and no other call wakes a request for it. Returns how many packages
         and lost chunks the timer handled.
@@ -72,7 +73,7 @@ class Assembly(NamedTuple):
         try:
             self._wake_held()
         finally:  # packages must not wait for a queue that cannot be read
-            done = self.timer.tick()
+            done = yield from self.timer.tick()
         return done
 
     def _wake_held(self) -> None:
@@ -135,10 +136,11 @@ def assemble(
     storage = StorageState(wakeups.wake_awaits)
     turns, dispatcher, failures = Turns(), Dispatcher(backend), FailureLog(storage)
     long_polling = LongPolling(dispatcher, wakeups, storage, turns)
-    proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes)
+    proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes, turns)
     calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage)
+    blob_routes = BlobRoutes(blobs, backend.packages, turns, failures, dispatcher.stored)
     return Assembly(
-        app=make_app(calls, proving, BlobRoutes(blobs, backend.packages, turns, failures, dispatcher.stored), failures),
+        app=make_app(calls, proving, blob_routes, failures, turns),
         long_polling=long_polling,
         wakeups=wakeups,
         timer=Timer(backend),

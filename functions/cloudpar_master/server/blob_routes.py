@@ -13,11 +13,11 @@ from starlette.responses import Response, StreamingResponse
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore, Turn
 from cloudpar_master.ports import PackageStore, Unreadable
 from cloudpar_master.services.stored_bytes import StoredBytes
-from cloudpar_protocol.errors import BadRequest
+from cloudpar_protocol.errors import BadRequest, RequestError
 
 from .connections import abort, admitted, sent
 from .failure_log import FailureLog
-from .turns import Turns
+from .turns import STRANGERS, Turns
 
 BINARY = "application/octet-stream"
 
@@ -59,17 +59,22 @@ class BlobRoutes:
     async def serve(self, request: Request) -> Response:
         """Serve GET or PUT /blobs/{key}. A HEAD is refused, since no link allows it.
 
-        Raises like `check`, `write` and `open` of the store, like `StoredBytes.admit` and like `parse_range`.
+        Raises like `check`, `write` and `open` of the store, like `StoredBytes.arriving` and like `parse_range`.
         """
         key, query = request.path_params["key"], dict(request.query_params)
-        self._store.check(request.method, key, query)
-        account = _owner(self._packages, key)
-        admitted(request, account, by_link=True)
-        turn = partial(self._turns.wait, TRANSFERS, account)
-        if request.method == "PUT":
-            await self._write(key, query, request, turn)
-            return Response()
-        file = self._store.open(key)
+        turn: Turn = partial(self._turns.wait, STRANGERS)
+        try:
+            self._store.check(request.method, key, query)
+            account = _owner(self._packages, key)
+            turn = partial(self._turns.wait, TRANSFERS, account)
+            admitted(request, account, by_link=True)
+            if request.method == "PUT":
+                await self._write(key, query, request, turn)
+                return Response()
+            file = self._store.open(key)
+        except (RequestError, OSError):
+            await turn()
+            raise
         try:
             return self._read(file, request, turn)
         except BaseException:
@@ -79,11 +84,13 @@ class BlobRoutes:
     async def _write(self, key: str, query: dict[str, str], request: Request, turn: Turn) -> None:
         # A client repeats an upload whose answer was lost. The repeated upload adds no bytes, so no limit of the
         # account applies.
-        if self._stored is not None and not self._store.has(key):
-            self._stored.admit(key, int(query["size"]))
-        await self._store.write(key, query, request.stream(), turn)
-        if self._stored is not None:
-            self._stored.arrived(key)
+        if self._stored is None or self._store.has(key):
+            await self._store.write(key, query, request.stream(), turn)
+            return
+        for _ in self._stored.renew(_owner(self._packages, key)):
+            await turn()
+        with self._stored.arriving(key, int(query["size"])):
+            await self._store.write(key, query, request.stream(), turn)
 
     def _read(self, file: BufferedReader, request: Request, turn: Turn) -> Response:
         wanted = request.headers.get("range")

@@ -15,30 +15,59 @@ STRANGERS: Final = 256
 
 
 class Strangers:
-    """The connections on which no valid token has come yet, the oldest first.
+    """The connections on which no valid token has come yet.
 
-    If there are `most` of them, the next connection closes the oldest one. So connections without a token shut out no
-    client that has a token, because such a client sends its token at once.
+    If there are over `most` of them, the oldest ones are closed: first those that have sent no whole head, then those
+    whose request waits for its turn. So connections without a token shut out no client that has a token, because such a
+    client sends its token at once.
     """
 
     def __init__(self, most: int = STRANGERS) -> None:
         self._most = most
-        self._connections: dict[GuardedConnection, None] = {}
+        self._silent: dict[GuardedConnection, None] = {}  # the oldest first, as in `_asking`
+        self._asking: dict[GuardedConnection, None] = {}
+        self._closing = False
 
     def __contains__(self, connection: "GuardedConnection") -> bool:
-        return connection in self._connections
+        return connection in self._silent or connection in self._asking
 
     def add(self, connection: "GuardedConnection") -> None:
-        """Add a new connection."""
-        if len(self._connections) >= self._most:
-            oldest = next(iter(self._connections))
-            self.remove(oldest)
-            oldest.transport.abort()
-        self._connections[connection] = None
+        """Add a new connection, and soon close those that are too many."""
+        self._silent[connection] = None
+        if self._too_many and not self._closing:
+            self._closing = True
+            # The server accepts many connections before it reads from any of them. Without this delay of two turns of
+            # the event loop, it would close some before it has read the tokens that they have sent.
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._close_oldest)
+
+    def ask(self, connection: "GuardedConnection") -> None:
+        """Record that the head of a request has come on a connection."""
+        if connection in self._silent:
+            del self._silent[connection]
+            self._asking[connection] = None
+
+    def rest(self, connection: "GuardedConnection") -> None:
+        """Record that the request of a connection is answered."""
+        if connection in self._asking:
+            del self._asking[connection]
+            self._silent[connection] = None
 
     def remove(self, connection: "GuardedConnection") -> None:
         """Remove a connection, because a valid token or signed link has come on it, or the connection has ended."""
-        self._connections.pop(connection, None)
+        self._silent.pop(connection, None)
+        self._asking.pop(connection, None)
+
+    @property
+    def _too_many(self) -> bool:
+        return len(self._silent) + len(self._asking) > self._most
+
+    def _close_oldest(self) -> None:
+        self._closing = False
+        while self._too_many:
+            oldest = next(iter(self._silent or self._asking))
+            self.remove(oldest)
+            oldest.transport.abort()
 
 
 class GuardedConnection(BoundedConnection):
@@ -53,6 +82,7 @@ class GuardedConnection(BoundedConnection):
         self.shares = shares
         self._application, self.app = self.app, self._perform  # uvicorn calls `app`
         self._tasks = 0
+        self._strangers_task: asyncio.Task[None] | None = None
         self._lost = False
         self.gave_way = False
 
@@ -71,6 +101,7 @@ class GuardedConnection(BoundedConnection):
         """Record that a valid token of an account has come. Raises like `Shares.enter`."""
         self.shares.enter(self, account)
         self.strangers.remove(self)
+        self._strangers_task = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Add the connection to the strangers'."""
@@ -81,6 +112,10 @@ class GuardedConnection(BoundedConnection):
         """Forget the connection, unless the application still works for it."""
         self._lost = True
         self.strangers.remove(self)
+        if self._strangers_task is not None:
+            # The request may wait for its turn. Without this line, requests whose clients have hung up would fill the
+            # memory, because clients can connect faster than these requests get their turns.
+            self._strangers_task.cancel()
         super().connection_lost(exc)
         self._settle()
 
@@ -88,6 +123,11 @@ class GuardedConnection(BoundedConnection):
         """Store this connection where the application finds it."""
         super().on_message_begin()
         self.scope["state"]["connection"] = self
+
+    def on_headers_complete(self) -> None:
+        """Record that a request has come."""
+        super().on_headers_complete()
+        self.strangers.ask(self)
 
     def resume_writing(self) -> None:
         """Record that the client has read all that was sent."""
@@ -105,10 +145,17 @@ class GuardedConnection(BoundedConnection):
 
         self._tasks += 1
         self.shares.start(self)
+        task = self._strangers_task = asyncio.current_task() if self in self.strangers else None
         try:
             await self._application(scope, receive_one, send)
+        except asyncio.CancelledError:
+            if not self._lost:  # otherwise `connection_lost` has cancelled this request
+                raise
         finally:
             self._tasks -= 1
+            if self._strangers_task is task:
+                self._strangers_task = None
+                self.strangers.rest(self)
             self._settle()
 
     def _settle(self) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import Needs
 from cloudpar_master.services.access import Caller
 from cloudpar_master.services.dispatcher import Call, Dispatcher
@@ -18,12 +17,9 @@ from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 
 from . import storage_state
 from .storage_state import StorageState
-from .turns import Turns
+from .turns import STRANGERS, Turns
+from .unseen_packages import UnseenPackages
 from .wakeups import Wakeups
-
-SESSIONS = 10_000
-"""How many sessions with packages that no await has named yet are remembered. Beyond that, the oldest session is
-forgotten: its next await is then held although there is a new package."""
 
 Receive = Callable[[], Awaitable[Any]]
 
@@ -36,12 +32,18 @@ class LongPolling:
         self._turns = turns
         self._storage = storage
         self._wakeups = wakeups
-        self._unseen = Recent[str, set[str]](SESSIONS)
+        self._unseen = UnseenPackages()
         self._ending = False
 
-    async def turn(self, caller: Caller) -> None:
-        """Wait until a request of this caller may be performed: a new request, or a held request that was woken."""
-        await self._turns.wait(caller.role, _account(caller))
+    async def turn(self, caller: Caller | None) -> None:
+        """Wait until a request of this caller may be performed: a new request, or a held request that was woken.
+
+        If `caller` is None, the request has no valid token, and may be refused after this.
+        """
+        if caller is None:
+            await self._turns.wait(STRANGERS)
+        else:
+            await self._turns.wait(caller.role, _account(caller))
 
     def serving(self, caller: Caller) -> AbstractContextManager[None]:
         """Charge this caller for the time that the `with` block takes."""
@@ -51,6 +53,18 @@ class LongPolling:
         """Perform a call, and charge its caller for the time that the call takes."""
         with self.serving(call.caller):
             return self.dispatcher.perform(call)
+
+    async def perform_in_steps(self, call: Call) -> Struct:
+        """Perform a call, and let other requests have their turns between its steps."""
+        steps = self.dispatcher.steps(call)
+        while True:
+            with self.serving(call.caller):
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    reply: Struct = end.value
+                    return reply
+            await self.turn(call.caller)
 
     def end(self) -> None:
         """Answer all held requests now, and hold no further ones, since the server ends."""
@@ -105,9 +119,8 @@ class LongPolling:
         If an await of the package's session is held and does not name the package, the await is answered at once. If
         none is held, the next such await is answered at once.
         """
-        session = _session(call)
-        self._unseen[session] = self._unseen.get(session, set()) | {package_id}
-        self._wakeups.session_started(session)
+        self._unseen.add(_account(call.caller), call.request.session, package_id)
+        self._wakeups.session_started(_session(call))
 
     async def news(self, call: Call, gone: Callable[[], bool]) -> Struct:
         """Hold an await until one of its packages has news, for at most `hold_s`.
@@ -126,7 +139,8 @@ class LongPolling:
             assert isinstance(reply, AwaitTasksReply)  # noqa: S101 - the route's reply type
             left_s = deadline - _now()
             changed = unwritable is not (self._storage.unwritable is not None)
-            if changed or self._unnamed(session, names) or _has_news(request, reply) or left_s <= 0:
+            unnamed = self._unseen.any_besides(_account(call.caller), request.session, names)
+            if changed or unnamed or _has_news(request, reply) or left_s <= 0:
                 return replace(reply, retry_after_s=0.0)
             if gone() or self._ending:
                 return reply
@@ -134,18 +148,6 @@ class LongPolling:
             # One publication may wake a thousand awaits of an account. Without turns, they would all be performed
             # before the next request of another account.
             await self.turn(call.caller)
-
-    def _unnamed(self, session: str, names: list[str]) -> bool:
-        """Whether the session has started packages that this await does not name.
-
-        The master then forgets these packages, so that each of them ends one await at most.
-        """
-        unseen = self._unseen.get(session)
-        if unseen is None:
-            return False
-        unseen.difference_update(names)
-        del self._unseen[session]
-        return bool(unseen)
 
 
 def _account(caller: Caller) -> str:

@@ -7,15 +7,19 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
 import uvloop
+
+from cloudpar_master.services.steps import Steps
 
 from .account_shares import Shares, allow_most_files, most_connections
 from .assembly import Assembly
 from .connections import GuardedConnection, Strangers
 from .small_reads import SmallReads
+
+T = TypeVar("T")
 
 TICK_S = 1.0
 TICKS = 6
@@ -112,7 +116,7 @@ async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) ->
         if parent not in {None, os.getppid()}:
             server.end()
         try:
-            done = assembly.tick()
+            done = await _pausing(assembly.tick())
         except Exception as error:  # noqa: BLE001 - one package that fails must not stop the timer for the others
             assembly.failures.note(error, "a tick failed; the next one follows")
             done = 0
@@ -143,6 +147,17 @@ async def _sweep(assembly: Assembly) -> None:
         await asyncio.sleep(SWEEP_S)
         sweep = assembly.blobs.sweep(assembly.blobs_kept_s)
         await _step_by_step(assembly, sweep, "removing unused blobs failed; it is tried again in an hour")
+
+
+async def _pausing(steps: Steps[T]) -> T:
+    """Do work in steps, serve requests between the steps, and return the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        await asyncio.sleep(0)
 
 
 async def _step_by_step(assembly: Assembly, work: Iterator[None], failure: str) -> None:

@@ -14,6 +14,10 @@ LEAST_US: Final = 100
 without LEAST_US they would cost nothing, and their accounts would not take turns."""
 
 
+STRANGERS: Final = "strangers"
+"""The role of requests without a valid token or link, such as challenges and requests for unknown paths."""
+
+
 class Turns:
     """Serves the roles in turn. Of a role, it serves the account that has used the least of the thread's time.
 
@@ -24,7 +28,9 @@ class Turns:
     Roles come first because all workers together count as one account. If workers took turns with each account, many
     busy accounts would delay the workers' beats until leases end.
 
-    Each part of an upload or download waits like a request, under a role for transfers.
+    Each part of an upload or download waits like a request, under a role for transfers. A refusal waits, too: under
+    the role STRANGERS if the sender has no valid token, and otherwise under the sender's own role and account. Without
+    that, a client that is refused could send its next requests so fast that all others wait.
     """
 
     def __init__(self) -> None:

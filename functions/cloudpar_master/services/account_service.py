@@ -29,6 +29,7 @@ from .account_keys import AccountKeys
 from .backend import Backend
 from .folding import Folding
 from .isolation import each
+from .steps import Steps
 from .stored_bytes import StoredBytes
 
 
@@ -139,8 +140,8 @@ class AccountService:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         return AccountReply(account=_public(account))
 
-    def revoke_account(self, request: RevokeAccount) -> AccountReply:
-        """Revoke the account, so that its token is refused, and cancel its running packages.
+    def revoke_account(self, request: RevokeAccount) -> Steps[AccountReply]:
+        """Revoke the account, so that its token is refused, and cancel its running packages in steps.
 
         Raises:
             NotFound: The account does not exist.
@@ -151,7 +152,7 @@ class AccountService:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         event = CancelAsked(reason="revoked", message="the operator revoked the account's token")
         running = [head for head in self._backend.packages.unsettled(account.account_id) if not head.life.ended]
-        each(running, lambda head: self._folding.confirm(head.package_id, "revoke", event))
+        yield from each(running, lambda head: self._folding.confirm(head.package_id, "revoke", event))
         return AccountReply(account=_public(account))
 
     def rotate_seal(self, request: RotateSeal) -> AccountReply:

@@ -49,9 +49,10 @@ from .closed_packages import ClosedPackages, OpenCount
 from .folding import Folding
 from .formatting import moment, span
 from .isolation import each
-from .package_list import listed
+from .package_list import LISTED, listed
 from .placement import Placement
 from .result_pages import Results, read_results, reload_at_end
+from .steps import Steps, finish
 from .stored_bytes import StoredBytes
 from .submission import check_owner, check_submission
 from .upload_links import UploadLinks
@@ -108,7 +109,7 @@ class ClientService:
             raise BadRequest("an upload of task code needs its SHA-256 in `hash`")
         else:
             key = f"code/{account.account_id}/{upload.hash}"
-            if self._backend.blobs.exists(key):
+            if self._backend.blobs.exists(key, promise=True):
                 return PreparedUpload(key=key)
         promised += self._stored.promise(account, key, upload.size)
         link, parts = links.make(key, upload)
@@ -125,7 +126,7 @@ class ClientService:
 
         Raises:
             BadRequest, Forbidden: See `check_submission`.
-            NotFound: The package's task data was not uploaded.
+            NotFound: The package's task code or task data was not uploaded.
             TooLarge: The package exceeds a limit of the protocol or of the account.
             QuotaExhausted: The account's whole quota is spent.
             RateLimited: The account has too much running, or stores too much.
@@ -150,7 +151,7 @@ class ClientService:
         )
         running = on.packages.running(account.account_id)
         self._check_room(account, spec, running)
-        head = fold(Head.first(spec, self._first_window(running, request)), [], now, on.policy).head
+        head = fold(Head.first(spec, self._first_window(account, running, request)), [], now, on.policy).head
         stored = on.packages.create(spec, head)
         if stored.request_hash != spec.request_hash:
             text = "this idempotency key was used before with another package: make a new key for each package"
@@ -183,12 +184,15 @@ class ClientService:
                 raise
 
     def _missing(self, request: StartTasks) -> str | None:
-        """Return the key of the package's task data if it was not uploaded; None otherwise.
+        """Return the key of a blob of the package that was not uploaded; None if there is none.
 
-        No worker could run a package without its task data, and the package would hold compute time of its account.
+        No worker could run a package without its task code and task data. The package would hold compute time of its
+        account, and each worker would lose a lease with it. Inline payloads need no check, which costs a request on
+        AWS.
         """
-        data = request.data
-        return data.blob.key if isinstance(data, BlobData) and not self._backend.blobs.exists(data.blob.key) else None
+        blobs = [request.code.blob, request.data.blob if isinstance(request.data, BlobData) else None]
+        missing = [blob.key for blob in blobs if blob is not None and not self._backend.blobs.exists(blob.key)]
+        return missing[0] if missing else None
 
     def _used_up(self, account: AccountRecord) -> bool:
         """Whether all of the quota is spent.
@@ -201,7 +205,7 @@ class ClientService:
         now = self._backend.accounts.get(account.account_id) or account
         return now.granted_us <= now.spent_us
 
-    def _first_window(self, running: Running, request: StartTasks) -> int:
+    def _first_window(self, account: AccountRecord, running: Running, request: StartTasks) -> int:
         """Return the first window of a new package; 0: the package starts closed.
 
         An account may have more open packages when it starts a small one (planning.SMALL_PACKAGE), so that small
@@ -211,9 +215,10 @@ class ClientService:
         most = policy.open_small_packages if request.n <= planning.SMALL_PACKAGE else policy.open_packages
         if running.packages < most or not self._backend.queue.waiting():
             return planning.first_window(request.n, policy)
-        # A task waits for a nested package, and that task's executor does not count as idle. If a nested package
-        # started closed, it might therefore never open.
-        return 1 if request.depth else 0
+        # A task waits for a nested package, and that task's executor does not count as idle. If all nested packages
+        # started closed, they might therefore never open.
+        others = OpenCount(self._backend.packages)
+        return 1 if request.depth and others.has_few(account.account_id, request.depth, most) else 0
 
     def await_tasks(self, account: AccountRecord, request: AwaitTasks) -> AwaitTasksReply:
         """Return the news of these packages, in bulk, up to the size of one body.
@@ -248,7 +253,7 @@ class ClientService:
             delays.append(0.0 if news else pacing.client_delay_s(head, self._backend.clock.now()))
 
         try:
-            each(request.packages, look)
+            finish(each(request.packages, look))
         except Exception:  # an error of one package must not keep the client from the news of the others
             if not missing and all(delays):
                 raise
@@ -350,8 +355,8 @@ class ClientService:
             cancelled = gone if head.life.state == "cancelled" else []
         return CancelTasksReply(state=head.client_state, cancelled=cancelled, charged_us=head.quota.charged_us)
 
-    def acknowledge(self, account: AccountRecord, request: Acknowledge) -> AcknowledgeReply:
-        """Acknowledge packages, so that their storage is freed. A running package is cancelled first.
+    def acknowledge(self, account: AccountRecord, request: Acknowledge) -> Steps[AcknowledgeReply]:
+        """Acknowledge packages in steps, so that their storage is freed. A running package is cancelled first.
 
         Packages that do not exist or belong to another account are ignored.
 
@@ -359,7 +364,7 @@ class ClientService:
             Unavailable: A package is too busy now, or a master of a newer release has written its head. The client
                 should repeat the request.
         """
-        each(request.package_ids, lambda package_id: self._acknowledge(account, package_id))
+        yield from each(request.package_ids, lambda package_id: self._acknowledge(account, package_id))
         return AcknowledgeReply()
 
     def _acknowledge(self, account: AccountRecord, package_id: str) -> None:
@@ -367,33 +372,38 @@ class ClientService:
         if opened is not None and opened.head.life.acknowledged_at is None:
             self._folding.confirm(package_id, "acknowledge", Acknowledged(), opened)
 
-    def list_packages(self, account: AccountRecord | None, request: ListPackages) -> ListPackagesReply:
-        """List the packages of an account (None: of all accounts), newest first, with their charges."""
+    def list_packages(self, account: AccountRecord | None, request: ListPackages) -> Steps[ListPackagesReply]:
+        """List the packages of an account (None: of all accounts) in steps, newest first, with their charges."""
         if request.package_id is not None:
             opened = self._visible(account, request.package_id)
             found = [] if opened is None else [opened.head]
         else:
-            found = listed(self._backend.packages, account.account_id if account else None, request.limit)
-        heads, date = [self._placement.attended(head) for head in found], self._backend.clock.date
-        summaries = [
-            PackageSummary(
-                package_id=head.package_id,
-                account_id=head.account_id,
-                name=head.name,
-                state=head.client_state,
-                started_at=date(head.started_at),
-                ended_at=None if head.life.ended_at is None else date(head.life.ended_at),
-                progress=head.progress(),
-                reason=head.life.reason,
-                message=head.life.message,
-                set_aside=_set_aside(head),
-            )
-            for head in heads
-        ]
-        # A worker that serves several packages is in the fleet of each package, but counts once.
-        fleets = [head.pace.fleet for head in heads if not head.life.ended]
-        fleet = {number: member.executors for members in fleets for number, member in members.items()}
+            found = yield from listed(self._backend.packages, account.account_id if account else None, request.limit)
+        summaries: list[PackageSummary] = []
+        fleet: dict[int, int] = {}  # a worker that serves several packages counts once
+        for number, each_found in enumerate(found, start=1):
+            head = self._placement.attended(each_found)
+            summaries.append(self._summary(head))
+            if not head.life.ended:
+                fleet |= {number: member.executors for number, member in head.pace.fleet.items()}
+            if number % LISTED == 0:
+                yield
         return ListPackagesReply(packages=summaries, executors=sum(fleet.values()))
+
+    def _summary(self, head: Head) -> PackageSummary:
+        date = self._backend.clock.date
+        return PackageSummary(
+            package_id=head.package_id,
+            account_id=head.account_id,
+            name=head.name,
+            state=head.client_state,
+            started_at=date(head.started_at),
+            ended_at=None if head.life.ended_at is None else date(head.life.ended_at),
+            progress=head.progress(),
+            reason=head.life.reason,
+            message=head.life.message,
+            set_aside=_set_aside(head),
+        )
 
     def _visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
         """Return a package as it is now; None if it does not exist, or does not belong to `account`."""

@@ -18,18 +18,28 @@ class OpenCount:
 
     def __init__(self, packages: PackageStore) -> None:
         self._packages = packages
-        self._open: dict[str, int] = {}
+        self._depths: dict[str, list[int]] = {}
 
-    def of(self, account_id: str) -> int:
-        """Return how many packages of the account are open, with those that this request opened."""
-        if account_id not in self._open:
-            heads = self._packages.unsettled(account_id)
-            self._open[account_id] = sum(not head.life.ended and not head.pace.closed for head in heads)
-        return self._open[account_id]
+    def has_few(self, account_id: str, depth: int, most: int) -> bool:
+        """Whether a further package of this nesting depth may open, if the account may have `most` open packages.
+
+        The packages that this request has opened count, too.
+        """
+        if account_id not in self._depths:
+            self._depths[account_id] = [
+                head.depth for head in self._packages.unsettled(account_id) if not _is_closed(head)
+            ]
+        depths = self._depths[account_id]
+        return len(depths) < most or (depth > 0 and sum(each >= depth for each in depths) < planning.NESTED_PACKAGES)
 
     def note(self, head: Head) -> None:
-        """Count a package if it is open now. Call `of` for its account first."""
-        self._open[head.account_id] += not (head.life.ended or head.pace.closed)
+        """Count a package if it is open now. Call `has_few` for its account first."""
+        if not _is_closed(head):
+            self._depths[head.account_id].append(head.depth)
+
+
+def _is_closed(head: Head) -> bool:
+    return head.life.ended or head.pace.closed
 
 
 class ClosedPackages:
@@ -62,7 +72,7 @@ class ClosedPackages:
         if not head.pace.closed or head.life.ended or head.foreign:
             return head
         most = policy.open_small_packages if head.tasks.count <= planning.SMALL_PACKAGE else policy.open_packages
-        if others.of(head.account_id) >= most:
+        if not others.has_few(head.account_id, head.depth, most):
             return head
         event = ExecutorsIdle(executors=1)
         with suppress(Unavailable):  # the event is stored, and another process will fold it

@@ -1,6 +1,6 @@
 """Turns the bytes and the token of a request into a reply, for every server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from .backend import Backend
 from .client_service import ClientService
 from .placement import fit_of
 from .request_rate import RequestRate
+from .steps import Steps, finish
 from .stored_bytes import StoredBytes
 from .worker_list import WorkerList
 from .worker_service import WorkerService
@@ -38,7 +39,7 @@ class Call(NamedTuple):
         return self.caller.account
 
 
-Handler = Callable[[Call], Struct]
+Handler = Callable[[Call], Struct | Steps[Any]]
 
 
 class Dispatcher:
@@ -83,19 +84,23 @@ class Dispatcher:
         Raises:
             RequestError: The request may not be carried out; the error says why.
         """
-        return self.enter(name, self.caller(name, token), body, media)
+        caller = self.caller(name, token)
+        self.count(caller)
+        return self.enter(name, caller, body, media)
 
     def caller(self, name: str, token: str | None) -> Caller:
-        """Check the token and the account's request rate of POST /v1/<name>.
+        """Check the token of POST /v1/<name>.
 
         Raises:
-            RequestError: There is no such route, the token is not valid, or the account sends too many requests.
+            RequestError: There is no such route, or the token is not valid.
         """
         _route(name)
-        caller = identify(self._backend, token)
+        return identify(self._backend, token)
+
+    def count(self, caller: Caller) -> None:
+        """Count a request of this caller. Raises like `RequestRate.admit`."""
         if caller.account is not None:
             self._rate.admit(caller.account)
-        return caller
 
     @staticmethod
     def enter(name: str, caller: Caller, body: bytes, media: str) -> Call:
@@ -114,12 +119,19 @@ class Dispatcher:
         return fit_of(request, self._backend.default_account)
 
     def perform(self, call: Call) -> Struct:
-        """Carry out a request that was admitted.
+        """Carry out a request that was admitted, in one step. Raises like `steps`."""
+        return finish(self.steps(call))
+
+    def steps(self, call: Call) -> Steps[Struct]:
+        """Carry out a request that was admitted, in steps if it may take long.
 
         Raises:
             RequestError: The service refuses the request, or cannot carry it out now.
         """
-        return self._handlers[call.route.name](call)
+        if call.route in (routes.PREPARE_UPLOADS, routes.START_TASKS) and call.user is not None:
+            yield from self.stored.renew(call.user.account_id)
+        reply = self._handlers[call.route.name](call)
+        return (yield from reply) if isinstance(reply, Generator) else reply
 
 
 def _route(name: str) -> Route[Any, Any]:

@@ -60,8 +60,7 @@ class EffectRunner:
                 charged_us = on.accounts.settle(head.account_id, head.billing_id, used_us, head.quota.reserved_us)
                 return Settled(charged_us=charged_us)
             case Delete():
-                self._delete(head)
-                return Deleted()
+                return Deleted() if self._delete(head) else None
             case Forget():
                 raise AssertionError(effect)
 
@@ -102,7 +101,7 @@ class EffectRunner:
             return False, known.packages
         if not head.quota.reserve_spent:
             return False, self._note(account_id, self._backend.packages.running(account_id).packages)
-        heads = self._backend.packages.unsettled(account_id)
+        heads = list(self._backend.packages.unsettled(account_id))
         account = self._backend.accounts.get(account_id)
         held_us = 0 if account is None else account.reserved_us
         noted_us = sum(head.quota.reserved_us for head in heads)
@@ -118,12 +117,13 @@ class EffectRunner:
             self._checks[account_id] = _Check(packages, self._backend.clock.now() + packages / REQUESTS_PER_S)
         return packages
 
-    def _delete(self, head: Head) -> None:
+    def _delete(self, head: Head) -> bool:
+        """Delete what a package stores, or a part of it. Returns whether all is deleted."""
         found = self._backend.packages.find([head.package_id]).get(head.package_id)
         if found is None or found[0].started_at != head.started_at:
-            return  # a later package may have the same id, and must not lose its results
+            return True  # a later package may have the same id, and must not lose its results
         spec = found[1]  # None if it is damaged: its task data is removed as unused later
         if spec is not None and isinstance(spec.start.data, BlobData):
             self._backend.blobs.delete(spec.start.data.blob.key)
         self._backend.blobs.delete(f"results/{head.package_id}/")
-        self._backend.packages.delete_pages(head.package_id)
+        return self._backend.packages.delete_pages(head.package_id)

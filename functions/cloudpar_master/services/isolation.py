@@ -3,12 +3,14 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
+from .steps import Steps
+
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 
-def each(items: Iterable[T], act: Callable[[T], object]) -> None:
-    """Act on each item, even if the action fails for some of them.
+def each(items: Iterable[T], act: Callable[[T], object]) -> Steps[None]:
+    """Act on each item, in a step of its own, even if the action fails for some of them.
 
     Otherwise one package that is busy, that a newer release has written, or whose part of the storage fails, would hold
     up the other packages of a request, also each time that the request is repeated. After an error the caller repeats
@@ -23,6 +25,7 @@ def each(items: Iterable[T], act: Callable[[T], object]) -> None:
             act(item)
         except Exception as error:  # noqa: BLE001 - any error of one item must not hold up the others
             failures.append(error)
+        yield
     if failures:
         raise failures[0]
 

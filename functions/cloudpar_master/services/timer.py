@@ -9,6 +9,7 @@ from cloudpar_master.ports import Message
 from .backend import Backend
 from .chunk_text import ChunkText
 from .folding import Folding
+from .steps import Steps
 
 PACKAGES = 100
 """How many due packages one call folds at most."""
@@ -51,8 +52,8 @@ class Timer:
         self._backend = backend
         self._folding = Folding(backend)
 
-    def tick(self) -> int:
-        """Report lost chunks to their packages, and fold the packages that are due.
+    def tick(self) -> Steps[int]:
+        """Report lost chunks to their packages, and fold the packages that are due, in steps.
 
         Returns:
             The number of packages and chunks. If it is less than PACKAGES, no other package is due.
@@ -61,7 +62,9 @@ class Timer:
             ExceptionGroup: Some packages could not be folded, for example because one is too busy now, or the lost
                 chunks could not be read; all others were.
         """
-        reported, due = self.report_lost(), self.fold_due()
+        reported = self.report_lost()
+        yield
+        due = yield from self.fold_due()
         failures = reported.failures + due.failures
         if failures:
             raise ExceptionGroup("some packages could not be folded", failures)
@@ -87,14 +90,17 @@ class Timer:
                 failures += [error, *self._put_off(self._backend.queue.extend, [message.receipt], DEFER_S)]
         return Reported(len(dead), package_ids, failures)
 
-    def fold_due(self) -> Due:
-        """Fold the packages that are due, PACKAGES at most. A package that cannot be folded is put off for DEFER_S."""
+    def fold_due(self) -> Steps[Due]:
+        """Fold the packages that are due, PACKAGES at most, in steps.
+
+        A package that cannot be folded is put off for DEFER_S.
+        """
         now = self._backend.clock.now()
         due = self._backend.packages.due(now, PACKAGES)
         failures: list[Exception] = []
         for package_id in due:
             try:
-                head = self._folding.advance(package_id, due=True)
+                head = yield from self._fold(package_id)
                 folded = head is None or not head.foreign or self._removed(head, now)
             except Exception as error:  # noqa: BLE001 - one package must not hold up those behind it
                 error.add_note(f"package {package_id}")
@@ -102,7 +108,16 @@ class Timer:
                 folded = False
             if not folded:
                 failures += self._put_off(self._backend.packages.defer, package_id, now, now + DEFER_S)
+            yield
         return Due(len(due), failures)
+
+    def _fold(self, package_id: str) -> Steps[Head | None]:
+        """Fold a package, and again until all of its results are deleted, if they are to be deleted."""
+        while True:
+            head = self._folding.advance(package_id, due=True)
+            if head is None or head.foreign or not (head.life.unneeded and head.life.deleted_at is None):
+                return head
+            yield
 
     def _removed(self, head: Head, now: float) -> bool:
         """Remove a package with a damaged head, after the longest time for which a package is kept.

@@ -41,6 +41,7 @@ from .leases import Leases
 from .placement import Placement
 from .receiver import Receiver
 from .retrieval import Retrieval
+from .steps import finish
 from .submission import is_name
 from .upload_links import UploadLinks
 
@@ -113,12 +114,13 @@ class WorkerService:
         def take(package_id: str) -> None:
             heads[package_id] = self._folding.advance(package_id, events[package_id])
 
-        each(events, take)
+        finish(each(events, take))
         # Close the leases only now: if a message were deleted before its results are durable, a crash in between would
         # lose both, and no worker would run the tasks again.
         self._close(request.publications)
         self._placement.beats(request.worker_id)
-        each([head for head in heads.values() if head is not None and head.life.ended], self._closed.open_next)
+        ended = [head for head in heads.values() if head is not None and head.life.ended]
+        finish(each(ended, self._closed.open_next))
         views = self._leases.views(request.publications, heads)
         hungry = self._hungry(request.worker_id, views, heads)
         return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
@@ -196,7 +198,7 @@ class WorkerService:
             Unavailable: A package is too busy now, or a master of a newer release has written its head. The worker
                 should repeat the request; nothing counts twice then.
         """
-        each(request.returns, self._take_back)
+        finish(each(request.returns, self._take_back))
         unused = [item for item in request.returns if item.ranges == [(item.start, item.end)]]
         self._backend.queue.delete_unused([item.receipt for item in unused if item.closes])
         self._close(item for item in request.returns if item not in unused)

@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from .errors import Outcome
-from .limits import BLOB_BYTES, INLINE_ITEM_BYTES, INPUT_CHARS, NESTING, PACKAGE_TASKS, PART_BYTES, THREADS
+from .limits import (
+    BLOB_BYTES,
+    INLINE_DATA_BYTES,
+    INLINE_ITEM_BYTES,
+    INPUT_CHARS,
+    NESTING,
+    PACKAGE_TASKS,
+    PART_BYTES,
+    THREADS,
+)
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -102,10 +111,11 @@ class InlineData(Struct, frozen=True, tag="inline"):
     """Task i's data is items[i], serialized by the client.
 
     Attributes:
+        items: The limit bounds the time to read a message: items, however small, are objects in memory.
         seals: The items' seals, one after the other, if the package is sealed.
     """
 
-    items: list[bytes]
+    items: Annotated[list[bytes], Meta(max_length=INLINE_DATA_BYTES)]
     seals: bytes = b""
 
     @property

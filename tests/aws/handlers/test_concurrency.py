@@ -60,7 +60,7 @@ def test_small_and_large_tasks_complete_with_one_call_at_a_time(
     for name in CUSTOMERS:
         account = stack.accounts.get(name)
         assert account is not None
-        heads = stack.packages.of_account(name, 10)
+        heads = list(stack.packages.of_account(name, 10))
         assert account.reserved_us == 0
         assert account.spent_us == sum(head.quota.charged_us for head in heads) > 0
     assert min(gateway.client.throttled, gateway.worker.throttled, *gateway.refusals.values()) > 0

@@ -10,6 +10,7 @@ from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import AccountRecord, Message
 from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_master.services.fleet_keeper import SilentFleet
+from cloudpar_master.services.steps import Steps
 from cloudpar_master.services.timer import MESSAGES, Due
 from cloudpar_protocol.errors import Unavailable
 from master.packages import make_head, make_spec
@@ -53,10 +54,16 @@ def test_an_idle_minute_costs_a_line_and_no_figure(start: Start, log: Log) -> No
     assert "_aws" not in line
 
 
+def done(due: Due) -> Steps[Due]:
+    """Work that has a single step."""
+    yield
+    return due
+
+
 def test_rounds_follow_while_there_is_more_and_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     timer, context = start("timer"), Context()
     rounds = iter([timer.PACKAGES, timer.PACKAGES, 3, 99])
-    monkeypatch.setattr(timer._timer, "fold_due", lambda: Due(next(rounds), []))
+    monkeypatch.setattr(timer._timer, "fold_due", lambda: done(Due(next(rounds), [])))
     assert timer.handle({}, context) == {"folded": 2 * timer.PACKAGES + 3}
     rounds = iter([timer.PACKAGES, 99])
     context.remaining_ms = timer.ENOUGH_MS - 1
@@ -68,7 +75,7 @@ def test_rounds_go_on_after_packages_that_cannot_be_folded(
 ) -> None:
     timer = start("timer")
     rounds = iter([Due(timer.PACKAGES, [RuntimeError("x")]), Due(3, [])])
-    monkeypatch.setattr(timer._timer, "fold_due", lambda: next(rounds))
+    monkeypatch.setattr(timer._timer, "fold_due", lambda: done(next(rounds)))
     with pytest.raises(ExceptionGroup, match="could not be folded"):
         timer.handle({}, Context())
     line, _ = log()

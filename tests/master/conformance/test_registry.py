@@ -56,9 +56,9 @@ def test_a_forgotten_package_is_in_no_registry(stores: Stores) -> None:
     forget(stores.packages)
     assert stores.packages.due(NOW * 2, 10) == []
     assert stores.packages.uncut() == []
-    assert stores.packages.of_account(None, 10) == []
+    assert list(stores.packages.of_account(None, 10)) == []
     assert stores.packages.running("a") == Running(0, 0, 0)
-    assert stores.packages.unsettled("a") == []
+    assert list(stores.packages.unsettled("a")) == []
     assert stores.packages.stored_bytes("a") == 0
 
 
@@ -121,7 +121,7 @@ def test_the_unsettled_packages_of_an_account_are_as_last_saved(stores: Stores, 
         "p1": "running",
         "p3": "cancelled",
     }
-    assert others.packages.unsettled("unknown") == []
+    assert list(others.packages.unsettled("unknown")) == []
 
 
 def test_the_packages_at_work_are_the_running_ones_of_all_accounts(stores: Stores, others: Stores) -> None:
@@ -147,13 +147,13 @@ def test_the_packages_of_an_account_come_newest_first(stores: Stores, others: St
     heads = {}
     for package_id, account_id, age_s in (("p1", "a", 5.0), ("p2", "b", 3.0), ("p3", "a", 1.0), ("p4", "a", 9.0)):
         heads[package_id] = create(stores, package_id, NOW - age_s, account_id)[1]
-    assert others.packages.of_account("a", 10) == [heads["p3"], heads["p1"], heads["p4"]]
-    assert others.packages.of_account("a", 2) == [heads["p3"], heads["p1"]]
-    assert others.packages.of_account(None, 3) == [heads["p3"], heads["p2"], heads["p1"]]
-    assert others.packages.of_account("unknown", 10) == []
+    assert list(others.packages.of_account("a", 10)) == [heads["p3"], heads["p1"], heads["p4"]]
+    assert list(others.packages.of_account("a", 2)) == [heads["p3"], heads["p1"]]
+    assert list(others.packages.of_account(None, 3)) == [heads["p3"], heads["p2"], heads["p1"]]
+    assert list(others.packages.of_account("unknown", 10)) == []
 
 
 def test_the_packages_of_an_account_are_as_last_saved(stores: Stores, others: Stores) -> None:
     spec, _ = create(stores, "p")
     saved(stores, spec, 1, NOW, name="renamed")
-    assert [head.name for head in others.packages.of_account("a", 10)] == ["renamed"]
+    assert [head.name for head in list(others.packages.of_account("a", 10))] == ["renamed"]

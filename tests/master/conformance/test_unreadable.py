@@ -7,6 +7,7 @@ import pytest
 from cloudpar_master.core.events import ExecutorsIdle
 from cloudpar_master.ports import AccountRecord, Sending
 from cloudpar_master.services import timer
+from cloudpar_master.services.steps import finish
 from cloudpar_master.services.worker_list import WorkerList
 from cloudpar_protocol.account_messages import RevokeAccount
 from cloudpar_protocol.client_messages import ListPackages
@@ -96,7 +97,7 @@ def test_lists_show_an_unreadable_package_as_failed(world: World, ann: AccountRe
     damaged, good = world.start(ann), world.start(bob)
     damage(world.backend.packages, damaged, "head")
     for account, expected in ((None, {damaged, good}), (ann, {damaged}), (bob, {good})):
-        found = {each.package_id: each for each in world.client.list_packages(account, ListPackages()).packages}
+        found = {each.package_id: each for each in finish(world.client.list_packages(account, ListPackages())).packages}
         assert found.keys() == expected
         if damaged in found:
             summary = found[damaged]
@@ -134,7 +135,7 @@ def test_an_unreadable_package_can_be_acknowledged_and_cancelled(world: World, a
 def test_revoking_an_account_cancels_its_other_packages(world: World, ann: AccountRecord) -> None:
     damaged, good = world.start(ann), world.start(ann)
     damage(world.backend.packages, damaged, "head")
-    world.accounts.revoke_account(RevokeAccount(account_id=ann.account_id))
+    finish(world.accounts.revoke_account(RevokeAccount(account_id=ann.account_id)))
     assert world.head(good).life.state == "cancelled"
 
 
@@ -267,7 +268,7 @@ def test_an_unreadable_result_page_fails_its_package_and_not_the_news_of_others(
     assert (first.state, first.reason, first.results, first.more) == ("failed", "broken", [], False)
     assert "result page" in str(first.message)
     assert (second.state, len(second.results)) == ("completed", 10)
-    listed = {each.package_id: each.state for each in world.client.list_packages(None, ListPackages()).packages}
+    listed = {each.package_id: each.state for each in finish(world.client.list_packages(None, ListPackages())).packages}
     assert listed == {damaged: "failed", good: "completed"}
 
 

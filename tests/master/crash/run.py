@@ -164,9 +164,9 @@ class Run:
         assert packages.spec(client.package_id) is None
         assert packages.find([client.package_id]) == {}
         assert packages.pages(client.package_id, 0, 10**6, 10**9) == []
-        assert packages.of_account(self.world.account_id, 1) == []
+        assert list(packages.of_account(self.world.account_id, 1)) == []
         assert packages.running(self.world.account_id).packages == 0
-        assert packages.unsettled(self.world.account_id) == []
+        assert list(packages.unsettled(self.world.account_id)) == []
         assert client.package_id not in {*packages.due(self.world.clock.now() + 10**9, 10**6), *packages.uncut()}
         keys = [result.blob.key for result in client.results.values() if result.blob is not None]
         assert not any(blobs.exists(key) for key in [*keys, *client.uploaded])

@@ -13,6 +13,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_master.services.folding import Folding
+from cloudpar_master.services.steps import finish
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount
@@ -130,7 +131,7 @@ class World:
     def pass_turn(self) -> None:
         """Let the timer do its turn, and time pass."""
         try:
-            self._timer.tick()
+            finish(self._timer.tick())
         except Crash as crash:
             self._die(crash)
         except Exception as error:

@@ -178,13 +178,14 @@ class MemoryPackageStore:
             newest = sorted(theirs, key=lambda each: (-each.started_at, each.number))
             return list(islice(newest, limit))
 
-    def delete_pages(self, package_id: str) -> None:
+    def delete_pages(self, package_id: str) -> bool:
         with ALONE:
             stored = self._packages.get(package_id)
             if stored is not None:
                 spec = _specs.decode(stored.spec)
                 stored.spec = _encode(spec.freed())
                 stored.pages.clear()
+            return True
 
     def forget(self, head: Head) -> bool:
         with ALONE:

@@ -5,6 +5,7 @@ from hypothesis.stateful import rule
 
 from cloudpar_master.ports import Message
 from cloudpar_master.services.chunk_text import ChunkText
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol.payloads import TaskResult
 
 from .asking import Asking
@@ -49,7 +50,7 @@ class Passing(Asking):
 
     @rule()
     def timer(self) -> None:
-        done = [side.timer.fold_due() for side in self.sides]
+        done = [finish(side.timer.fold_due()) for side in self.sides]
         assert len({due.packages for due in done}) == 1
         assert not any(due.failures for due in done)
         self.look()

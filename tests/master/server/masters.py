@@ -76,8 +76,8 @@ class Master:
         """Send bytes as they are, and read until the master closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=END_S) as peer:
             peer.sendall(request)
+            said = peer.recv(65536)
             peer.shutdown(socket.SHUT_WR)
-            said = b""
             while part := peer.recv(65536):
                 said += part
             return said

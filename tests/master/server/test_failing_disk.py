@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from cloudpar_master.core import effects
 from cloudpar_master.server.failure_log import RETRY_S
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, CreateAccount, ListAccounts
 from cloudpar_protocol.client_messages import Acknowledge, ListPackages, PrepareUploads, StartTasks, Upload
@@ -109,7 +110,7 @@ class Story:
             self.late_s += effects.RETRY_S
             try:
                 with self.countdown.after(operations):
-                    self.served.assembly.tick()
+                    finish(self.served.assembly.tick())
                     return
             except Exception as error:  # noqa: BLE001 - the process passes every one on
                 known = self.served.assembly.failures.note(error, "a tick failed")

@@ -97,7 +97,7 @@ def test_an_await_on_a_full_disk_says_so_to_clients_that_read_it_and_refuses_oth
         raise disk_is_full
 
     with monkeypatch.context() as patch:
-        patch.setattr(Dispatcher, "perform", perform)
+        patch.setattr(Dispatcher, "steps", perform)
         refused, told = heard(full, package_id, reads=False), heard(full, package_id, reads=True)
     assert isinstance(refused, codec.ErrorReply)
     assert refused.code == "unavailable"

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,9 @@ from cloudpar_master.services.stored_bytes import READ_S, UPLOAD_BYTES
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
 from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults
-from master.asgi import Answer
+from master.asgi import Answer, Exchange, Message
 
+from .masters import END_S
 from .served import CONNECTION, Served, error, publication, retrieval, start_tasks
 
 BODY = b"payload"
@@ -68,6 +69,37 @@ def test_g17_a_link_that_is_used_again_after_its_blob_was_deleted_counts_again(
     statuses = [put(limited, link).status for link in links]
     assert statuses == [200, 200, 429]
     assert put(limited, links[0]).status == 200  # it is there: a repeated upload adds nothing
+
+
+class Stalled(Exchange):
+    """An upload of which a part comes, and then nothing until its client hangs up."""
+
+    async def receive(self) -> Message:
+        if self._parts:
+            return {"type": "http.request", "body": self._parts.pop(0), "more_body": True}
+        return await super().receive()
+
+
+async def _stall_many(served: Served, url: str, reached: Callable[[str], None]) -> None:
+    uploads = [Stalled("PUT", url, BODY[:1]) for _ in range(100)]
+    tasks = [asyncio.ensure_future(upload.run(served.app)) for upload in uploads]
+    done, arriving = await asyncio.wait(tasks, timeout=END_S, return_when=asyncio.FIRST_COMPLETED)
+    while len(done) < len(tasks) - 2:
+        done, arriving = await asyncio.wait(tasks, timeout=END_S / 100)
+    assert {task.result().status for task in done} == {429}
+    assert served.assembly.blobs._reserved_bytes == len(arriving) * (len(BODY) - 1)
+    for upload in uploads:
+        upload.hang_up()
+    await asyncio.wait(tasks)
+    assert served.assembly.blobs._reserved_bytes == 0
+    reached("100 uploads by one link at the same time take no more of the disk than the account may store")
+
+
+def test_g17_uploads_by_one_link_at_the_same_time_count_each(limited: Served, reached: Callable[[str], None]) -> None:
+    """Once, each of them reserved space, and only the first one counted: one link reserved the whole disk."""
+    url = url_of(prepare(limited))
+    asyncio.run(_stall_many(limited, url, reached))
+    assert put(limited, url).status == 200
 
 
 def test_an_upload_to_an_almost_full_disk_gets_503_with_retry_after_and_state_is_still_written(

@@ -1,6 +1,9 @@
 """Guarantee 21: a client without a token costs the master little, and shuts out no client that has one."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,8 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.limits import BODY_BYTES
 
-from .dialing import Dial, Line, dialing
-from .masters import Master
+from .dialing import Dial, Line, dialing, until
+from .masters import END_S, Master
 
 pytestmark = pytest.mark.anyio
 
@@ -25,10 +28,12 @@ HELLO = b"GET /%s HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    """Admit requests for /friend."""
+    """Admit requests for /friend, and answer those for /never never."""
     request = Request(scope, receive)
     if request.url.path == "/friend":
         admitted(request)
+    if request.url.path == "/never":
+        await asyncio.Event().wait()
     await Response(b"hello")(scope, receive, send)
 
 
@@ -53,6 +58,38 @@ async def test_g21_connections_without_a_token_never_shut_out_one_with_a_token(d
     assert await talk(friend, b"friend")
     assert await talk(await dial(), b"friend")
     assert await talk(strangers[-1], b"stranger")
+
+
+async def test_g21_no_connection_is_closed_before_what_it_has_sent_is_read(dial: Dial) -> None:
+    """The server may accept many connections of strangers at once, together with that of a client with a token."""
+    address = (await dial()).writer.get_extra_info("peername")
+    with ExitStack() as stack:
+        friend, *_ = [stack.enter_context(socket.create_connection(address)) for _ in range(10 * MOST)]
+        friend.sendall(HELLO % b"friend")
+        friend.setblocking(False)
+        said = b""
+        while not said.endswith(b"hello"):
+            part = await asyncio.get_running_loop().sock_recv(friend, 1_000)
+            assert part
+            said += part
+
+
+async def test_g21_connections_that_send_nothing_are_closed_before_one_that_waits_for_its_turn(dial: Dial) -> None:
+    waiting = await dial()
+    waiting.writer.write(HELLO % b"never")
+    await until(lambda: waiting.server._tasks == 1)
+    silent = [await dial() for _ in range(10 * MOST)]
+    assert await silent[-MOST - 1].closed()
+    assert not waiting.server.transport.is_closing()
+
+
+async def test_g21_the_request_of_a_stranger_who_hangs_up_takes_no_memory(dial: Dial) -> None:
+    line = await dial()
+    line.writer.write(HELLO % b"never")
+    await until(lambda: line.server._tasks == 1)
+    line.writer.close()
+    async with asyncio.timeout(END_S):
+        await until(lambda: line.server._tasks == 0)
 
 
 async def test_g21_a_connection_that_ends_makes_room(dial: Dial) -> None:

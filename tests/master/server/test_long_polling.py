@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.server.wakeups import ANYTHING
+from cloudpar_master.services import client_service
 from cloudpar_master.services.access import Caller
 from cloudpar_master.services.dispatcher import Call
+from cloudpar_master.services.steps import Steps, finish
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.account_messages import CreateAccount
-from cloudpar_protocol.client_messages import AwaitTasksReply, Hello
+from cloudpar_protocol.client_messages import AwaitTasksReply, Hello, ListPackages
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.payloads import Unwritable
 from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef, RetrieveTasksReply
@@ -146,7 +148,7 @@ async def test_a_lost_chunk_wakes_a_held_retrieval_at_the_next_tick(tmp_path_fac
     first, second = await held(retrieving(served, "dies")), await held(retrieving(served, "waits"))
     await start(served)
     (lost,) = (await first).leases
-    served.assembly.tick()
+    finish(served.assembly.tick())
     (lease,) = (await second).leases
     assert (lease.start, lease.generation, lease.attempt) == (lost.start, lost.generation, 2)
     served.close()
@@ -161,7 +163,7 @@ async def test_a_lost_chunk_wakes_a_retrieval_that_can_take_it_behind_others_tha
     first, second = await held(retrieving(served, "dies")), await held(retrieving(served, "waits"))
     await served.ask("other", routes.START_TASKS, start_tasks())
     (lost,) = (await first).leases
-    served.assembly.tick()
+    finish(served.assembly.tick())
     await turn_loop()
     assert second.done()
     assert [lease.package_id for lease in (await second).leases] == [lost.package_id]
@@ -187,7 +189,7 @@ async def test_a_tick_repeats_one_retrieval_while_no_worker_can_take_the_waiting
 
     monkeypatch.setattr(dispatcher, "perform", counting)
     for _ in range(5):
-        served.assembly.tick()
+        finish(served.assembly.tick())
         await turn_loop()
     # each tick another one, so that each worker can take what becomes free for it
     assert repeated == [f"own {number}" for number in range(5)]
@@ -226,13 +228,13 @@ async def test_a_held_await_wakes_on_a_result(served: Served) -> None:
 def performed_by(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list to which each request adds its account's name, or its role, when the master performs it."""
     dispatcher = served.assembly.long_polling.dispatcher
-    perform, callers = dispatcher.perform, list[str]()
+    steps, callers = dispatcher.steps, list[str]()
 
-    def recording(call: Call) -> Struct:
+    def recording(call: Call) -> Steps[Struct]:
         callers.append(call.user.name if call.user else call.caller.role)
-        return perform(call)
+        return steps(call)
 
-    monkeypatch.setattr(dispatcher, "perform", recording)
+    monkeypatch.setattr(dispatcher, "steps", recording)
     return callers
 
 
@@ -347,3 +349,27 @@ async def test_a_fault_in_a_held_request_reaches_its_caller(served: Served) -> N
     with pytest.raises(Exception, match="messages"):
         await task
     assert way.answer().status == 500
+
+
+async def test_a_long_list_leaves_turns_to_other_accounts(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    await add_account(served)
+    for number in range(MANY):
+        await start(served, f"key {number}")
+    monkeypatch.setattr(client_service, "LISTED", 1)
+    listed = asyncio.ensure_future(served.ask("user", routes.LIST_PACKAGES, ListPackages()))
+    await asyncio.sleep(0)
+    assert (await served.ask("other", routes.HELLO, Hello())).name == "other"
+    assert not listed.done()
+    assert len((await listed).packages) == MANY
+
+
+async def test_many_sessions_of_one_account_end_no_await_of_another_late(served: Served) -> None:
+    """The master remembers some sessions with new packages, but of each account apart."""
+    await add_account(served)
+    first = await start(served, "first", session="s")
+    await start(served, "second", session="s")
+    unseen = served.assembly.long_polling._unseen
+    for number in range(20_000):
+        unseen.add("other", f"session {number}", "package")
+    reply = await hearing(served, first, session="s", cursor=10**6)
+    assert [status.package_id for status in reply.packages] == [first]

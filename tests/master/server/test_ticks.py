@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from cloudpar_master.server import process
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol import routes
 
 from .served import Served, start_tasks
@@ -30,7 +31,7 @@ async def test_the_timer_folds_packages_although_the_queue_cannot_be_read(
     for name in ("waiting_needs", "dead"):
         monkeypatch.setattr(served.assembly.queue, name, unreadable)
     with pytest.raises(ExceptionGroup):
-        served.assembly.tick()
+        finish(served.assembly.tick())
     rows = served.assembly.database.execute("SELECT count(*) FROM packages WHERE running").fetchone()
     assert rows == (0,)
 

@@ -4,6 +4,7 @@ from cloudpar_master.core.head.package import PACKAGE_BYTES
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.account_service import AccountService
 from cloudpar_master.services.backend import hash_token
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuota, ListAccounts, RevokeAccount
 from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
 from master.services.world import HOUR_US, World, publication
@@ -43,7 +44,7 @@ def test_a_token_belongs_to_one_account_only(world: World) -> None:
 def test_a_revoked_account_runs_nothing_more(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     mine, other = world.start(ann), world.start(bob)
     lease = world.lease()
-    reply = world.accounts.revoke_account(RevokeAccount(account_id=ann.account_id))
+    reply = finish(world.accounts.revoke_account(RevokeAccount(account_id=ann.account_id)))
     assert reply.account.state == "revoked"
     assert world.extend(lease)[0].state == "ended"
     head = world.head(mine)
@@ -58,11 +59,11 @@ def test_a_revoked_account_runs_nothing_more(world: World, ann: AccountRecord, b
 
 def test_a_repeated_revocation_has_the_same_answer(world: World, ann: AccountRecord) -> None:
     request = RevokeAccount(account_id=ann.account_id)
-    assert world.accounts.revoke_account(request) == world.accounts.revoke_account(request)
+    assert finish(world.accounts.revoke_account(request)) == finish(world.accounts.revoke_account(request))
 
 
 def test_a_revoked_account_is_granted_nothing(world: World, ann: AccountRecord) -> None:
-    world.accounts.revoke_account(RevokeAccount(account_id=ann.account_id))
+    finish(world.accounts.revoke_account(RevokeAccount(account_id=ann.account_id)))
     for quota_us in (5, -5):
         with pytest.raises(Gone, match=r"account 'ann' was revoked, .*: make another by 'cloudpar account create'"):
             grant(world, ann.account_id, quota_us)
@@ -74,7 +75,7 @@ def test_unknown_accounts_are_not_found(world: World) -> None:
     with pytest.raises(NotFound, match=text):
         grant(world, "unknown", 5)
     with pytest.raises(NotFound, match=text):
-        world.accounts.revoke_account(RevokeAccount(account_id="unknown"))
+        finish(world.accounts.revoke_account(RevokeAccount(account_id="unknown")))
 
 
 def test_accounts_are_listed_oldest_first_with_what_they_used(world: World, ann: AccountRecord) -> None:

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.core.head import Head
+from cloudpar_master.core.planning import NESTED_PACKAGES
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.worker_messages import Lease
 from master.services.world import HOUR_US, POLICY, World, master, publication
@@ -94,6 +95,32 @@ def test_a_package_that_a_task_waits_for_opens_one_chunk_at_once(world: World, a
         world.start(ann, tasks=1_000)
     nested = world.start(ann, tasks=1_000, depth=1)
     assert len(world.head(nested).tasks.open) == 1
+
+
+def test_an_account_opens_few_packages_although_it_says_that_tasks_have_started_them(
+    world: World, ann: AccountRecord
+) -> None:
+    """Once, a client could open as many packages as it liked, because it chooses the depth of each."""
+    nested = [world.start(ann, tasks=1_000, depth=1) for _ in range(2 * NESTED_PACKAGES)]
+    closed = [world.head(each).pace.closed for each in nested]
+    assert closed == [False] * NESTED_PACKAGES + [True] * NESTED_PACKAGES
+    assert world.status(ann, nested[-1]).state == "running"
+    assert world.head(nested[-1]).pace.closed
+    deeper = world.start(ann, tasks=1_000, depth=2)
+    assert not world.head(deeper).pace.closed
+    world.cancel(ann, nested[0])
+    assert not world.head(nested[NESTED_PACKAGES]).pace.closed
+
+
+def test_a_closed_package_that_a_task_waits_for_opens_when_few_of_its_depth_are_open(
+    world: World, ann: AccountRecord
+) -> None:
+    nested = [world.start(ann, tasks=1_000, depth=1) for _ in range(NESTED_PACKAGES + 1)]
+    outer = [world.start(ann, tasks=1_000) for _ in range(3)]
+    for package_id in nested[:2]:
+        world.cancel(ann, package_id)
+    assert world.head(outer[-1]).pace.closed
+    assert not world.head(nested[-1]).pace.closed
 
 
 def test_with_an_empty_queue_every_package_opens(world: World, ann: AccountRecord) -> None:

@@ -40,7 +40,7 @@ def test_g05_many_starts_with_one_key_at_once_make_one_package(
                 return patiently(lambda: client.start_tasks(ann, request).package_id)
 
             assert len(set(race(factory, tmp_path, clock, CALLERS, start))) == 1
-            assert len(world.backend.packages.of_account(ann.account_id, 1_000)) == turn + 1
+            assert len(list(world.backend.packages.of_account(ann.account_id, 1_000))) == turn + 1
             with pytest.raises(IdempotencyConflict, match="make a new key"):
                 world.client.start_tasks(ann, start_tasks(f"key {turn}", tasks=11))
         clock.move(3.0)
@@ -48,7 +48,9 @@ def test_g05_many_starts_with_one_key_at_once_make_one_package(
             clock.move(3.0)
         world.work_all()
         assert world.record(ann.account_id).spent_us == turns * 10_000
-        assert all(head.life.state == "completed" for head in world.backend.packages.of_account(ann.account_id, 1_000))
+        assert all(
+            head.life.state == "completed" for head in list(world.backend.packages.of_account(ann.account_id, 1_000))
+        )
     reached(
         f"{factory.__name__}: {turns} times {CALLERS} at once with one key: 1 package each; another body: a conflict"
     )
@@ -71,7 +73,7 @@ def test_g05_of_two_bodies_with_one_key_at_once_one_is_a_conflict(factory: Facto
         started = race(factory, tmp_path, clock, CALLERS, start)
         assert len(set(started) - {None}) == 1
         assert started.count(None) == CALLERS // 2
-        assert len(world.backend.packages.of_account(ann.account_id, 10)) == 1
+        assert len(list(world.backend.packages.of_account(ann.account_id, 10))) == 1
 
 
 @on_sound_adapters

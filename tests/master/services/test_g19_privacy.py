@@ -3,6 +3,7 @@
 import pytest
 
 from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import CancelTasks, Hello, ListPackages
 from cloudpar_protocol.errors import Forbidden, NotFound
@@ -40,7 +41,7 @@ def test_g19_another_accounts_package_cannot_be_acknowledged(
 def test_g19_another_accounts_packages_are_not_listed(world: World, ann: AccountRecord, bob: AccountRecord) -> None:
     world.start(ann)
     mine = world.start(bob)
-    assert [each.package_id for each in world.client.list_packages(bob, ListPackages()).packages] == [mine]
+    assert [each.package_id for each in finish(world.client.list_packages(bob, ListPackages())).packages] == [mine]
 
 
 def test_g19_another_accounts_payloads_cannot_be_named(world: World, ann: AccountRecord, bob: AccountRecord) -> None:

@@ -1,6 +1,6 @@
 """Packages that wait for compute time cost the master little, however many there are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import pytest
 
@@ -21,7 +21,7 @@ class CountingStore:
         self._store = store
         self.reads = 0
 
-    def unsettled(self, account_id: str) -> Sequence[Head]:
+    def unsettled(self, account_id: str) -> Iterable[Head]:
         self.reads += 1
         return self._store.unsettled(account_id)
 

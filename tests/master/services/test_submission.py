@@ -35,7 +35,7 @@ def test_a_contradictory_start_is_refused_and_queues_nothing(
     with pytest.raises(error, match=text):
         world.start(ann, **changes)
     assert world.backend.queue.waiting() == 0
-    assert world.backend.packages.of_account(None, 1) == []
+    assert list(world.backend.packages.of_account(None, 1)) == []
 
 
 RIGHT: list[dict[str, Any]] = [

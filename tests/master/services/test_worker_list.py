@@ -4,6 +4,7 @@ import pytest
 
 from cloudpar_master.ports import AccountRecord, Fit, WorkerRecord
 from cloudpar_master.services.access import Caller
+from cloudpar_master.services.steps import finish
 from cloudpar_master.services.worker_list import LOOKED_UP
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import ListPackages
@@ -70,7 +71,7 @@ def test_a_package_that_a_worker_is_set_aside_for_has_its_reason(world: World, a
         "a": [SetAside(package_id=package_id, lacks=LACKS.lacks), SetAside(package_id="deleted")],
         "other": [],
     }
-    (summary,) = world.client.list_packages(ann, ListPackages()).packages
+    (summary,) = finish(world.client.list_packages(ann, ListPackages())).packages
     assert summary.set_aside == [LACKS]
 
 
@@ -78,7 +79,7 @@ def test_a_package_that_no_worker_can_run_names_none_of_them(world: World, ann: 
     agent, package_id = lacking(world, ann)
     agent.ask()
     assert world.head(package_id).life.run_anyway
-    (summary,) = world.client.list_packages(ann, ListPackages()).packages
+    (summary,) = finish(world.client.list_packages(ann, ListPackages())).packages
     assert summary.set_aside == []
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from cloudpar_master.services.access import Caller
 from cloudpar_master.services.backend import hash_token
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol.account_messages import Account, CreateAccount, ListAccounts, RevokeAccount
 from cloudpar_protocol.errors import Forbidden, InvalidToken
 from master.services.world import World
@@ -61,7 +62,7 @@ def test_a_token_without_an_end_does_not_expire(world: World) -> None:
 def test_one_token_can_be_revoked_without_the_others(world: World) -> None:
     made = create(world, "lab-3")
     create(world, "lab-4")
-    world.accounts.revoke_account(RevokeAccount(account_id=made.account_id))
+    finish(world.accounts.revoke_account(RevokeAccount(account_id=made.account_id)))
     with pytest.raises(InvalidToken, match="worker token 'lab-3' was revoked"):
         world.dispatcher.caller("retrieve_tasks", "lab-3")
     assert world.dispatcher.caller("retrieve_tasks", "lab-4") == Caller("worker")

@@ -15,7 +15,8 @@ from cloudpar_master.services.account_service import AccountService
 from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.client_service import ClientService
 from cloudpar_master.services.dispatcher import Dispatcher
-from cloudpar_master.services.timer import Timer
+from cloudpar_master.services.steps import finish
+from cloudpar_master.services.timer import Due, Timer
 from cloudpar_master.services.worker_service import WorkerService
 from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.client_messages import (
@@ -55,6 +56,20 @@ def start_tasks(key: str, tasks: int = 10, **changes: Any) -> StartTasks:
     return replace(request, **changes)
 
 
+class PromptTimer:
+    """A timer that does all of its steps at once."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._timer = Timer(backend)
+        self.lost = self._timer.lost
+
+    def tick(self) -> int:
+        return finish(self._timer.tick())
+
+    def fold_due(self) -> Due:
+        return finish(self._timer.fold_due())
+
+
 class World:
     """One process of a master."""
 
@@ -65,7 +80,7 @@ class World:
         self.client = ClientService(backend)
         self.worker = WorkerService(backend)
         self.accounts = AccountService(backend)
-        self.timer = Timer(backend)
+        self.timer = PromptTimer(backend)
         self.numbers = count()
 
     def account(self, name: str = "ann", quota_us: int = HOUR_US) -> AccountRecord:
@@ -106,7 +121,7 @@ class World:
         return self.client.cancel_tasks(account, CancelTasks(package_id=package_id, **changes))
 
     def acknowledge(self, account: AccountRecord, *package_ids: str) -> None:
-        self.client.acknowledge(account, Acknowledge(package_ids=list(package_ids)))
+        finish(self.client.acknowledge(account, Acknowledge(package_ids=list(package_ids))))
 
     # a worker
 

@@ -45,17 +45,6 @@ def test_tasks_between_others_that_are_put_back_keep_their_data() -> None:
     assert ends(record, 1) == [(0, 3)]
 
 
-def test_a_give_back_does_not_close_an_abandoned_lease() -> None:
-    """If it did, the master would delete the chunk's queue message, and no worker would get the dropped tasks."""
-    record = downloaded((0, 1))
-    record.take(1)
-    record.drop_untouched()
-    record.abandoned = True
-    record.put_back((0, 1))  # its executor was killed
-    back = record.give_back(1)
-    assert (back.ranges, back.closes, record.closing) == ([(0, 1)], False, True)
-
-
 def test_a_give_back_does_not_close_a_refused_lease() -> None:
     """The publication that follows closes it, and brings the reason."""
     record = downloaded((0, 1))

@@ -1,9 +1,10 @@
 """A worker that cannot run a package gives it back with the reason, and retrieves no more of it."""
 
 import signal
+from typing import Any
 
 from cloudpar_protocol.limits import BULK_ITEMS
-from cloudpar_protocol.payloads import LACKS_CHARS, Unfit
+from cloudpar_protocol.payloads import LACKS_CHARS, BlobData, BlobRef, Link, Unfit
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import UNFIT, ExecutorResult
@@ -32,7 +33,7 @@ def test_a_task_that_lacks_a_module_is_given_back_with_all_untouched_tasks() -> 
     ]
     worker.handle(on.GivenBack([lease.lease_id]))
     assert [asked.set_aside for asked in worker.of(do.Retrieve)] in ([], [[lease.package_id]])
-    assert worker.state.facts.set_aside == {lease.package_id: Unfit("", NUMPY)}
+    assert worker.state.facts.set_aside == {lease.package_id: (lease.account, Unfit("", NUMPY))}
     assert worker.of(do.Publish) == []
 
 
@@ -97,8 +98,19 @@ def test_a_python_that_does_not_start_sets_its_packages_aside() -> None:
 def test_the_oldest_packages_set_aside_are_forgotten() -> None:
     worker = Worker()
     for number in range(BULK_ITEMS + 5):
-        worker.state.facts.set_package_aside(f"p{number}", NUMPY)
+        worker.state.facts.set_package_aside(lease_of(CODE, 1, package_id=f"p{number}"), NUMPY)
     assert list(worker.state.facts.set_aside) == [f"p{number}" for number in range(5, BULK_ITEMS + 5)]
+
+
+def test_an_account_with_many_packages_set_aside_makes_the_worker_forget_none_of_another_account() -> None:
+    """Otherwise the worker would retrieve the other account's tasks again and again."""
+    worker = Worker()
+    other = lease_of(CODE, 1, package_id="other", account="bob")
+    worker.state.facts.set_package_aside(other, NUMPY)
+    for number in range(2 * BULK_ITEMS):
+        worker.state.facts.set_package_aside(lease_of(CODE, 1, package_id=f"p{number}", account="ann"), NUMPY)
+    assert len(worker.state.facts.set_aside) == BULK_ITEMS
+    assert list(worker.state.facts.set_aside)[:2] == ["other", f"p{BULK_ITEMS + 1}"]
 
 
 def test_the_reason_of_a_hostile_executor_changes_no_terminal_and_fits_into_a_give_back() -> None:
@@ -113,3 +125,27 @@ def test_the_reason_of_a_hostile_executor_changes_no_terminal_and_fits_into_a_gi
     assert len(back.unfit.lacks) == LACKS_CHARS
     (warned,) = worker.of(do.Warn)
     assert warned.text.endswith(back.unfit.lacks)
+
+
+GONE = "its payload cannot be downloaded: this blob was deleted"
+BLOB: dict[str, Any] = {"data": BlobData(BlobRef("data/one", 100)), "data_link": Link("GET", "data/one")}
+
+
+def test_a_package_whose_payload_cannot_be_downloaded_is_left_to_other_workers_without_a_loss() -> None:
+    """Once, the lease expired, so that the master counted lost workers, and the chunk became a suspect."""
+    lease, other = lease_of(CODE, 3, elsewhere=True, attempt=2, **BLOB), lease_of(CODE, 100)
+    worker = Worker(lease, other)
+    worker.handle(on.DownloadFailed(lease.lease_id, stale=False, why="this blob was deleted"))
+    (back,) = worker.returned
+    assert (back.lease_id, back.ranges, back.attempt, back.closes) == (lease.lease_id, [(0, 3)], 2, True)
+    assert back.unfit == Unfit("", GONE)
+
+
+def test_a_package_whose_payload_no_worker_can_download_fails_with_the_reason() -> None:
+    lease = lease_of(CODE, 3, **BLOB)
+    worker = Worker(lease)
+    worker.handle(on.DownloadFailed(lease.lease_id, stale=False, why="this blob was deleted"))
+    (publish,) = worker.of(do.Publish)
+    (made,) = publish.publications
+    assert (made.closes, made.refused, made.message) == (True, "payload", GONE)
+    assert worker.returned == []

@@ -65,7 +65,6 @@ class Worker(RuleBasedStateMachine):
         self.leases: dict[str, Lease] = {}
         self.unwanted: dict[str, set[int]] = {}
         self.taken_back: set[tuple[int, Task]] = set()
-        self.abandoned: set[str] = set()
         self.said: dict[str, Counter[int]] = {}
         self.seq: Counter[str] = Counter()
         self.closed: set[str] = set()
@@ -140,7 +139,7 @@ class Worker(RuleBasedStateMachine):
         pass
 
     def do_forget(self, forget: do.Forget) -> None:
-        assert forget.lease_id in self.closed | self.abandoned
+        assert forget.lease_id in self.closed
         self.forgotten.add(forget.lease_id)
         self.held.discard(forget.lease_id)
 
@@ -318,8 +317,6 @@ class Worker(RuleBasedStateMachine):
         download = self.downloads.pop(0)
         lease_id, (start, end) = download.lease.lease_id, download.tasks
         if fails:
-            if not stale:
-                self.abandoned.add(lease_id)
             self.say(on.DownloadFailed(lease_id, stale))
         else:
             self.held.add(lease_id)
@@ -395,10 +392,9 @@ class Worker(RuleBasedStateMachine):
         for lease_id, lease in self.leases.items():
             said = self.said[lease_id]
             assert all(times == 1 for times in said.values())
-            if lease_id not in self.abandoned:
-                assert lease_id in self.closed
-                everything = set(said) | self.unwanted[lease_id]
-                assert everything >= set(range(lease.start, lease.end))
+            assert lease_id in self.closed
+            everything = set(said) | self.unwanted[lease_id]
+            assert everything >= set(range(lease.start, lease.end))
 
     def step_to_the_end(self) -> None:
         if self.asked:

@@ -1,7 +1,7 @@
 """The state of the agent's state machine, and the changes to it that the handlers of several stimuli share."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -26,6 +26,13 @@ nothing while one of its leases has started tasks; see `suspects`.
 """
 
 
+class SetAside(NamedTuple):
+    """The account of a package that is set aside, and the thing that this worker lacks for it."""
+
+    account: str
+    unfit: Unfit
+
+
 class Facts:
     """The state behind WorkerState.
 
@@ -37,8 +44,8 @@ class Facts:
         pythons: The versions of Python for which this worker has interpreters that start.
         python: The version of Python for the next executor.
         leases: The leases by id, in the order in which they came.
-        set_aside: The packages that this worker cannot run, by id, each with a text about the thing that the worker
-            lacks. If there are more than BULK_ITEMS packages, the oldest is dropped.
+        set_aside: The packages that this worker cannot run, by id, the oldest first. If there are more than
+            BULK_ITEMS packages, one is dropped.
         lengths: The mean durations of functions, for later packages with these functions.
         killed: For each task (lease id, index), the number of executors that SIGKILL or an unknown cause ended during
             the task.
@@ -86,7 +93,7 @@ class Facts:
         self.durations: dict[str, PackageDurations] = {}
         self.lengths = FunctionLengths()
         self.budgets = Budgets()
-        self.set_aside: dict[str, Unfit] = {}
+        self.set_aside: dict[str, SetAside] = {}
         self.turns = Turns()
         self.killed: dict[tuple[str, int], int] = {}
         self.unreported_us: dict[str, int] = {}
@@ -156,7 +163,7 @@ class Facts:
         error names the missing version.
         """
         if record.lease.elsewhere:
-            self.set_package_aside(record.lease.package_id, f"no Python {record.lease.python}")
+            self.set_package_aside(record.lease, f"no Python {record.lease.python}")
             return
         have = sorted(self.pythons, key=lambda version: (len(version), version))
         names = ", ".join(have[:-1]) + " or " + have[-1] if have[1:] else have[0]
@@ -166,12 +173,23 @@ class Facts:
             f"use Python {names} at the client, or start workers with Python {record.lease.python}",
         )
 
-    def set_package_aside(self, package_id: str, lacks: str) -> None:
+    def _forget_set_aside(self) -> None:
+        """Forget the oldest package that is set aside of the account with the most such packages.
+
+        Otherwise one account could make the worker forget the packages of all others, and retrieve their tasks again
+        and again.
+        """
+        accounts = [each.account for each in self.set_aside.values()]
+        busiest = max(accounts, key=accounts.count)
+        del self.set_aside[next(package_id for package_id, each in self.set_aside.items() if each.account == busiest)]
+
+    def set_package_aside(self, lease: Lease, lacks: str) -> None:
         """Stop running a package here, because this worker lacks something for it.
 
         The worker requests no more chunks of the package. It gives back the package's untouched tasks (no executor has
         them). If no other worker can run a lease of the package, the worker keeps that lease's tasks.
         """
+        package_id = lease.package_id
         if package_id not in self.set_aside:
             # The text comes from the executor, so task code may have made it. Without this the text could control the
             # terminals on which people read it, and the master would refuse a give-back with a longer text.
@@ -179,11 +197,11 @@ class Facts:
             text = f"this worker cannot run package {package_id}, and leaves it to workers that can: {lacks}"
             self.out.append(do.Warn(text))
             if len(self.set_aside) >= BULK_ITEMS:
-                del self.set_aside[next(iter(self.set_aside))]
-            self.set_aside[package_id] = Unfit(self.host, lacks)
+                self._forget_set_aside()
+            self.set_aside[package_id] = SetAside(lease.account, Unfit(self.host, lacks))
         for record in self.leases.values():
             if record.lease.package_id == package_id and record.lease.elsewhere:
-                record.unfit = self.set_aside[package_id]
+                record.unfit = self.set_aside[package_id].unfit
 
     def forget(self, record: LeaseRecord) -> None:
         """Drop a lease. If it was the last lease of its package here, also drop all facts about the package."""

@@ -10,7 +10,7 @@ from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
 
 from .executor_result import ExecutorResult
 
-Reason = Literal["python", "seal"]
+Reason = Literal["payload", "python", "seal"]
 _RESULT_BYTES = 200
 """About the memory of a result without its data and texts."""
 
@@ -33,7 +33,6 @@ class LeaseRecord:
         closing: The last publication or give-back of the lease is under way, and the record is dropped after it.
         undeliverable: A download of the lease's payload failed. If the lease's links may have expired, the worker gives
             back the tasks that no executor has.
-        abandoned: A download failed although its links were fresh, so the agent lets the lease expire.
         first: The lease has the first task of its package, and no executor has had a task of the lease.
         refusal: The reason for refusing the whole package, as `refused` and `message` of a publication. None if this
             worker does not refuse the package.
@@ -63,7 +62,7 @@ class LeaseRecord:
         self.pending_bytes = self.result_bytes = 0
         self.pending_at_us = 0
         self.publishing = self.returning = self.downloading = self.closing = False
-        self.undeliverable = self.abandoned = False
+        self.undeliverable = False
         self.refusal: tuple[Reason, str] | None = None
         self.unfit: Unfit | None = None
         self.lost_us = 0
@@ -232,9 +231,7 @@ class LeaseRecord:
             **self.lease.identity(),
             seq=self.next_seq(),
             ranges=ranges.union(more, tail),
-            # The give-back of an abandoned lease must not close it: the master would delete the chunk's queue message,
-            # and no other worker would get the dropped tasks.
-            closes=self.closing and not self.abandoned,
+            closes=self.closing,
             attempt=self.lease.attempt,
             unfit=self.unfit,
             used_us=lost_us,

@@ -181,11 +181,8 @@ def publish(facts: Facts, now_us: int) -> None:
     made = []
     for record in free:
         done = record.exhausted and not record.returning
-        # An exhausted lease publishes even without results, to close the lease. An abandoned lease must not: the master
-        # would delete the chunk's queue message, and no other worker would get the chunk's tasks.
-        if record.abandoned and done and not record.pending:
-            facts.forget(record)
-        elif (due and record.pending) or (done and not record.pending):
+        # An exhausted lease publishes even without results, to close the lease.
+        if (due and record.pending) or (done and not record.pending):
             record.report_cost(facts.unreported_us)
             facts.durations_of(record.lease).publications += 1
             made += publishing.publications(record)
@@ -226,7 +223,7 @@ def extend(facts: Facts, now_us: int) -> None:
     """Renew the leases when a beat is due."""
     if now_us < facts.beat_at_us or facts.beating:
         return
-    alive = [record for record in facts.leases.values() if not record.closing and not record.abandoned]
+    alive = [record for record in facts.leases.values() if not record.closing]
     if not alive:
         facts.beat_at_us = NEVER
         return

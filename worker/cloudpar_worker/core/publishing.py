@@ -57,14 +57,12 @@ def split(results: list[TaskResult]) -> Iterator[list[TaskResult]]:
 def publications(record: LeaseRecord) -> list[Publication]:
     """Turn all pending results of a lease into publications; without results there is one empty publication.
 
-    The last publication closes the lease if no other message about the lease can follow. The publications of an
-    abandoned lease never close it.
+    The last publication closes the lease if no other message about the lease can follow.
     """
     parts = list(split(record.publish_pending())) or [[]]
     # Only the last part may close the lease, because closing deletes the queue message. If an earlier part closed the
     # lease and this worker died before it sent the rest, no other worker would get the tasks of the rest.
-    closes = record.closing and not record.abandoned
-    return [_publication(record, part, closes=closes and part is parts[-1]) for part in parts]
+    return [_publication(record, part, closes=record.closing and part is parts[-1]) for part in parts]
 
 
 def _publication(record: LeaseRecord, results: list[TaskResult], *, closes: bool) -> Publication:

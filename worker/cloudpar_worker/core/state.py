@@ -130,7 +130,7 @@ class WorkerState:
         for result in results:
             if result.outcome == UNFIT:
                 run.record.failed_for_lack(result)
-                self.facts.set_package_aside(run.record.lease.package_id, result.message or "")
+                self.facts.set_package_aside(run.record.lease, result.message or "")
         results = [result for result in results if result.outcome != UNFIT]
         done = [result for result in results if result.outcome != SKIPPED]
         if done:
@@ -286,7 +286,7 @@ class WorkerState:
             facts.set_aside.pop(lease.package_id, None)
         elif lease.package_id in facts.set_aside:
             # The master sent this lease before it knew that this worker has set the package aside.
-            record.unfit = facts.set_aside[lease.package_id]
+            record.unfit = facts.set_aside[lease.package_id].unfit
         if lease.python not in facts.pythons and lease.codec == "pickle":
             facts.lacks_python(record)
 
@@ -304,13 +304,17 @@ class WorkerState:
         record = self.facts.leases.get(stimulus.lease_id)
         if record is not None:
             record.downloading = False
+            lacks = f"its payload cannot be downloaded: {stimulus.why or 'the log of the worker says why'}"
             if stimulus.broken is not None:
                 record.refuse("seal", stimulus.broken)
-                return
-            record.undeliverable = True
-            if not stimulus.stale:
-                record.drop_untouched()
-                record.abandoned = True  # the agent lets the lease expire, and the master decides what happens next
+            elif stimulus.stale:
+                record.undeliverable = True
+            elif record.lease.elsewhere:
+                # If the lease expired instead, the chunk would count as one that kills its workers, and each worker
+                # would give back the tasks of others to run it alone.
+                self.facts.set_package_aside(record.lease, lacks)
+            else:
+                record.refuse("payload", lacks)
 
     def _too_large(self, stimulus: on.TooLarge, now_us: int) -> None:
         record = self.facts.leases.get(stimulus.lease_id)

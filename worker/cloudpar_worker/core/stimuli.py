@@ -143,11 +143,13 @@ class DownloadFailed(Stimulus, frozen=True):
         stale: The lease's links may have expired, so that fresh links may help.
         broken: A text about the payload of a sealed package that failed verification; None if the download failed for
             another reason.
+        why: A text that says why the download failed; "" if there is none.
     """
 
     lease_id: str
     stale: bool
     broken: str | None = None
+    why: str = ""
 
 
 class TooLarge(Stimulus, frozen=True):

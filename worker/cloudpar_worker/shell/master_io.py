@@ -197,13 +197,13 @@ class MasterIO:
             except PayloadRefused as refused:
                 stale = time.monotonic() - self._arrived_at.get(lease.lease_id, 0.0) > _FRESH_LINK_S
                 warn(f"cannot download the payload of package {lease.package_id}: {refused}")
-                return on.DownloadFailed(lease.lease_id, stale)
+                return on.DownloadFailed(lease.lease_id, stale, why=str(refused))
             except (Stopped, TokenRefused):
                 raise
             except Exception as error:  # noqa: BLE001 - the client chooses the payload, which must not end the agent
                 traceback.print_exc()
                 warn(f"cannot read the payload of package {lease.package_id}: {error!r}")
-                return on.DownloadFailed(lease.lease_id, stale=False)
+                return on.DownloadFailed(lease.lease_id, stale=False, why=repr(error))
             return on.Downloaded(lease.lease_id, here, item_bytes, int((time.monotonic() - started_at) * 1e6))
 
         self._enqueue("download", job)

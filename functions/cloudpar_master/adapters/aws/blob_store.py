@@ -79,13 +79,16 @@ class S3BlobStore(BlobStore):
         named = {"Bucket": self._bucket, "Key": key, **params}
         return self._client().generate_presigned_url(call, Params=named, ExpiresIn=LINK_S)
 
-    def exists(self, key: str) -> bool:
-        """See the port. An old blob is copied onto itself, because S3 removes blobs by the time of their last write.
+    def exists(self, key: str, *, promise: bool = False) -> bool:
+        """See the port. S3 removes no blob that was used lately, so promises are kept by themselves.
+
+        An old blob is copied onto itself, because S3 removes blobs by the time of their last write.
 
         For a missing blob, S3 answers "forbidden" to a role that may read blobs but not list them. So after this answer
         the blob counts as missing. If the blob exists nevertheless, the client uploads it again, and S3 refuses the
         upload, which does no harm.
         """
+        del promise
         try:
             head = self._client().head_object(Bucket=self._bucket, Key=key)
             if self._clock.now() - head["LastModified"].timestamp() > FRESH_S:

@@ -315,7 +315,7 @@ class DynamoPackageStore(PackageStore):
         """Read the heads of the packages in these rows of an index, in this order. The rows may be out of date."""
         return self.heads([row["pk"] for row in found])
 
-    def delete_pages(self, package_id: str) -> None:
+    def delete_pages(self, package_id: str) -> bool:
         found = self._table.query(
             "pk = :pk AND begins_with(sk, :page)", {"pk": package_id, "page": pages.PAGE}, keys_only=True
         )
@@ -329,6 +329,7 @@ class DynamoPackageStore(PackageStore):
             # Without the check, a slow process could replace the spec of a later package with the same id.
             at_head = check((package_id, HEAD), "started_at = :born", born=round(spec.started_at, 6))
             self._table.transact([at_head, put(self._dated(spec_row(spec.freed())), THERE)])
+        return True
 
     def forget(self, head: Head) -> bool:
         """See the port.

@@ -15,7 +15,7 @@ from typing import Literal
 from urllib.parse import quote, urlencode
 
 from cloudpar_master.ports import BlobStore, Clock
-from cloudpar_protocol.errors import BadRequest, Forbidden, IdempotencyConflict, NotFound, TooLarge
+from cloudpar_protocol.errors import BadRequest, Forbidden, IdempotencyConflict, NotFound, TooLarge, Unavailable
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.link_urls import FILES
 from cloudpar_protocol.payloads import Link
@@ -107,7 +107,7 @@ class FileBlobStore(BlobStore):
         self._clock = clock
         self._kept_s = kept_s
         self._reserves = reserves
-        self._arriving: dict[object, tuple[str, int]] = {}
+        self._reserved_bytes = 0
         folder.mkdir(parents=True, exist_ok=True)
         self._remover = FileRemover(folder / WASTE)
         for left_by_a_crash in folder.glob(f"{UPLOAD}*"):
@@ -142,14 +142,16 @@ class FileBlobStore(BlobStore):
     def get_link(self, key: str) -> Link:
         return self._link("GET", key, {})
 
-    def exists(self, key: str) -> bool:
+    def exists(self, key: str, *, promise: bool = False) -> bool:
         now = self._clock.now()
         try:
             os.utime(self._path(key), (now, now))
         except FileNotFoundError:
             return False
         if key.startswith(CODE):
-            self._code.promise(self._path(key))
+            self._code.note_use(self._path(key))
+            if promise:
+                self._code.promise(self._path(key))
         return True
 
     def abandon(self, prefix: str) -> None:
@@ -164,18 +166,17 @@ class FileBlobStore(BlobStore):
                 for file in files:
                     with suppress(FileNotFoundError):  # it has just been removed
                         yield prefix + file.name.removesuffix(BLOB), file.stat().st_size
-            yield from [each for each in self._arriving.values() if each[0].startswith(prefix)]
 
     def free_bytes(self) -> int | None:
         """See the port.
 
-        An upload under way counts with its full size, although a part of it may be on the disk already.
+        The part of an upload that is still to come counts as used.
         """
         if not self._reserves:
             return None
         disk = shutil.disk_usage(self._folder)
         reserve = min(RESERVE_BYTES, int(RESERVE_SHARE * disk.total))
-        return max(0, disk.free - reserve - sum(size for _, size in self._arriving.values()))
+        return max(0, disk.free - reserve - self._reserved_bytes)
 
     # for the server, which answers the links
 
@@ -205,29 +206,32 @@ class FileBlobStore(BlobStore):
             TooLarge: The upload has more bytes than the link was made for.
             BadRequest: The upload has fewer bytes than the link was made for, or a different CRC-32.
             IdempotencyConflict: Another blob is stored under the key.
+            Unavailable: The stored blob was deleted while the same upload came again.
             OSError: The blob cannot be written, for example because the disk is full, or only its reserve is left.
             Exception: `body` has raised this error, for example because the client has hung up.
         """
-        path, size, crc32 = self._path(key), 0, 0
-        expected = int(query["size"])
-        with self._announced(key, expected), tempfile.NamedTemporaryFile(dir=self._folder, prefix=UPLOAD) as file:
-            async for part in body:
-                await turn()
-                size += len(part)
-                if size > expected:
-                    raise TooLarge(f"more than the {expected} bytes that this link was made for")
-                crc32 = zlib.crc32(part, crc32)
-                file.write(part)
-            if (size, crc32) != (expected, int(query["crc32"])):
-                raise BadRequest(f"{size} bytes with CRC {crc32:08x} are not what this link was made for")
-            file.flush()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(file.name, path)
-            except FileExistsError:
-                if path.stat().st_size != size or await _crc32(path, turn) != crc32:
-                    raise IdempotencyConflict("another blob is there already: it is never overwritten") from None
-                size = 0  # nothing was added
+        path, size = self._path(key), 0
+        if path.exists():
+            # The bytes are only compared. If they were written beside the stored blob, a link could be used many times
+            # at once to take space that no limit of its account counts.
+            async for _ in _checked(body, query, turn):
+                pass
+            await _compare(path, query, turn)
+        else:
+            with (
+                self._reserving(int(query["size"])) as came,
+                tempfile.NamedTemporaryFile(dir=self._folder, prefix=UPLOAD) as file,
+            ):
+                async for part in _checked(body, query, turn):
+                    file.write(part)
+                    came(len(part))
+                file.flush()
+                path.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    os.link(file.name, path)
+                    size = int(query["size"])
+                except FileExistsError:
+                    await _compare(path, query, turn)
         now = self._clock.now()
         if not key.startswith(DATA):
             os.utime(path, (now, now))
@@ -240,8 +244,10 @@ class FileBlobStore(BlobStore):
             self._code.added(size)
 
     @contextmanager
-    def _announced(self, key: str, size: int) -> Iterator[None]:
-        """Count an upload as stored while it arrives. Otherwise many slow uploads could fill the disk together.
+    def _reserving(self, size: int) -> Iterator[Callable[[int], None]]:
+        """Reserve space for an upload while it arrives. Otherwise many slow uploads could fill the disk together.
+
+        Yields a function that is to be called with the number of bytes of each part that was written.
 
         Raises:
             OSError: Not enough of the disk is free.
@@ -249,12 +255,18 @@ class FileBlobStore(BlobStore):
         free_bytes = self.free_bytes()
         if free_bytes is not None and size > free_bytes:
             raise OSError(errno.ENOSPC, "what is left of its disk is kept for its own records")
-        upload = object()
-        self._arriving[upload] = key, size
+        left = size
+        self._reserved_bytes += size
+
+        def came(part_bytes: int) -> None:
+            nonlocal left
+            left -= part_bytes
+            self._reserved_bytes -= part_bytes
+
         try:
-            yield
+            yield came
         finally:
-            del self._arriving[upload]
+            self._reserved_bytes -= left
 
     def open(self, key: str) -> BufferedReader:
         """Open a blob for reading.
@@ -332,10 +344,42 @@ def _file_name(name: str) -> str:
     return quoted or "+"
 
 
-async def _crc32(path: Path, turn: Turn) -> int:
-    crc32 = 0
-    with path.open("rb") as file:
-        while part := file.read(READ_BYTES):
-            crc32 = zlib.crc32(part, crc32)
-            await turn()
+async def _checked(body: AsyncIterator[bytes], query: dict[str, str], turn: Turn) -> AsyncIterator[bytes]:
+    """Yield the parts of an upload, and check that they are what its link was made for.
+
+    Raises:
+        TooLarge, BadRequest: See `FileBlobStore.write`.
+    """
+    size, crc32, expected = 0, 0, int(query["size"])
+    async for part in body:
+        await turn()
+        size += len(part)
+        if size > expected:
+            raise TooLarge(f"more than the {expected} bytes that this link was made for")
+        crc32 = zlib.crc32(part, crc32)
+        yield part
+    if (size, crc32) != (expected, int(query["crc32"])):
+        raise BadRequest(f"{size} bytes with CRC {crc32:08x} are not what this link was made for")
+
+
+async def _compare(path: Path, query: dict[str, str], turn: Turn) -> None:
+    """Check that a stored blob is the one that a link was made for.
+
+    Raises:
+        IdempotencyConflict, Unavailable: See `FileBlobStore.write`.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise Unavailable("this blob was deleted while it was uploaded again: repeat the upload", 1.0) from None
+    with file:
+        if file.seek(0, os.SEEK_END) != int(query["size"]) or await _crc32(file, turn) != int(query["crc32"]):
+            raise IdempotencyConflict("another blob is there already: it is never overwritten")
+
+
+async def _crc32(file: BufferedReader, turn: Turn) -> int:
+    crc32 = file.seek(0)
+    while part := file.read(READ_BYTES):
+        crc32 = zlib.crc32(part, crc32)
+        await turn()
     return crc32

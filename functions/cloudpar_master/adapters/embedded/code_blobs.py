@@ -9,11 +9,11 @@ function, while all code together has at most KEPT_BYTES.
 
 import logging
 import os
-from collections import defaultdict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cloudpar_master.ports import Clock
 
@@ -29,8 +29,16 @@ PROMISED_S: Final = 3600.0
 """How many seconds a promise holds if its client does not start a package with the blob."""
 FAILURES: Final = 10
 """One trim reports at most this many failures, and omits further failures."""
-PROMISES: Final = 1_000
-"""How many promises are remembered for one blob. Beyond that the oldest promise is forgotten."""
+
+
+class _Promises(NamedTuple):
+    """The number of promises of one blob, and the time when the last of them expires.
+
+    They expire together. A time for each would take much memory, because an account may get many promises of one blob.
+    """
+
+    number: int
+    until: float
 
 
 log = logging.getLogger("cloudpar_master")
@@ -58,19 +66,22 @@ class CodeBlobs:
         self._trimmed_at = 0.0
         self._used: set[Path] | None = None  # blobs that were used since `trim` began; None while no trim is under way
         self._uncounted: set[Path] = set()
-        self._promises: defaultdict[Path, deque[float]] = defaultdict(lambda: deque(maxlen=PROMISES))
-        for path, used_at, size in _files(folder, _log):
+        self._promises = OrderedDict[Path, _Promises]()  # those that expire first come first
+        for path, used_at, size in sorted(_files(folder, _log), key=lambda file: file[1]):
             self._bytes += size
             # Promises are not stored, but each one updates the file's time. So assume a promise that was made at this
             # time. A file that a client wrote has the time of the machine's clock, which may be ahead.
-            self._promises[path].append(min(used_at, clock.now()) + PROMISED_S)
+            self._promises[path] = _Promises(1, min(used_at, clock.now()) + PROMISED_S)
 
     def promise(self, path: Path) -> None:
         """Record that a client is going to start a package with this code."""
         # Each client gets its own promise: of two clients with the same code, the first one's package may end before
         # the second client starts its package.
-        self._promises[path].append(self._clock.now() + PROMISED_S)
-        self._note_use(path)
+        number = self._promises[path].number if path in self._promises else 0
+        self._promises[path] = _Promises(number + 1, self._clock.now() + PROMISED_S)
+        self._promises.move_to_end(path)
+        self._forget_expired()
+        self.note_use(path)
 
     def announce(self, path: Path) -> None:
         """Record that a client has got a link to upload this file, and will then start a package with this code."""
@@ -86,11 +97,11 @@ class CodeBlobs:
             self._uncounted.remove(path)
             with suppress(FileNotFoundError):
                 self.added(path.stat().st_size)
-        self._note_use(path)
-        promises = self._promises[path]
-        if promises:
-            promises.popleft()
-        if not promises:
+        self.note_use(path)
+        promises = self._promises.get(path)
+        if promises is not None and promises.number > 1:
+            self._promises[path] = promises._replace(number=promises.number - 1)
+        elif promises is not None:
             del self._promises[path]
 
     def added(self, size: int) -> None:
@@ -142,18 +153,19 @@ class CodeBlobs:
         grown = self._added > self._kept_bytes / GROWTH
         return self._bytes > self._kept_bytes and (grown or self._clock.now() - self._trimmed_at >= TRIM_S)
 
-    def _note_use(self, path: Path) -> None:
+    def note_use(self, path: Path) -> None:
+        """Record that a blob is used, so that a trim that is under way does not remove it."""
         if self._used is not None:
             self._used.add(path)
 
     def _promised(self) -> list[Path]:
-        now = self._clock.now()
-        for path, promises in list(self._promises.items()):
-            while promises and promises[0] <= now:
-                promises.popleft()
-            if not promises:
-                del self._promises[path]
+        self._forget_expired()
         return list(self._promises)
+
+    def _forget_expired(self) -> None:
+        now = self._clock.now()
+        while self._promises and next(iter(self._promises.values())).until <= now:
+            self._promises.popitem(last=False)
 
 
 def _log(error: OSError) -> None:

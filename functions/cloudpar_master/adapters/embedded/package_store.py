@@ -27,6 +27,13 @@ RESULT_BYTES = 512
 """In the limit of one read, a smaller result counts as this many bytes. Otherwise one answer could hold 76,000 empty
 results, and the master's one thread would serve no other account for half a second."""
 
+DELETED_BYTES = 8 * 1024**2
+"""About how many bytes of result pages one call removes. The removal of gigabytes in one transaction would take
+seconds, in which the master's one thread serves no request."""
+
+PAGE_BYTES = 4 * 1024
+"""A result page counts as this many bytes more, because the removal of a small page takes time, too."""
+
 _encode = msgspec.msgpack.Encoder().encode
 _HEAD = ", ".join(HeadRow._fields)
 
@@ -196,10 +203,11 @@ class SqlitePackageStore(PackageStore):
         select = "SELECT package_id FROM packages WHERE uncut ORDER BY started_at"
         return [package_id for (package_id,) in self._db.execute(select)]
 
-    def of_account(self, account_id: str | None, limit: int) -> list[Head]:
+    def of_account(self, account_id: str | None, limit: int) -> Iterator[Head]:
         where, values = ("", ()) if account_id is None else ("WHERE account_id = ?", (account_id,))
         select = f"SELECT {_HEAD} FROM packages {where} ORDER BY started_at DESC LIMIT ?"
-        return [self._records.head(HeadRow(*row)) for row in self._db.execute(select, (*values, limit))]
+        rows = self._db.execute(select, (*values, limit)).fetchall()
+        return (self._records.head(HeadRow(*row)) for row in rows)
 
     def running(self, account_id: str) -> Running:
         """See the port. The query reads only an index."""
@@ -214,9 +222,9 @@ class SqlitePackageStore(PackageStore):
         total: int = self._db.execute(select, (account_id,)).fetchone()[0]
         return total
 
-    def unsettled(self, account_id: str) -> list[Head]:
-        select = f"SELECT {_HEAD} FROM packages WHERE account_id = ? AND unsettled"
-        return [self._records.head(HeadRow(*row)) for row in self._db.execute(select, (account_id,))]
+    def unsettled(self, account_id: str) -> Iterator[Head]:
+        rows = self._db.execute(f"SELECT {_HEAD} FROM packages WHERE account_id = ? AND unsettled", (account_id,))
+        return (self._records.head(HeadRow(*row)) for row in rows.fetchall())
 
     def at_work(self, limit: int) -> AtWork:
         """See the port. Reads the index of unsettled packages."""
@@ -232,7 +240,15 @@ class SqlitePackageStore(PackageStore):
         heads = [self._records.head(HeadRow(*row)) for row in self._db.execute(select, (limit,))]
         return AtWork(heads, count - len(heads))
 
-    def delete_pages(self, package_id: str) -> None:
+    def delete_pages(self, package_id: str) -> bool:
+        """See the port. One call removes about DELETED_BYTES."""
+        room = DELETED_BYTES
+        select = "SELECT version, length(results) FROM pages WHERE package_id = ? ORDER BY version"
+        for last, size in self._db.execute(select, (package_id,)):
+            room -= size + PAGE_BYTES
+            if room <= 0:
+                self._db.execute("DELETE FROM pages WHERE package_id = ? AND version <= ?", (package_id, last))
+                return False
         try:
             spec = self.spec(package_id)
         except Unreadable:
@@ -243,6 +259,7 @@ class SqlitePackageStore(PackageStore):
             if spec is not None:
                 row = (_encode(spec.freed()), package_id)
                 self._db.execute("UPDATE specs SET spec = ? WHERE package_id = ?", row)
+        return True
 
     def forget(self, head: Head) -> bool:
         self._cache.pop(head.package_id, None)
@@ -252,6 +269,9 @@ class SqlitePackageStore(PackageStore):
                 return False
             for table in ("pages", "inbox", "specs"):
                 self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (head.package_id,))
+            # The record of the charge has prevented a second charge. Nothing charges a forgotten package, and no
+            # account's limit counts what is left of it.
+            self._db.execute("DELETE FROM settlements WHERE package_id = ?", (head.billing_id,))
         return True
 
 

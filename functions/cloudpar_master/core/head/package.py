@@ -67,6 +67,7 @@ class Identity(Struct, kw_only=True):
         page: The version of the last head that committed results; 0: no head did so.
         data_bytes: The size of the task data in bytes.
         code_bytes: The size of the inline task code in bytes.
+        depth: The nesting depth that the request names. Packages of earlier releases have 0.
         uploaded_bytes: The part of `stored_bytes` (Life) that is uploaded task data. The master counts this part among
             the account's uploads.
         now: The latest time of all folds. It never goes back, even if the clocks of the masters differ.
@@ -83,6 +84,7 @@ class Identity(Struct, kw_only=True):
     data_bytes: int = 0
     code_bytes: int = 0
     uploaded_bytes: int = 0
+    depth: int = 0
     started_at: float
     now: float
 
@@ -126,6 +128,7 @@ class Head(Identity, kw_only=True):
             data_bytes=data_bytes,
             code_bytes=len(start.code.inline or b""),
             uploaded_bytes=uploaded_bytes,
+            depth=start.depth,
             started_at=spec.started_at,
             now=spec.started_at,
             tasks=Tasks(count=start.n, chunksize=start.chunksize),

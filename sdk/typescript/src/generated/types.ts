@@ -376,6 +376,7 @@ export interface components {
          * @description Task i's data is items[i], serialized by the client.
          *
          *     Attributes:
+         *         items: The limit bounds the time to read a message: items, however small, are objects in memory.
          *         seals: The items' seals, one after the other, if the package is sealed.
          */
         InlineData: {
@@ -870,8 +871,9 @@ export interface components {
          *             master held the requests. Only one publication of the lease reports it.
          *         publish_us: The time of those publish requests for this package that the worker has not reported in a
          *             publication yet.
-         *         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
-         *             the code or data does not match the client's seal.
+         *         refused: If present, the package fails with this reason. "payload": the code or data cannot be downloaded. A
+         *             master of release 0.3.0 or earlier refuses this reason; then the lease expires. "python": the worker has no
+         *             suitable Python. "seal": the code or data does not match the client's seal.
          *         message: The reason in words for users.
          */
         Publication: {
@@ -892,7 +894,7 @@ export interface components {
             /** @default 0 */
             publish_us?: number;
             /** @default null */
-            refused?: ("python" | "seal") | null;
+            refused?: ("payload" | "python" | "seal") | null;
             /** @default null */
             message?: string | null;
         };

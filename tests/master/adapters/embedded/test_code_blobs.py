@@ -131,8 +131,8 @@ def test_code_of_running_packages_stays_even_if_it_is_too_much(folder: Folder) -
 
 def test_code_that_a_client_was_promised_stays_until_it_has_started(folder: Folder) -> None:
     folder.run("a")
-    assert folder.blobs.exists("code/a/a")  # the answer to one client
-    assert folder.blobs.exists("code/a/a")  # the answer to another one
+    assert folder.blobs.exists("code/a/a", promise=True)  # the answer to one client
+    assert folder.blobs.exists("code/a/a", promise=True)  # the answer to another one
     folder.start("a", "of the first")
     folder.end("a", "of the first")
     for name in "bcd":
@@ -142,6 +142,24 @@ def test_code_that_a_client_was_promised_stays_until_it_has_started(folder: Fold
     folder.end("a", "of the second")
     folder.run("e")
     assert folder.names == "cde"
+
+
+def test_a_blob_with_many_promises_takes_no_more_memory_than_with_one(folder: Folder) -> None:
+    folder.upload("a")
+    for _ in range(1_000):
+        assert folder.blobs.exists("code/a/a", promise=True)
+    assert len(folder.blobs._code._promises) == 1
+    for number in range(1_001):
+        assert "a" in str(folder.blobs._code._promises)
+        folder.start("a", f"package {number}")
+    assert not folder.blobs._code._promises
+
+
+def test_promises_that_have_expired_are_forgotten_although_there_is_little_code(folder: Folder) -> None:
+    folder.upload("a")
+    folder.clock.move(PROMISED_S)
+    folder.upload("b")
+    assert len(folder.blobs._code._promises) == 1
 
 
 def test_a_promised_code_blob_is_removed_if_no_package_starts(folder: Folder) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from cloudpar_master.adapters.embedded import blob_store
 from cloudpar_master.adapters.embedded.blob_store import RESERVE_BYTES, UNSTARTED_S, FileBlobStore
+from cloudpar_protocol.errors import Unavailable
 from master.stores import SetClock
 
 BODY = b"payload"
@@ -73,11 +74,11 @@ def test_the_store_of_a_pools_own_master_uses_the_whole_disk(
     assert store.has("data/a/b")
 
 
-def test_an_upload_that_arrives_counts_as_stored_with_its_whole_size(
+def test_what_is_still_to_come_of_an_upload_counts_as_used(
     store: FileBlobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk(monkeypatch, 1_000 * GIB, 500 * GIB)  # other tests use the machine's disk at the same time
-    seen: list[tuple[int, list[tuple[str, int]]]] = []
+    seen: list[int] = []
 
     def free() -> int:
         free_bytes = store.free_bytes()
@@ -87,14 +88,31 @@ def test_an_upload_that_arrives_counts_as_stored_with_its_whole_size(
     before = free()
 
     async def slow() -> AsyncIterator[bytes]:
-        seen.append((before - free(), list(store.uploads("a"))))
-        yield BODY
+        seen.append(before - free())
+        yield BODY[:2]
+        seen.append(before - free())
+        yield BODY[2:]
 
     write(store, "data/a/b", slow())
-    ((less, uploads),) = seen
-    assert less == len(BODY)
-    assert uploads == list(store.uploads("a")) == [("data/a/b", len(BODY))]
+    assert seen == [len(BODY), len(BODY) - 2]
+    assert free() == before
+    assert list(store.uploads("a")) == [("data/a/b", len(BODY))]
     assert list(store.uploads("b")) == []
+    seen.clear()
+    write(store, "data/a/b", slow())
+    assert seen == [0, 0]  # the same upload again is not written
+
+
+def test_an_upload_that_comes_again_while_its_blob_is_deleted_is_to_be_repeated(store: FileBlobStore) -> None:
+    async def meanwhile() -> AsyncIterator[bytes]:
+        yield BODY
+        store.delete("data/a/b")
+
+    write(store, "data/a/b", whole())
+    with pytest.raises(Unavailable, match="repeat the upload"):
+        write(store, "data/a/b", meanwhile())
+    write(store, "data/a/b", whole())
+    assert store.has("data/a/b")
 
 
 def test_an_upload_that_fails_no_longer_counts(store: FileBlobStore) -> None:

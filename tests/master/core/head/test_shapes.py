@@ -32,6 +32,7 @@ HEADS = {
         "data_bytes": "int",
         "code_bytes": "int",
         "uploaded_bytes": "int",
+        "depth": "int",
         "started_at": "float",
         "now": "float",
         "tasks": "int",

@@ -5,9 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cloudpar_master.adapters.embedded import package_store
 from cloudpar_master.adapters.embedded.blob_store import WASTE
+from cloudpar_master.core.effects import RETRY_S
 from cloudpar_master.ports import AccountRecord, Opened
-from cloudpar_protocol.client_messages import ListPackages
+from cloudpar_master.services import client_service
+from cloudpar_master.services.steps import finish
+from cloudpar_master.services.timer import Timer
+from cloudpar_protocol.client_messages import Acknowledge, ListPackages
 from cloudpar_protocol.payloads import BlobData, BlobRef
 from master.services.world import POLICY, WatchedWorld, World, publication
 from master.stores import NOW
@@ -111,6 +116,8 @@ def test_a_tombstone_is_forgotten_after_a_day(world: World, ann: AccountRecord) 
     world.clock.move(1)
     world.timer.tick()
     assert world.backend.packages.load(package_id) is None
+    left = world.backend.packages._db.execute("SELECT count(*) FROM settlements")  # type: ignore[attr-defined]
+    assert left.fetchone() == (0,), "rows that count for no account would fill the disk"
     assert "it was deleted over a day ago" in world.news(ann, package_id).missing[package_id]
 
 
@@ -123,7 +130,7 @@ def test_people_see_by_the_machines_clock_when_a_package_started_ended_and_was_d
         world.publish(publication(lease))
     world.acknowledge(ann, package_id)
     world.clock.date_ahead_s = 86_400.0
-    (listed,) = world.client.list_packages(ann, ListPackages()).packages
+    (listed,) = finish(world.client.list_packages(ann, ListPackages())).packages
     assert (listed.started_at, listed.ended_at) == (NOW + 86_400, NOW + 86_460)
     assert "deleted at 2027-01-16 08:01:00 UTC" in (world.status(ann, package_id).message or "")
 
@@ -164,14 +171,14 @@ def test_a_list_shows_what_each_package_was_charged_and_why_it_failed(world: Wor
     world.clock.move(1)
     second = world.start(ann)
     world.cancel(ann, second)
-    newest, oldest = world.client.list_packages(ann, ListPackages()).packages
+    newest, oldest = finish(world.client.list_packages(ann, ListPackages())).packages
     assert (oldest.package_id, oldest.name, oldest.state, oldest.progress.charged_us) == (
         first, "crunch", "completed", 700,
     )  # fmt: skip
     assert (oldest.reason, oldest.message) == (None, None)
     assert (newest.package_id, newest.state, newest.ended_at) == (second, "cancelled", world.clock.now())
     assert (newest.reason, newest.message) == ("cancelled", "cancelled by its account 'ann'")
-    assert len(world.client.list_packages(ann, ListPackages(limit=1)).packages) == 1
+    assert len(finish(world.client.list_packages(ann, ListPackages(limit=1))).packages) == 1
 
 
 def test_a_worker_that_serves_two_packages_has_its_executors_counted_once(world: World, ann: AccountRecord) -> None:
@@ -181,9 +188,42 @@ def test_a_worker_that_serves_two_packages_has_its_executors_counted_once(world:
         first, second = [each for each in leases if each.package_id == package_id][:2]
         world.publish(publication(first, [first.start]), worker_id="first")
         world.publish(publication(second, [second.start]), worker_id="second")
-    listed = world.client.list_packages(ann, ListPackages())
+    listed = finish(world.client.list_packages(ann, ListPackages()))
     assert [each.progress.executors for each in listed.packages] == [4, 4]
     assert listed.executors == 4
     for package_id in packages:
         world.cancel(ann, package_id)
-    assert world.client.list_packages(ann, ListPackages()).executors == 0
+    assert finish(world.client.list_packages(ann, ListPackages())).executors == 0
+
+
+def test_packages_are_listed_and_acknowledged_in_steps(
+    world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one step, a request for a thousand packages would delay all other requests."""
+    monkeypatch.setattr(client_service, "LISTED", 2)
+    package_ids = [world.start(ann) for _ in range(5)]
+    listing = world.client.list_packages(ann, ListPackages())
+    assert list(listing) == [None, None]
+    assert len(list(world.client.acknowledge(ann, Acknowledge(package_ids=package_ids)))) == 5
+    assert world.status(ann, package_ids[0]).state == "expired"
+
+
+def test_the_results_of_a_large_package_are_deleted_in_steps(
+    world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_store, "DELETED_BYTES", 1)
+    package_id = world.start(ann, tasks=10, chunksize=1)
+    world.work_all()
+
+    def pages() -> int:
+        return len(world.backend.packages.pages(package_id, 0, 10**6, 10**9))
+
+    before = pages()
+    assert before > 3
+    world.acknowledge(ann, package_id)
+    assert pages() == before - 1
+    assert world.head(package_id).life.deleted_at is None
+    world.clock.move(RETRY_S)
+    assert len(list(Timer(world.backend).tick())) == before
+    assert pages() == 0
+    assert world.head(package_id).life.deleted_at is not None

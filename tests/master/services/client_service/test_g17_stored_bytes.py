@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from cloudpar_master.core.head import BLOB_BYTES
 from cloudpar_master.core.head.package import PACKAGE_BYTES
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services import bodies
+from cloudpar_master.services import bodies, stored_bytes
 from cloudpar_master.services.client_service import ClientService
 from cloudpar_master.services.stored_bytes import READ_S, REREAD_S, UPLOAD_BYTES, WAIT_S, StoredBytes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
@@ -111,6 +112,100 @@ def test_an_upload_that_is_prepared_again_counts_once(world: World, ann: Account
     key = prepare(world, ann, 6 * MIB).key
     prepare(world, ann, 6 * MIB, key)
     assert not is_refused(world, ann, 4 * MIB)
+
+
+def test_an_upload_that_is_prepared_again_with_a_smaller_size_counts_with_the_larger_one(
+    world: World, ann: AccountRecord
+) -> None:
+    key = prepare(world, ann, 6 * MIB).key
+    prepare(world, ann, MIB, key)
+    assert is_refused(world, ann, 5 * MIB)
+
+
+def test_g17_each_upload_by_the_same_link_at_the_same_time_counts(world: World, ann: AccountRecord) -> None:
+    """Each of them takes space of its own while it arrives, although they have the same key."""
+    stored, key = StoredBytes(world.backend), f"data/{ann.account_id}/key"
+    stored.promise(ann, key, 4 * MIB)
+    with stored.arriving(key, 4 * MIB), stored.arriving(key, 4 * MIB):
+        world.clock.move(READ_S)
+        with pytest.raises(RateLimited), stored.arriving(key, 4 * MIB):
+            pass
+        assert stored.total(ann.account_id) == 8 * MIB
+    assert not stored._arriving
+
+
+def test_the_room_of_an_upload_that_fails_stays_until_its_link_expires(world: World, ann: AccountRecord) -> None:
+    stored, key = StoredBytes(world.backend), f"data/{ann.account_id}/key"
+    stored.promise(ann, key, 4 * MIB)
+    with pytest.raises(ConnectionError), stored.arriving(key, 4 * MIB):
+        raise ConnectionError
+    assert stored.total(ann.account_id) == 4 * MIB
+    world.clock.move(LINK_S)
+    assert stored.total(ann.account_id) == 0
+
+
+class Unread(dict[str, Any]):
+    """Promises that must not be looked through."""
+
+    def values(self) -> Any:
+        raise AssertionError
+
+
+def test_a_request_does_not_add_up_all_promises_of_its_account(world: World, ann: AccountRecord) -> None:
+    """An account may have 50,000 promises, and one request may name 100 uploads."""
+    stored = StoredBytes(world.backend)
+    stored.promise(ann, "first", MIB)
+    count = stored._counts[ann.account_id]
+    count.promised = Unread(count.promised)
+    stored.promise(ann, "second", 2 * MIB)
+    stored.promise(ann, "first", 3 * MIB)
+    stored.take_back(ann.account_id, ["second", "unknown"])
+    assert stored.total(ann.account_id) == 3 * MIB
+
+
+def test_the_uploads_of_an_account_are_listed_in_steps_before_a_request_counts_them(
+    world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+
+    def uploads(account_id: str) -> Iterator[tuple[str, int]]:
+        listed.append(account_id)
+        yield from ((f"data/{account_id}/{number}", 1) for number in range(7))
+
+    monkeypatch.setattr(stored_bytes, "LISTED", 2)
+    monkeypatch.setattr(world.backend.blobs, "uploads", uploads)
+    stored = world.dispatcher.stored
+    for age_s in (0.0, READ_S):
+        world.clock.move(age_s)
+        steps = stored.renew(ann.account_id)
+        assert sum(1 for _ in steps) == 3
+        assert stored.total(ann.account_id) == 7 * MIB
+        stored.promise(ann, "key", MIB)
+        stored.take_back(ann.account_id, ["key"])
+    assert listed == [ann.account_id] * 2
+
+
+def test_what_an_account_stores_while_its_uploads_are_listed_counts(
+    world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_bytes, "LISTED", 1)
+    stored = StoredBytes(world.backend)
+    for _ in range(2):
+        upload(world, ann, MIB)
+    assert stored.total(ann.account_id) == 2 * MIB
+    world.clock.move(READ_S)
+    steps = stored.renew(ann.account_id)
+    next(steps)
+    assert list(stored.renew(ann.account_id)) == []  # one listing at a time
+    stored.promise(ann, "promised", MIB)
+    with stored.arriving(f"data/{ann.account_id}/arrived", MIB):
+        pass
+    stored.started(ann.account_id, 10)
+    assert stored.total(ann.account_id) == 4 * MIB + 10
+    assert list(steps) == [None]
+    assert stored.total(ann.account_id) == 4 * MIB + 10
+    world.clock.move(LINK_S)
+    assert stored.total(ann.account_id) == 2 * MIB
 
 
 def test_two_uploads_of_the_same_code_count_once(world: World, ann: AccountRecord) -> None:

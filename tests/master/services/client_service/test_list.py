@@ -2,6 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol.client_messages import ListPackages
 from master.services.world import WatchedWorld, World
 
@@ -9,7 +10,7 @@ MANY = ListPackages(limit=3)
 
 
 def names(world: World, account: AccountRecord | None, request: ListPackages = MANY) -> list[str]:
-    return [each.package_id for each in world.client.list_packages(account, request).packages]
+    return [each.package_id for each in finish(world.client.list_packages(account, request)).packages]
 
 
 def end(world: World, account: AccountRecord) -> str:
@@ -32,7 +33,7 @@ def test_an_older_running_package_is_listed_before_newer_ended_ones(
     world.work([world.lease()])
     ended = [end(world, ann) for _ in range(4)]
     assert names(world, ann) == [ended[3], ended[2], running]
-    assert world.client.list_packages(ann, MANY).executors == 2
+    assert finish(world.client.list_packages(ann, MANY)).executors == 2
     theirs = world.start(bob)
     assert names(world, None) == [theirs, ended[3], running]
     assert names(world, bob) == [theirs]

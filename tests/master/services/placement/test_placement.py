@@ -7,7 +7,7 @@ import pytest
 
 from cloudpar_master.core.turns import ALLOWANCE_US
 from cloudpar_master.ports import AccountRecord
-from cloudpar_master.services import retrieval
+from cloudpar_master.services import retrieval, steps
 from cloudpar_master.services.client_service import LONELY_S
 from cloudpar_master.services.placement import NAMED
 from cloudpar_master.services.retrieval import UNFIT_DELAYS_S, UNFIT_ROUNDS
@@ -412,7 +412,7 @@ def test_an_await_shows_that_the_last_worker_of_a_package_left(world: World, ann
     status = world.status(ann, package_id)
     assert status.placement is not None
     assert (status.progress.executors, status.placement.workers, status.placement.fitting) == (0, 1, 0)
-    (summary,) = world.client.list_packages(ann, ListPackages()).packages
+    (summary,) = steps.finish(world.client.list_packages(ann, ListPackages())).packages
     assert summary.progress.executors == 0
 
 
