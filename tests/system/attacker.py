@@ -19,7 +19,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from zlib import crc32
 
-from cloudpar_protocol import codec, routes
+from cloudpar_protocol import codec, proofs, routes
 from cloudpar_protocol.client_messages import (
     Acknowledge,
     AwaitTasks,
@@ -37,6 +37,7 @@ from worker.leases import PYTHON, code_of
 
 from .raw_line import Line
 
+HUGE: Final = 1 << 30
 LARGE: Final = 64 << 20
 SMALL: Final = 16 << 10
 EMPTY_ITEMS: Final = 2_000_000
@@ -82,12 +83,14 @@ class Attacker:
         knocks = [Knock.parse(path.read_bytes()) for path in CORPUS]
         self._damaged = cycle(knock for knock in knocks if knock.route.role in {"user", "any"})
         self._empty = codec.encode(self._order(InlineData([b""] * EMPTY_ITEMS), nothing, EMPTY_ITEMS))
+        self._shared: list[tuple[Link, int]] = []
         self.done: Counter[str] = Counter()
         self.tricks: dict[Callable[[Line], Awaitable[Any]], int] = {
             self.missing_data: 4, self.stalled_uploads: 16, self.empty_uploads: 4, self.half_heads: 300,
             self.unused_uploads: 4, self.unused_code: 4, self.empty_items: 2, self.lists: 64, self.held_awaits: 64,
             self.other_sessions: 16, self.trailers: 8, self.pipelined: 8, self.damaged_bodies: 8,
-            self.short_results: 2, self.left_processes: 1, self.left_entries: 1,
+            self.short_results: 2, self.left_processes: 1, self.left_entries: 1, self.unknown_tokens: 64,
+            self.challenges: 32, self.unknown_paths: 32, self.same_link: 64, self.missing_code: 4, self.deleted_data: 2,
         }  # fmt: skip
 
     async def run(self) -> None:
@@ -149,6 +152,61 @@ class Attacker:
         if prepared:
             await self._put(line, prepared[1], b"", 0)
             await line.answer()
+
+    async def same_link(self, line: Line) -> None:
+        """Upload the first byte of a huge payload, by a link that other connections use at the same time."""
+        if not self._shared:
+            prepared = await self._prepare(line, "data", b"", HUGE)
+            self._shared += [(prepared[1], HUGE)] if prepared else []
+        for link, size in self._shared[-1:]:
+            await self._put(line, link, b"x", size)
+            try:
+                await self._stall(line)
+            finally:
+                line.close()
+
+    async def missing_code(self, line: Line) -> None:
+        """Start a package whose code is never uploaded."""
+        code = secrets.token_bytes(SMALL)
+        prepared = await self._prepare(line, "code", code)
+        if prepared:
+            blob = TaskCode(sha256(code).hexdigest(), blob=BlobRef(prepared[0], SMALL))
+            await line.call(routes.START_TASKS, self._order(RangeData(0, 1), blob, 10))
+
+    async def deleted_data(self, line: Line) -> None:
+        """Start two packages with the same data, and let the master delete it with the first one."""
+        body = bytes(SMALL)
+        prepared = await self._prepare(line, "data", body)
+        if not prepared:
+            return
+        await self._put(line, prepared[1], body, SMALL)
+        await line.answer()
+        data, started = BlobData(BlobRef(prepared[0], SMALL)), []
+        for _ in range(2):
+            status, answer = await line.call(routes.START_TASKS, self._order(data, nothing, 10))
+            if status == 200:
+                started.append(codec.decode(answer, routes.START_TASKS.reply).package_id)
+        for package_id in started:
+            await line.call(routes.ACKNOWLEDGE, Acknowledge(package_ids=[package_id]))
+            await asyncio.sleep(STALL_S)
+
+    async def unknown_tokens(self, line: Line) -> None:
+        """Send a token that the master does not know."""
+        await line.write(b"POST /v1/hello HTTP/1.1\r\nHost: m\r\nAuthorization: Bearer x\r\nContent-Length: 0\r\n\r\n")
+        await line.answer()
+
+    async def unknown_paths(self, line: Line) -> None:
+        await line.write(b"GET /unknown HTTP/1.1\r\nHost: m\r\n\r\n")
+        await line.answer()
+
+    async def challenges(self, line: Line) -> None:
+        """Ask the master to prove that it knows a token."""
+        body = codec.encode(proofs.Prove(key="0" * 16, nonce="0" * 32))
+        await line.write(
+            b"POST %s HTTP/1.1\r\nHost: m\r\nContent-Length: %d\r\n\r\n" % (proofs.PATH.encode(), len(body))
+        )
+        await line.write(body)
+        await line.answer()
 
     async def half_heads(self, line: Line) -> None:
         """Send half the head of a request, without a token."""
