@@ -21,6 +21,10 @@ from .small_reads import SmallReads
 
 T = TypeVar("T")
 
+ACCEPTED = 16
+"""How many new connections one turn of the event loop accepts at most. The loop accepts one for each descriptor of the
+listening socket. With a single descriptor, strangers who connect again and again would fill the socket's queue, and the
+kernel would refuse the connections of others for many seconds."""
 TICK_S = 1.0
 TICKS = 6
 """How many ticks there are, at least, in the time of a lease. Workers beat at each third of this time. So after the end
@@ -103,12 +107,17 @@ async def _serve(assembly: Assembly, listening: socket.socket, ready: Callable[[
     loops = _tick(assembly, server, parent), _keep_time(assembly), _trim(assembly), _sweep(assembly)
     clockwork = [asyncio.ensure_future(loop) for loop in loops]
     try:
-        await server.serve(sockets=[listening])
+        await server.serve(sockets=descriptors(listening))
     finally:
         for task in clockwork:
             task.cancel()
         _try_clock(assembly, assembly.clock.save)
         assembly.database.close()
+
+
+def descriptors(listening: socket.socket) -> list[socket.socket]:
+    """Return ACCEPTED descriptors of a listening socket."""
+    return [listening, *(listening.dup() for _ in range(ACCEPTED - 1))]
 
 
 async def _tick(assembly: Assembly, server: MasterServer, parent: int | None) -> None:

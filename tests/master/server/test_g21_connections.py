@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from starlette.requests import Request
 from starlette.responses import Response
 
 from cloudpar_master.server import bounded_connection
 from cloudpar_master.server.bounded_connection import HEAD_BYTES
 from cloudpar_master.server.connections import Strangers, admitted
+from cloudpar_master.server.process import ACCEPTED, descriptors
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.limits import BODY_BYTES
@@ -90,6 +92,31 @@ async def test_g21_the_request_of_a_stranger_who_hangs_up_takes_no_memory(dial: 
     line.writer.close()
     async with asyncio.timeout(END_S):
         await until(lambda: line.server._tasks == 0)
+
+
+def test_g21_a_turn_of_the_event_loop_accepts_many_connections() -> None:
+    """The loop accepts one for each descriptor: strangers once filled the queue of connections faster than that."""
+
+    async def turns_of_loop() -> int:
+        made, turns = list[asyncio.BaseTransport](), 0
+
+        class Made(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                made.append(transport)
+
+        loop, listening = asyncio.get_running_loop(), socket.create_server(("127.0.0.1", 0))
+        servers = [await loop.create_server(Made, sock=each, backlog=512) for each in descriptors(listening)]
+        with ExitStack() as stack:
+            for _ in range(10 * ACCEPTED):
+                stack.enter_context(socket.create_connection(listening.getsockname()))
+            while len(made) < 10 * ACCEPTED:
+                turns += 1
+                await asyncio.sleep(0)
+        for server in servers:
+            server.close()
+        return turns
+
+    assert uvloop.run(turns_of_loop()) < 10 * ACCEPTED // 2
 
 
 async def test_g21_a_connection_that_ends_makes_room(dial: Dial) -> None:
