@@ -1,6 +1,6 @@
 """One account's work does not delay another's. A worker retrieves ahead like the real one, in simulated time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from pathlib import Path
 
@@ -206,7 +206,7 @@ def test_an_await_of_many_closed_packages_counts_the_open_ones_of_their_account_
         world.cancel(ann, one)
         read, asked = world.backend.packages.unsettled, []
 
-        def unsettled(account_id: str) -> list[Head]:
+        def unsettled(account_id: str) -> Iterable[Head]:
             asked.append(account_id)
             return read(account_id)
 
