@@ -1,7 +1,7 @@
 """Counts requests and units by purpose."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 Name = tuple[str, str]
@@ -17,6 +17,12 @@ class Counts:
 
     def add(self, what: str, number: float = 1) -> None:
         self.of[self._purpose, what] += number  # type: ignore[assignment]  # units come in halves
+
+    def move(self, made: Mapping[str, float], before: str, after: str) -> None:
+        """Count these requests and units under another purpose."""
+        for what, number in made.items():
+            self.of[before, what] -= number  # type: ignore[assignment]  # units come in halves
+            self.of[after, what] += number  # type: ignore[assignment]
 
     @contextmanager
     def during(self, purpose: str) -> Iterator["Counter[str]"]:

@@ -44,7 +44,7 @@ def count_idle(calm_us: int = CALM_US) -> Idle:
         calm_us: How long the agents run before their requests are counted, in simulated microseconds.
     """
     clock, counts = Clock(), Counts()
-    with on_aws(clock, counts) as master:
+    with on_aws(clock, counts, AGENTS) as master:
         return _run(clock, master, calm_us)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from math import ceil
 from typing import Any
 from unittest.mock import patch
 
@@ -26,6 +27,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_master.ports.key_safe import ENCRYPTED_BYTES
 from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.dispatcher import BY_NAME, Dispatcher
+from cloudpar_master.services.fleet_keeper import FleetKeeper
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
@@ -34,12 +36,19 @@ from cloudpar_protocol.seals import KEY_BYTES
 from .clock import Clock
 from .counts import Counts
 from .meter import metered
+from .quick_tables import quick
 
 QUOTA_US = 10**15
 USER, WORKER = "a user's token", "the workers' token"
 
 RECEIPT_CHARS = 412
 """The length of a receipt of AWS's queues; those of moto are shorter, and receipts are part of rows."""
+
+METERED_BYTES = 512 * 1024
+"""API Gateway counts a body as one request for every METERED_BYTES."""
+
+TRACED_PART = 0.05
+"""Of the requests of a function in one second, X-Ray traces the first one and this part of the others."""
 
 _numbers = count()
 
@@ -68,14 +77,27 @@ class _Ids:
 class Group:
     """Stands in for AWS's client of Auto Scaling. It has one group, which is as large as it may be."""
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: Counts, hosts: int) -> None:
         self._counts = counts
+        self._wanted = self._largest = hosts
 
     def describe_auto_scaling_groups(self, **_: Any) -> dict[str, Any]:
         """Return the one group."""
         self._counts.add("AutoScaling")
-        instances = [{"LifecycleState": "InService"}]
-        return {"AutoScalingGroups": [{"DesiredCapacity": 4, "MaxSize": 4, "Instances": instances}]}
+        instances = [{"LifecycleState": "InService"}] * self._wanted
+        return {"AutoScalingGroups": [
+            {"DesiredCapacity": self._wanted, "MaxSize": self._largest, "Instances": instances}
+        ]}  # fmt: skip
+
+    def describe_scaling_activities(self, **_: Any) -> dict[str, Any]:
+        """Return no activity: no instance fails to start."""
+        self._counts.add("AutoScaling")
+        return {"Activities": []}
+
+    def set_desired_capacity(self, **asked: Any) -> None:
+        """Set how many instances are wanted; they run at once."""
+        self._counts.add("AutoScaling")
+        self._wanted = asked["DesiredCapacity"]
 
 
 class Master:
@@ -83,28 +105,41 @@ class Master:
 
     def __init__(self, clock: Clock, counts: Counts, deploy: Callable[[], Backend]) -> None:
         self.counts = counts
+        self._clock = clock
+        self._traced_s: dict[str, int] = {}
         accounts = deploy().accounts
         accounts.create(AccountRecord("ann", "ann", hash_token(USER), "active", QUOTA_US, 0, 0, clock.now()))
-        self._client, self._worker, self._timer = Dispatcher(deploy()), Dispatcher(deploy()), Timer(deploy())
+        self._client, self._worker, timer = Dispatcher(deploy()), Dispatcher(deploy()), deploy()
+        self._timer, self._keeper = Timer(timer), FleetKeeper(timer)
 
     def call(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
         """Send one request through the codec, as over the wire."""
-        self.counts.add("API Gateway")
+        role = BY_NAME[route.name].role
+        dispatcher, body = self._worker if role == "worker" else self._client, codec.encode(request)
+        asked = dispatcher.admit(route.name, token, body, codec.MSGPACK)
+        answer: Any = codec.encode(dispatcher.perform(asked))
+        self.counts.add("API Gateway", ceil(max(len(body), len(answer)) / METERED_BYTES))
         self.counts.add("Lambda")
-        dispatcher = self._worker if BY_NAME[route.name].role == "worker" else self._client
-        asked = dispatcher.admit(route.name, token, codec.encode(request), codec.MSGPACK)
-        answer: Any = dispatcher.perform(asked)
-        return codec.decode(codec.encode(answer), route.reply)
+        self._trace(str(role))
+        return codec.decode(answer, route.reply)
 
-    def tick(self) -> None:
-        """Run the timer's function once."""
+    def tick(self) -> int:
+        """Run the timer's function once, and return how many packages were due."""
         self.counts.add("Lambda")
-        self._timer.fold_due()
+        self._keeper.tick()
+        return self._timer.fold_due().packages
+
+    def _trace(self, function: str) -> None:
+        """Count the request's trace: of a function's requests in one second, one whole and a part of the others."""
+        second = self._clock.now_us // 1_000_000
+        first = self._traced_s.get(function) != second
+        self._traced_s[function] = second
+        self.counts.add("traces", 1 if first else TRACED_PART)
 
 
 @contextmanager
-def on_aws(clock: Clock, counts: Counts) -> Iterator[Master]:
-    """Yield a master on moto; its calls are counted."""
+def on_aws(clock: Clock, counts: Counts, hosts: int) -> Iterator[Master]:
+    """Yield a master on moto, whose fleet has this many hosts; its calls are counted."""
     at = clients_in_process(clock)
     names = create(f"calls-{next(_numbers)}", ENDPOINT, ENDPOINT, ENDPOINT)
     # The age of messages decides how many chunks wait in the queue, so this clock is exact; that of the tests is not.
@@ -115,8 +150,10 @@ def on_aws(clock: Clock, counts: Counts) -> Iterator[Master]:
         generate_receipt_handle=lambda: f"{next(_numbers):0>{RECEIPT_CHARS}}",
     )
     try:
-        with queues, metered(counts, DynamoDB=at.dynamodb, SQS=at.sqs, S3=at.s3):
-            yield Master(clock, counts, lambda: _deployment(clock, names, at, Group(counts)))
+        tables = quick(names.packages, names.accounts)
+        with queues, tables, metered(counts, DynamoDB=at.dynamodb, SQS=at.sqs, S3=at.s3):
+            group = Group(counts, hosts)
+            yield Master(clock, counts, lambda: _deployment(clock, names, at, group))
     finally:
         free(names)
 

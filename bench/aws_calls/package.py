@@ -18,7 +18,7 @@ from .counts import Counts
 from .master import USER, Master, on_aws
 from .workers import ROUND_TRIP_US, Agent
 
-AGENTS, EXECUTORS = 25, 4
+EXECUTORS = 4
 IDLE_US = 20_000_000
 """Before the package starts, the agents start one after the other over this time, in microseconds."""
 
@@ -26,10 +26,11 @@ TICK_US = 60_000_000
 
 
 class Load(Struct, frozen=True):
-    """The shape of a package whose cost is counted."""
+    """The shape of a package whose cost is counted, and the number of agents that run it."""
 
     tasks: int
     task_us: int
+    agents: int = 25
 
 
 class Counted(NamedTuple):
@@ -46,20 +47,22 @@ def count_package(load: Load, progress: Callable[[int], None] = lambda _done: No
     sends its first request when the task should be done, so that one request is enough.
     """
     clock, counts = Clock(), Counts()
-    with on_aws(clock, counts) as master:
+    with on_aws(clock, counts, load.agents) as master:
         return Counted(counts, _run(clock, master, load, progress))
 
 
 def _run(clock: Clock, master: Master, load: Load, progress: Callable[[int], None]) -> float:
-    for number in range(AGENTS):
-        clock.at(number * IDLE_US // AGENTS, partial(Agent, clock, master, f"{number:032x}", EXECUTORS, load.task_us))
+    for number in range(load.agents):
+        clock.at(
+            number * IDLE_US // load.agents, partial(Agent, clock, master, f"{number:032x}", EXECUTORS, load.task_us)
+        )
     watch_minutes(clock, master)
     advance(clock, IDLE_US)
     who = greet(master)
     began_us = clock.now_us
     package = start_package(master, who, load.tasks)
     if load.tasks == 1:
-        advance(clock, clock.now_us + load.task_us + 10 * ROUND_TRIP_US + IDLE_US // AGENTS)
+        advance(clock, clock.now_us + load.task_us + 10 * ROUND_TRIP_US + IDLE_US // load.agents)
     _await(clock, master, package, load.tasks, progress)
     ended_us = clock.now_us
     with master.counts.during("acknowledge"):
@@ -121,8 +124,10 @@ def watch_minutes(clock: Clock, master: Master) -> None:
     """Run the timer once a minute from now on."""
 
     def tick() -> None:
-        with master.counts.during("timer"):
-            master.tick()
+        with master.counts.during("timer") as made:
+            packages = master.tick()
+        if packages:
+            master.counts.move(made, "timer", "folds by the timer")
         clock.after(TICK_US, tick)
 
     clock.after(TICK_US, tick)

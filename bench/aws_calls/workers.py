@@ -51,9 +51,7 @@ class Agent(SimulatedWorker):
             reply = self._master.call(WORKER, route, request)
         if isinstance(request, RetrieveTasks):
             if not (reply.leases or request.besides):
-                for what, number in made.items():
-                    counts.of[purpose, what] -= number
-                    counts.of["idle polls", what] += number
+                counts.move(made, purpose, "idle polls")
             for lease in reply.leases:
                 assert lease.seal_key is not None
                 self._seals = Seals(lease.seal_key, lease.package_id)
