@@ -15,6 +15,7 @@ from cloudpar_protocol.worker_messages import (
     ExtendLeases,
     ExtendLeasesReply,
     GiveBack,
+    LeaseRef,
     Publication,
     PublishResults,
     PublishResultsReply,
@@ -172,9 +173,9 @@ class SimulatedWorker:
                     attempt_id=attempt_id, worker_id=self.name, executors=self.executors, **asdict(instruction)
                 )
                 self._ask(routes.RETRIEVE_TASKS, request, partial(self._retrieved, request))
-            case do.Publish(publications=publications):
+            case do.Publish(publications=publications, others=others):
                 lease_ids = list(dict.fromkeys(made.lease_id for made in publications))
-                self._publish(lease_ids, list(requests(publications)), [])
+                self._publish(lease_ids, list(requests(publications)), [], others)
             case do.Extend(leases=leases):
                 self._ask(routes.EXTEND_LEASES, ExtendLeases(worker_id=self.name, leases=leases), self._extended)
             case do.GiveBackTasks(returns=returns):
@@ -195,13 +196,23 @@ class SimulatedWorker:
         )
 
     def _publish(
-        self, lease_ids: list[str], parts: list[list[Publication]], replies: list[PublishResultsReply]
+        self,
+        lease_ids: list[str],
+        parts: list[list[Publication]],
+        replies: list[PublishResultsReply],
+        others: list[LeaseRef] | None,
     ) -> None:
         """Publish one part after the other, and then handle all replies at once."""
         if parts:
-            request = PublishResults(worker_id=self.name, executors=self.executors, publications=parts[0], seals=True)
+            request = PublishResults(
+                worker_id=self.name,
+                executors=self.executors,
+                publications=parts[0],
+                seals=True,
+                others=others,
+            )
             go_on = partial(self._publish, lease_ids, parts[1:])
-            self._ask(routes.PUBLISH_RESULTS, request, lambda reply: go_on([*replies, reply]))
+            self._ask(routes.PUBLISH_RESULTS, request, lambda reply: go_on([*replies, reply], others))
             return
         views = {view.lease_id: view for reply in replies for view in reply.leases}
         hungry, waiting = any(reply.hungry for reply in replies), any(reply.waiting for reply in replies)

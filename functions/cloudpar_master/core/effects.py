@@ -51,6 +51,11 @@ RETRY_S = 2.0
 effects may die or fail."""
 
 
+SEND_AGAIN_S = 60.0
+"""The same for a head that only shows unsent chunks, if the master does not save heads to record that it has sent them
+(Policy.saves_sent). It is far less than the five minutes for which the queue drops copies."""
+
+
 def pending(head: Head, policy: Policy) -> list[Effect]:
     """Return the effects to carry out now. Carrying out an effect twice does no harm."""
     life, quota = head.life, head.quota
@@ -85,6 +90,10 @@ def due_at(head: Head, policy: Policy) -> float:
         times.append(head.quota.ask_again_at)
     if head.tasks.open:
         times.append(head.tasks.resend_at)
-    if pending(head, policy):
-        times.append(head.now + RETRY_S)
+    effects = pending(head, policy)
+    if effects:
+        # Without `saves_sent`, a head does not show that its chunks were sent until the next event. If readers folded
+        # it after RETRY_S, they would often send the chunks of a busy package again.
+        sending = not policy.saves_sent and all(isinstance(effect, Send) for effect in effects)
+        times.append(head.now + (SEND_AGAIN_S if sending else RETRY_S))
     return min(times)

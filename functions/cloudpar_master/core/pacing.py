@@ -8,7 +8,7 @@ from . import planning
 from .head import Head
 from .policy import Policy
 
-CLIENT_BOUNDS_S = (0.05, 5.0)
+SHORTEST_AWAIT_S = 0.05
 WORKER_BOUNDS_S = (0.2, 30.0)
 YOUNG_S = 0.2
 POLLS_PER_S = 8.0
@@ -16,17 +16,17 @@ POLLS_PER_S = 8.0
 a single idle worker sends fewer requests, and more than 240 idle workers send more."""
 
 
-def client_delay_s(head: Head, now: float) -> float:
+def client_delay_s(head: Head, now: float, policy: Policy) -> float:
     """Return the seconds before the next request of a client that awaits a package.
 
     The delay is a tenth of the likely time of the remaining tasks. Until durations are measured, a task counts as 1 s.
     A young package may end much sooner than estimated, so the delay is at most YOUNG_S plus half of the package's age.
-    CLIENT_BOUNDS_S bound the delay in any case.
+    SHORTEST_AWAIT_S and `longest_await_s` bound the delay in any case.
     """
     tasks, pace = head.tasks, head.pace
     rest_us = (tasks.count - tasks.done) * (pace.mean_us or 1_000_000.0)
     rest_s, age_s = rest_us / max(1, pace.executors) / 1e6, max(0.0, now - head.started_at)
-    return _between(min(rest_s / 10, YOUNG_S + age_s / 2), CLIENT_BOUNDS_S)
+    return _between(min(rest_s / 10, YOUNG_S + age_s / 2), (SHORTEST_AWAIT_S, policy.longest_await_s))
 
 
 SHORTEST_COLLECTION_US = 200_000
@@ -48,9 +48,29 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
         budget_us: The compute time that the package may still use.
         policy: The settings of the deployment.
     """
-    chunk_us = planning.chunk_target_us(head.pace.executors, policy) // executors
+    pace = head.pace
+    if policy.shares_chunks and pace.measured:
+        everyone = max(executors, pace.executors)
+        rest_us = (head.tasks.count - head.tasks.done) * pace.mean_us / everyone
+        target_us = planning.chunk_target_us(planning.places_of(pace, policy), policy)
+        return max(SHORTEST_COLLECTION_US, int(min(target_us, rest_us / 4, budget_us / everyone / 3)))
+    chunk_us = planning.chunk_target_us(pace.executors, policy) // executors
     scarce = budget_us < 3 * chunk_us * max(executors, head.pace.executors)
     return SHORTEST_COLLECTION_US if scarce else max(SHORTEST_COLLECTION_US, chunk_us)
+
+
+CALL_S = 5.0
+"""While workers share chunks, one of a package's workers should send a beat or a publication about once in this many
+seconds. The replies tell workers of small work that waits, so this bounds how long such work waits for a busy fleet."""
+
+
+def beat_s(head: Head, policy: Policy) -> float:
+    """Return after how many seconds each of a package's workers should send a beat; 0: as the lease time says.
+
+    The more workers there are, the more seldom each of them has to call, so that all together cost the same. The
+    worker sends a beat after a third of the lease time at the latest.
+    """
+    return CALL_S * max(1, len(head.pace.fleet)) if policy.shares_chunks else 0.0
 
 
 def worker_delay_s(idle_workers: int) -> float:

@@ -16,7 +16,8 @@ SMALLEST_CHUNK = 20
 requests for their work."""
 
 FULL_FLEET = 50
-"""With this many executors, chunks may last twice the target time, if `longest_chunk_us` permits it."""
+"""With this many executors, chunks may last twice the target time, if `longest_chunk_us` permits it. Where the
+executors of a worker share chunks (`shares_chunks`), chunks last one target time longer for each worker instead."""
 
 LARGE_FLEET = 250
 """With more executors than this, a package may have more chunks open than `largest_window`, in proportion."""
@@ -49,17 +50,51 @@ def first_window(tasks: int, policy: Policy) -> int:
     return max(policy.first_window, tasks) if tasks <= SMALL_PACKAGE else policy.first_window
 
 
-def chunk_target_us(executors: int, policy: Policy) -> int:
-    """Return how long a chunk should last, in microseconds, if there are this many executors.
+def chunk_target_us(places: int, policy: Policy) -> int:
+    """Return how long a chunk should last, in microseconds, if this many chunks can run at the same time (`places`).
 
-    The more executors there are, the sooner one of them is free for another account, so the longer chunks may last.
+    The more places there are, the sooner one of them is free for another account, so the longer chunks may last.
 
     >>> cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000)
     >>> [chunk_target_us(executors, cloud) // 1_000_000 for executors in (1, 50, 1_000)]
     [10, 20, 30]
+    >>> cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=120_000_000, shares_chunks=True)
+    >>> [chunk_target_us(workers, cloud) // 1_000_000 for workers in (1, 4, 25)]
+    [20, 50, 120]
     """
-    wished_us = policy.chunk_target_us * (FULL_FLEET + executors) // FULL_FLEET
+    full = 1 if policy.shares_chunks else FULL_FLEET
+    wished_us = policy.chunk_target_us * (full + places) // full
     return max(policy.chunk_target_us, min(wished_us, policy.longest_chunk_us))
+
+
+def crew_of(pace: Pace, policy: Policy) -> int:
+    """Return how many executors one chunk is for.
+
+    This is 1, unless the executors of a worker share chunks, and the duration of tasks is known. Then it is the number
+    of executors of the smallest worker, so that no worker gets a chunk that keeps it busy for longer than the others.
+    If tasks are so long that a chunk has fewer tasks than that, it is the number of the chunk's tasks.
+
+    >>> from cloudpar_master.core.head import Member
+    >>> fleet = {7: Member(executors=4, seen_at=0.0), 8: Member(executors=16, seen_at=0.0)}
+    >>> cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=120_000_000, shares_chunks=True)
+    >>> [crew_of(Pace(mean_us=mean_us, measured=1, fleet=fleet, window=9), cloud) for mean_us in (1e6, 1e8, 3.6e9)]
+    [4, 2, 1]
+    """
+    if not (policy.shares_chunks and pace.measured and pace.fleet):
+        return 1
+    smallest = min(member.executors for member in pace.fleet.values())
+    longest_us = smallest * chunk_target_us(pace.executors // max(smallest, 1), policy)
+    return max(1, min(smallest, int(longest_us / max(pace.mean_us, 1.0))))
+
+
+def places_of(pace: Pace, policy: Policy) -> int:
+    """Return how many chunks keep all executors of a package busy.
+
+    >>> from cloudpar_master.core.head import Member
+    >>> places_of(Pace(fleet={7: Member(executors=4, seen_at=0.0)}, window=8), Policy())
+    4
+    """
+    return -(-pace.executors // crew_of(pace, policy))
 
 
 def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
@@ -88,16 +123,19 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     >>> chunk_size(100_000, 100_000, replace(pace, window=32), Policy(chunk_target_us=2_000_000))
     38
     """
-    mean_us, executors = max(pace.mean_us, 1.0), pace.executors
+    mean_us, crew, places = max(pace.mean_us, 1.0), crew_of(pace, policy), places_of(pace, policy)
     if not pace.measured:
         wished = min(UNMEASURED_CHUNK, tasks // (16 * policy.first_window), uncut // (2 * max(pace.most_executors, 1)))
     else:
-        share = -(-uncut // (2 * max(executors, 1)))
-        worthwhile = round(policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
-        target_us = float(chunk_target_us(executors, policy))
+        # Before all workers have published, idle ones are known by their requests. Without them, the first workers of a
+        # small package would get its tasks, and all others none.
+        known = pace.most_executors // crew if policy.shares_chunks else 0
+        share = -(-uncut // (2 * max(places, known, 1)))
+        worthwhile = round(crew * policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
+        target_us = float(chunk_target_us(places, policy))
         if target_us > SHORT_WAIT_US:
-            target_us *= min(1.0, 1.5 * _enough(executors) / pace.window)
-        wished = min(round(target_us / mean_us), max(share, worthwhile))
+            target_us *= min(1.0, 1.5 * _enough(places) / pace.window)
+        wished = min(round(crew * target_us / mean_us), max(share, worthwhile))
     return max(1, min(wished, uncut))
 
 
@@ -110,15 +148,15 @@ def largest_window(executors: int, policy: Policy) -> int:
     return policy.largest_window * max(executors, LARGE_FLEET) // LARGE_FLEET
 
 
-def next_window(window: int, wait_us: int, executors: int, policy: Policy, most_executors: int = 0) -> int:
+def next_window(window: int, wait_us: int, places: int, policy: Policy, most_executors: int = 0) -> int:
     """Return the new window, given the time for which a recent chunk waited in the queue.
 
-    If the wait was short, the window doubles until it keeps the known executors busy, and then grows slowly, because
-    chunks in the queue delay other accounts. If the wait was long, the window is halved, but stays large enough to keep
-    the executors busy. With any other wait the window stays as it is. A wait is short if it is less than a quarter of
-    `chunk_target_us` and less than SHORT_WAIT_US. A wait is long if it is over twice `chunk_target_us` or over four
-    times SHORT_WAIT_US. The result is at most the `largest_window` of these executors, or of `most_executors` if the
-    package has had more.
+    If the wait was short, the window doubles until it keeps the known executors busy with a chunk for each of their
+    `places`, and then grows slowly, because chunks in the queue delay other accounts. If the wait was long, the window
+    is halved, but stays large enough to keep the executors busy. With any other wait the window stays as it is. A wait
+    is short if it is less than a quarter of `chunk_target_us` and less than SHORT_WAIT_US. A wait is long if it is over
+    twice `chunk_target_us` or over four times SHORT_WAIT_US. The result is at most the `largest_window` of so many
+    executors as there are places, or of `most_executors` if the package has had more.
 
     >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
     (6, 10, 8)
@@ -127,13 +165,13 @@ def next_window(window: int, wait_us: int, executors: int, policy: Policy, most_
     >>> next_window(200, 1_000, 160, Policy())
     220
     """
-    enough = _enough(executors)
+    enough = _enough(places)
     if wait_us < min(policy.chunk_target_us // 4, SHORT_WAIT_US):
-        window = window * 2 if window < enough else window + max(1, min(executors, 8), executors // 8)
+        window = window * 2 if window < enough else window + max(1, min(places, 8), places // 8)
     elif wait_us > min(2 * policy.chunk_target_us, 4 * SHORT_WAIT_US):
         window = max(window // 2, enough)
-    return min(window, largest_window(max(executors, most_executors), policy))
+    return min(window, largest_window(max(places, most_executors), policy))
 
 
-def _enough(executors: int) -> int:
-    return executors + 2
+def _enough(places: int) -> int:
+    return places + 2

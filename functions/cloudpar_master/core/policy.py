@@ -16,6 +16,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         chunk_target_us: How long a chunk should keep an executor busy. This time is short where a request costs little.
         longest_chunk_us: The time that replaces `chunk_target_us` for very many executors. The more executors there
             are, the sooner one of them is free for another account, so the longer chunks may last.
+        shares_chunks: Whether a chunk is for all executors of a worker, which share it, and not for one executor. The
+            worker then needs fewer requests, and its results arrive later. So it is False where a request costs little.
         first_window: The number of chunks that a package may have open before durations are measured. A package of at
             most planning.SMALL_PACKAGE tasks may have more.
         largest_window: The size to which the window of a package may grow, with up to planning.LARGE_FLEET executors.
@@ -41,6 +43,12 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         looks_at_end: Whether the master looks for the next closed package of an account, to open it, when a publication
             or a cancellation ends an open package. On AWS looking costs requests, so this is False: closed packages
             open when their clients await them, or when executors are idle.
+        saves_sent: Whether the master saves a head at once to record that its chunks are in the queue. If not, it
+            records this with the package's next event, and another process of the master may send the chunks a second
+            time; the queue drops such a copy for five minutes.
+        longest_await_s: The longest time that a client waits between two requests for results.
+        holds_requests: Whether the master holds a client's request until there is news. If not, the client waits after
+            each answer, also after one with news.
         requests_per_s: The requests per second that a process of the master accepts from one account after a burst.
         request_burst: The number of requests of one account that may come at once.
         running_packages: The number of packages that an account may have running. This limit and the next two are
@@ -55,6 +63,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     chunk_target_us: Count = 200_000
     longest_chunk_us: Count = 200_000
+    shares_chunks: bool = False
     first_window: Count = 8
     largest_window: Count = 400
     lease_s: Amount = 6.0
@@ -69,6 +78,9 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     open_packages: Count = 50
     open_small_packages: Count = 200
     looks_at_end: bool = True
+    saves_sent: bool = True
+    longest_await_s: Amount = 5.0
+    holds_requests: bool = True
     requests_per_s: Amount = 1_000.0
     request_burst: Count = 5_000
     running_packages: Count = 1_000

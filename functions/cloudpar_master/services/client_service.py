@@ -249,8 +249,10 @@ class ClientService:
             status, size = self._status(head, cursor, room if room >= limits.BODY_BYTES // 2 else 0)
             room -= size
             statuses.append(status if placement is None else replace(status, placement=placement))
-            news = status.results or status.more or status.cursor != cursor.cursor or status.state != "running"
-            delays.append(0.0 if news else pacing.client_delay_s(head, self._backend.clock.now()))
+            news = status.more or status.state != "running"
+            if self._backend.policy.holds_requests:
+                news = news or bool(status.results) or status.cursor != cursor.cursor
+            delays.append(0.0 if news else pacing.client_delay_s(head, self._backend.clock.now(), self._backend.policy))
 
         try:
             finish(each(request.packages, look))

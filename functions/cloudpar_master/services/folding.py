@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cloudpar_master.core.effects import Forget, due_at, pending
-from cloudpar_master.core.events import Broken, Event, Published
+from cloudpar_master.core.events import Broken, Event, Published, Sent
 from cloudpar_master.core.fold import Folded, fold
 from cloudpar_master.core.head import Head
+from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import InboxItem, Opened
 from cloudpar_protocol.errors import Unavailable
 
@@ -35,6 +36,9 @@ HEAVY_TRIES = 3
 STALE_S = 2.0
 """Readers fold heads older than this, in seconds, so that progress does not depend on one process."""
 
+REMEMBERED = 1_000
+"""For how many packages a process remembers that their chunks were sent although their heads do not show it."""
+
 Item = tuple[str, Event]
 """An event and its key. An event that is sent twice has the same key, so the inbox stores the event once."""
 
@@ -52,6 +56,8 @@ class Folding:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._effects = EffectRunner(backend)
+        self._sent = Recent[str, list[Event]](REMEMBERED)
+        """By package: the events that say which chunks were sent, if no saved head shows it yet (Policy.saves_sent)."""
 
     def start(self, head: Head) -> None:
         """Carry out the effects of a package's first head, which was just written."""
@@ -204,17 +210,33 @@ class Folding:
             answers = [answer for effect in effects if (answer := self._effects.answer(head, effect)) is not None]
             if not answers:
                 return head
+            if all(self._can_wait(head, answer) for answer in answers):
+                # If this process dies now, the head still shows that the chunks are to be sent. The next process then
+                # sends them again, as if this one had died before it could save.
+                self._sent[head.package_id] = answers
+                return head
             saved = self._fold_and_save(head, [], answers)
             if saved is None:
                 return self._backend.packages.load(head.package_id)
             head = saved
+
+    def _can_wait(self, head: Head, answer: Event) -> bool:
+        """Whether an answer may be folded with the next event: it only says that the newest chunks were sent.
+
+        An older chunk was sent before by another process, which did not record it either. Without a record, the chunk
+        would be sent at each fold, and in the end after the time for which the queue drops copies. The first chunks of
+        a package are recorded, too: another process is going to fold the first results.
+        """
+        if self._backend.policy.saves_sent or not head.pace.measured or not isinstance(answer, Sent):
+            return False
+        return all(generation == head.version for _, _, generation in answer.chunks)
 
     def _fold_and_save(self, head: Head, inbox: Sequence[InboxItem], others: Sequence[Event]) -> Head | None:
         """Fold events of the inbox and events that are not stored, once. Returns the head that this call has saved.
 
         Returns None if another process has saved a head first.
         """
-        folded, results = self._fold_safely(head, inbox, others)
+        folded, results = self._fold_safely(head, inbox, [*self._sent.pop(head.package_id, []), *others])
         if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
             return None
         # Delete the events only now: if a process dies before this line, the events are folded again, which does no

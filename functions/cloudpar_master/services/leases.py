@@ -60,6 +60,7 @@ class Leases:
             task_timeout_s=min(start.task_timeout_s or policy.task_timeout_s, policy.task_timeout_s),
             budget_us=budget_us,
             collect_us=pacing.collect_us(request.executors, head, budget_us, policy),
+            beat_s=pacing.beat_s(head, policy),
             retries=start.retries,
             retry_on=start.retry_on,
             threads_per_task=start.threads_per_task,

@@ -215,7 +215,12 @@ class Receiver:
 
     def _messages(self, request: RetrieveTasks, fit: Fit, *, express: bool, sent: bool) -> list[Message] | None:
         """Receive messages. None: the queue cannot repeat this attempt, so that the caller needs a new attempt."""
-        most, lease_s = min(request.chunks, RETRIEVED_CHUNKS), self._backend.policy.lease_s
+        policy = self._backend.policy
+        most, lease_s = min(request.chunks, RETRIEVED_CHUNKS), policy.lease_s
+        if policy.shares_chunks:
+            # A worker without leases does not know how long a chunk keeps all of its executors busy. If it got a chunk
+            # for each of them, it could hold the work of several workers while these are idle.
+            most = 1 if request.idle else min(most, request.executors)
         attempt_id, besides = self._attempts.name(request.attempt_id), frozenset(request.besides)
         try:
             return self._backend.queue.receive(

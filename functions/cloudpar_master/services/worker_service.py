@@ -109,7 +109,9 @@ class WorkerService:
                 closed=_closed(pub),
             )
             events[pub.package_id].append((f"p#{pub.lease_id}#{pub.seq:06}", event))
-        heads: dict[str, Head | None] = {}
+        others = [ref for ref in request.others or () if ref.package_id not in events]
+        # A package that cannot be read is left out of the reply, and the worker renews its leases by its next beat.
+        heads, _ = gathered((ref.package_id for ref in others), self._backend.packages.load)
 
         def take(package_id: str) -> None:
             heads[package_id] = self._folding.advance(package_id, events[package_id])
@@ -121,9 +123,15 @@ class WorkerService:
         self._placement.beats(request.worker_id)
         ended = [head for head in heads.values() if head is not None and head.life.ended]
         finish(each(ended, self._closed.open_next))
-        views = self._leases.views(request.publications, heads)
-        hungry = self._hungry(request.worker_id, views, heads)
-        return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(views))
+        refs = [*request.publications, *(ref for ref in request.others or () if ref.package_id in heads)]
+        views = self._leases.views(refs, heads)
+        if request.others is not None:
+            self._extend([ref for ref in refs if not (isinstance(ref, Publication) and ref.closes)], views)
+        # Only the leases of the publications count. If others did, each small call that ends would bring the next one
+        # to a worker that also has a long job, and the long job would get no executor.
+        own = views[: len(request.publications)]
+        hungry = self._hungry(request.worker_id, own, heads)
+        return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(own))
 
     def _vouched(self, publication: Publication) -> list[TaskResult]:
         """Seal the results of a worker whose release makes no seals.
@@ -168,9 +176,7 @@ class WorkerService:
             raise next(iter(failures.values()))
         refs = [ref for ref in request.leases if ref.package_id in heads]
         views = self._leases.views(refs, heads)
-        live = [ref.receipt for ref, view in zip(refs, views, strict=True) if view.state == "wanted"]
-        if live:
-            self._backend.queue.extend(live, self._backend.policy.lease_s)
+        self._extend(refs, views)
         self._placement.beats(request.worker_id)
         hungry = self._hungry(request.worker_id, views, heads)
         credentials = self._renewed(views, request.leases, heads) if request.credentials else []
@@ -190,6 +196,13 @@ class WorkerService:
                 credentials = None if head is None else self._leases.credentials(head)
                 found += [] if credentials is None else [credentials]
         return found
+
+    def _extend(self, refs: Iterable[LeaseRef], views: Iterable[LeaseView]) -> None:
+        """Hide the chunks of wanted leases from other workers for one more lease time."""
+        wanted = {view.lease_id for view in views if view.state == "wanted"}
+        live = list(dict.fromkeys(ref.receipt for ref in refs if ref.lease_id in wanted))
+        if live:
+            self._backend.queue.extend(live, self._backend.policy.lease_s)
 
     def give_back(self, request: GiveBack) -> GiveBackReply:
         """Take back tasks that a worker will not run. The tasks are cut into new chunks before the master answers.

@@ -57,6 +57,7 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
             If the queue cannot choose among messages, the worker gets first chunks of any packages instead.
         peek: Whether to lease nothing, and to answer only whether a chunk of a package that is not in `besides` waits.
         again: Whether the worker has sent this request before, and got no answer.
+        idle: Whether the worker has no leases. It then does not know how long a chunk lasts.
         own: Whether the tasks of this worker have the rights of the worker's user. If so, the worker runs only tasks of
             the master's default account.
         credentials: Whether the worker can give credentials to the tasks of one account such that no other task can
@@ -74,6 +75,7 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
     besides: Annotated[list[Id], Meta(max_length=BULK_ITEMS)] = []
     peek: bool = False
     again: bool = False
+    idle: bool = False
     own: bool = False
     credentials: bool = False
 
@@ -147,6 +149,9 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
         budget_us: The compute time that the package may still use; the worker stops a task that runs longer.
         collect_us: The time for which the worker may collect results before it publishes them, while all executors have
             work: each request may cost money.
+        beat_s: How long the worker may send neither a beat nor a publication at most, in seconds. Their replies also
+            say whether small work of others waits (`waiting`). A worker whose leases all have it may renew its leases
+            by publications (`PublishResults.others`). 0: a third of `lease_s`, and only beats renew leases.
         seal, seal_key: The seal of the task code, and the account's key, if the package is sealed. Executors never see
             the key.
         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
@@ -176,6 +181,7 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
     task_timeout_s: Seconds
     budget_us: Micros
     collect_us: Micros = field(name="publish_us", default=200_000)
+    beat_s: Seconds = 0.0
     retries: Retries = 0
     retry_on: ExceptionNames = []
     seal: Seal | None = None
@@ -272,12 +278,16 @@ class PublishResults(Message, frozen=True, kw_only=True):
         executors: The number of the worker's executors.
         seals: Whether the worker has sealed the results of sealed packages. If not, because the worker is of an earlier
             release, the master seals the results.
+        others: The worker's leases that have no publication in this request. If it is given, the request is also a
+            beat: the reply extends these leases and those of the publications, and has a view of each. None: the
+            request extends no lease.
     """
 
     worker_id: Id
     executors: Annotated[int, Meta(ge=1, le=10_000)]
     publications: Annotated[list[Publication], Meta(min_length=1, max_length=BULK_ITEMS)]
     seals: bool = False
+    others: Annotated[list[LeaseRef], Meta(max_length=BULK_ITEMS)] | None = None
 
 
 class LeaseView(Struct, frozen=True, kw_only=True):

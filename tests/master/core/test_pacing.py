@@ -3,10 +3,12 @@ from hypothesis import strategies as st
 
 from cloudpar_master.core.head import Member
 from cloudpar_master.core.pacing import (
-    CLIENT_BOUNDS_S,
+    CALL_S,
     POLLS_PER_S,
+    SHORTEST_AWAIT_S,
     SHORTEST_COLLECTION_US,
     WORKER_BOUNDS_S,
+    beat_s,
     client_delay_s,
     collect_us,
     worker_delay_s,
@@ -20,16 +22,21 @@ QUOTA_US = 10**12
 
 def test_a_client_waits_a_tenth_of_the_time_that_is_left() -> None:
     head = altered(running(), mean_us=2e6, done=80, fleet={1: Member(4, NOW)})
-    assert client_delay_s(head, NOW + 60) == 20 * 2 / 4 / 10
+    assert client_delay_s(head, NOW + 60, POLICY) == 20 * 2 / 4 / 10
 
 
 def test_a_task_of_an_unmeasured_package_counts_as_a_second() -> None:
-    assert client_delay_s(altered(running(), done=90), NOW + 60) == 1.0
+    assert client_delay_s(altered(running(), done=90), NOW + 60, POLICY) == 1.0
 
 
 def test_the_age_of_a_young_package_bounds_its_clients_delay() -> None:
     head = altered(running(), mean_us=1e9)
-    assert [client_delay_s(head, NOW + age_s) for age_s in (-1, 0, 1, 4, 60)] == [0.2, 0.2, 0.7, 2.2, 5.0]
+    assert [client_delay_s(head, NOW + age_s, POLICY) for age_s in (-1, 0, 1, 4, 60)] == [0.2, 0.2, 0.7, 2.2, 5.0]
+
+
+def test_a_client_waits_for_the_longest_time_that_the_policy_permits() -> None:
+    head = altered(running(), mean_us=1e9)
+    assert client_delay_s(head, NOW + 600, Policy(longest_await_s=30.0)) == 30.0
 
 
 def test_results_are_collected_for_longer_where_chunks_are_long() -> None:
@@ -49,6 +56,33 @@ def test_results_are_collected_for_longer_only_while_the_quota_lasts_for_three_c
     assert collect_us(4, running(), 29_999_999, cloud) == SHORTEST_COLLECTION_US
 
 
+SHARED = Policy(chunk_target_us=10_000_000, longest_chunk_us=120_000_000, shares_chunks=True)
+
+
+def test_a_worker_that_shares_chunks_among_its_executors_collects_results_for_the_whole_chunk() -> None:
+    head = altered(running(tasks=10**6), mean_us=1e6, measured=9, fleet={1: Member(4, NOW)})
+    large = altered(head, fleet={number: Member(4, NOW) for number in range(25)})
+    assert (collect_us(4, head, QUOTA_US, SHARED), collect_us(4, large, QUOTA_US, SHARED)) == (20_000_000, 120_000_000)
+
+
+def test_results_are_collected_for_a_quarter_of_the_time_that_is_left() -> None:
+    head = altered(running(tasks=100), mean_us=1e6, measured=9, done=68, fleet={1: Member(4, NOW)})
+    assert collect_us(4, head, QUOTA_US, SHARED) == 2_000_000
+
+
+def test_results_are_collected_for_a_third_of_the_time_that_the_quota_pays_for() -> None:
+    head = altered(running(tasks=10**6), mean_us=1e6, measured=9, fleet={1: Member(4, NOW)})
+    assert collect_us(4, head, 12_000_000, SHARED) == 1_000_000
+    assert collect_us(4, head, 0, SHARED) == SHORTEST_COLLECTION_US
+
+
+def test_one_of_the_workers_that_share_chunks_calls_every_five_seconds() -> None:
+    head = running()
+    fleet = altered(head, fleet={number: Member(4, NOW) for number in range(3)})
+    assert [beat_s(each, SHARED) for each in (head, fleet)] == [CALL_S, 3 * CALL_S]
+    assert beat_s(fleet, POLICY) == 0.0
+
+
 def test_all_idle_workers_together_send_a_fixed_number_of_requests_a_second() -> None:
     assert [workers / worker_delay_s(workers) for workers in (2, 40, 200)] == [POLLS_PER_S] * 3
 
@@ -56,7 +90,7 @@ def test_all_idle_workers_together_send_a_fixed_number_of_requests_a_second() ->
 @given(st.integers(0, 100), st.floats(0, 1e13), st.integers(1, 10_000), st.floats(-1e6, 1e6))
 def test_a_clients_delay_is_bounded(done: int, mean_us: float, executors: int, age_s: float) -> None:
     head = altered(running(), mean_us=mean_us, done=done, fleet={1: Member(executors, NOW)})
-    assert CLIENT_BOUNDS_S[0] <= client_delay_s(head, NOW + age_s) <= CLIENT_BOUNDS_S[1]
+    assert SHORTEST_AWAIT_S <= client_delay_s(head, NOW + age_s, POLICY) <= POLICY.longest_await_s
 
 
 @given(st.integers(1, 1_000_000))

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cloudpar_master.core.head import Member, Pace
 from cloudpar_master.core.planning import (
@@ -8,9 +9,11 @@ from cloudpar_master.core.planning import (
     UNMEASURED_CHUNK,
     chunk_size,
     chunk_target_us,
+    crew_of,
     first_window,
     largest_window,
     next_window,
+    places_of,
 )
 from cloudpar_master.core.policy import Policy
 
@@ -137,3 +140,54 @@ def test_the_window_stays_as_large_as_the_most_executors_of_the_package_permitte
     assert next_window(400, 0, 2, POLICY) == 400
     assert next_window(1_000, 100_000, 2, POLICY, most_executors=1_000) == 1_000
     assert next_window(1_000, 100_000, 1_000, POLICY, most_executors=2) == 1_000
+
+
+SHARED = Policy(chunk_target_us=10_000_000, longest_chunk_us=120_000_000, shares_chunks=True, first_window=32)
+
+
+def crews(mean_us: float, *executors: int, window: int = 6) -> Pace:
+    """Return the pace of a package whose workers have these numbers of executors."""
+    fleet = {number: Member(each, 0.0) for number, each in enumerate(executors)}
+    return Pace(mean_us=mean_us, measured=int(mean_us > 0), fleet=fleet, window=window)
+
+
+def test_a_shared_chunk_keeps_all_executors_of_a_worker_busy_for_the_target_time() -> None:
+    assert chunk_size(10**6, 10**6, crews(1e6, 4, 4, 4, 4), SHARED) == 4 * 50
+    assert chunk_size(10**6, 10**6, crews(1e6, *[4] * 25, window=27), SHARED) == 4 * 120
+
+
+def test_a_shared_chunk_is_for_the_smallest_worker() -> None:
+    """A chunk for a large worker would keep a small one busy for much longer than the rest of the fleet."""
+    fleet = crews(1e6, 16, 4, window=7)
+    assert (crew_of(fleet, SHARED), places_of(fleet, SHARED)) == (4, 5)
+    assert chunk_size(10**6, 10**6, fleet, SHARED) == 4 * 60
+
+
+def test_tasks_that_outlast_a_shared_chunk_are_alone_in_their_chunks() -> None:
+    fleet = crews(3.6e9, 4, 4)
+    assert (crew_of(fleet, SHARED), places_of(fleet, SHARED)) == (1, 8)
+    assert chunk_size(10**6, 10**6, fleet, SHARED) == 1
+
+
+def test_a_shared_chunk_takes_at_most_half_of_a_workers_share_of_the_rest() -> None:
+    assert [chunk_size(uncut, 1_000, crews(1e7, 4, 4, 4, 4), SHARED) for uncut in (64, 32, 8, 3)] == [8, 4, 1, 1]
+
+
+def test_a_share_of_the_rest_counts_workers_that_have_only_requested_chunks() -> None:
+    known = replace(crews(1e6, 4), most_executors=100)
+    assert [chunk_size(68, 100, pace, SHARED) for pace in (crews(1e6, 4), known)] == [34, 2]
+
+
+def test_chunks_are_not_shared_while_their_duration_is_unknown() -> None:
+    assert crew_of(crews(0.0, 4, 4), SHARED) == crew_of(Pace(mean_us=1.0, measured=1, window=8), SHARED) == 1
+
+
+@given(counts, st.floats(1.0, 1e13), st.lists(st.integers(1, 1_000), min_size=1, max_size=50), st.integers(1, 400))
+def test_a_shared_chunk_never_lasts_longer_than_the_longest_chunk_or_one_task(
+    uncut: int, mean_us: float, executors: list[int], window: int
+) -> None:
+    fleet = crews(mean_us, *executors, window=window)
+    size = chunk_size(uncut, uncut, fleet, SHARED)
+    assert 1 <= size <= uncut
+    assert size == 1 or size * mean_us <= min(executors) * SHARED.longest_chunk_us + mean_us
+    assert places_of(fleet, SHARED) * crew_of(fleet, SHARED) >= fleet.executors

@@ -48,7 +48,7 @@ def beat(master: MasterIO) -> None:
 
 def publish(master: MasterIO) -> None:
     made = Publication(**LEASE, seq=0, results=[TaskResult(0, "ok", 1, b"")])
-    master.publish([made] * (BULK_ITEMS + 1))
+    master.publish([made] * (BULK_ITEMS + 1), None)
 
 
 @pytest.mark.parametrize(("ask", "reply"), [(beat, ExtendLeasesReply), (publish, PublishResultsReply)])

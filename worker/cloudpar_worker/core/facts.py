@@ -148,7 +148,8 @@ class Facts:
     def retrieve(self, chunks: int, hold_s: float, besides: Sequence[str] = (), *, peek: bool = False) -> None:
         """Ask the master for chunks, or (`peek`) only whether chunks wait."""
         pythons, set_aside = list(self.pythons), list(self.set_aside)
-        self.out.append(do.Retrieve(chunks, hold_s, self.host, pythons, set_aside, list(besides), peek))
+        idle = not self.leases
+        self.out.append(do.Retrieve(chunks, hold_s, self.host, pythons, set_aside, list(besides), peek, idle))
 
     def kill(self, executor: ExecutorRecord, stop: Stop) -> None:
         """Kill an executor for the reason `stop`, unless it is being killed already."""

@@ -56,7 +56,7 @@ class Measure(Instruction, frozen=True):
 class Retrieve(Instruction, frozen=True):
     """Request at most `chunks` chunks for these versions of Python, but no chunks of the packages in `set_aside`.
 
-    The master may hold the request for `hold_s` seconds. `besides` and `peek` are as in RetrieveTasks.
+    The master may hold the request for `hold_s` seconds. `besides`, `peek` and `idle` are as in RetrieveTasks.
     """
 
     chunks: int
@@ -66,6 +66,7 @@ class Retrieve(Instruction, frozen=True):
     set_aside: list[str]
     besides: list[str]
     peek: bool
+    idle: bool
 
 
 class Download(Instruction, frozen=True):
@@ -89,9 +90,13 @@ class Forget(Instruction, frozen=True):
 
 
 class Publish(Instruction, frozen=True):
-    """Upload the large results of these publications, and send the publications in this order."""
+    """Upload the large results of these publications, and send the publications in this order.
+
+    If `others` is not None, renew the worker's leases, too: those of the publications, and these.
+    """
 
     publications: list[Publication]
+    others: list[LeaseRef] | None = None
 
 
 class Extend(Instruction, frozen=True):

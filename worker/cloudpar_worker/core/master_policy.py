@@ -1,10 +1,10 @@
 """Decides when the worker exchanges results, give-backs, beats, chunks and payloads with the master."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S, PUBLICATION_TASKS
-from cloudpar_protocol.worker_messages import Return
+from cloudpar_protocol.worker_messages import LeaseRef, Return
 
 from . import instructions as do
 from . import publishing
@@ -22,6 +22,9 @@ PUBLISH_BYTES: Final = 4 * 1024 * 1024
 tasks run, and not all after the last task. If the master holds requests, so that requests cost no money, the worker
 publishes once all leases together have this many bytes.
 """
+PARTS: Final = 4
+"""Where requests cost money, the worker publishes a lease's results once there are enough for so many publications.
+These then travel in one request. Elsewhere it publishes as soon as there are enough for one."""
 PUBLISH_JOBS: Final = 2
 """How many Publish instructions may be under way: the agent sends the requests of one while it prepares the next."""
 AHEAD_HOLD_S: Final = 0.3
@@ -172,8 +175,11 @@ def publish(facts: Facts, now_us: int) -> None:
     if facts.publish_jobs >= PUBLISH_JOBS:
         return
     free = [record for record in facts.leases.values() if not record.publishing and not record.closing]
+    # A free executor gets work from this chunk in a moment. If its worker published now, each chunk would need two
+    # publications: tasks seldom end in pairs, so nearly every chunk leaves an executor free for a moment.
+    refilled = facts.retrieving and not short_of_budget and all(map(_renews, facts.leases.values()))
     due = (
-        facts.publish_now
+        (facts.publish_now and not refilled)
         or any(_due(facts, record, now_us) for record in free)
         or _any_last_here(facts, free)
         or (facts.holds and sum([record.pending_bytes for record in free]) >= PUBLISH_BYTES)
@@ -191,7 +197,7 @@ def publish(facts: Facts, now_us: int) -> None:
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
     if made:
         facts.publish_jobs += 1
-        facts.out.append(do.Publish(made))
+        facts.out.append(do.Publish(made, _others(facts, {each.lease_id for each in made})))
 
 
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
@@ -209,13 +215,19 @@ def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
 def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
     """The latest time for the publication of the pending results of a lease."""
     lease = record.lease
-    return record.pending_at_us + facts.durations_of(lease).collect_us(lease.collect_us)
+    collect_us = facts.durations_of(lease).collect_us(lease.collect_us)
+    if _renews(record) and record.exhausted and not record.returning:
+        # The lease is for all executors, and takes about as long as results may be collected. If its last results
+        # waited for the rest of this time, the master would not yet cut the chunk that the next worker needs.
+        collect_us //= 2
+    return record.pending_at_us + collect_us
 
 
 def _due(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
     if not record.pending:
         return False
-    full = len(record.pending) >= PUBLICATION_TASKS or record.pending_bytes >= PUBLISH_BYTES
+    many = PUBLICATION_TASKS * (PARTS if _renews(record) else 1)
+    full = len(record.pending) >= many or record.pending_bytes >= PUBLISH_BYTES
     return full or now_us >= publication_at_us(facts, record)
 
 
@@ -223,11 +235,47 @@ def extend(facts: Facts, now_us: int) -> None:
     """Renew the leases when a beat is due."""
     if now_us < facts.beat_at_us or facts.beating:
         return
-    alive = [record for record in facts.leases.values() if not record.closing]
+    alive = _alive(facts)
     if not alive:
         facts.beat_at_us = NEVER
         return
-    # The shortest lease sets the pace: a lease without a beat expires, and another worker runs its tasks a second time.
-    facts.beat_at_us = now_us + int(min(record.lease.lease_s for record in alive) / BEATS * 1e6)
+    facts.beat_at_us = now_us + beat_us(alive)
     facts.beating = True
     facts.out.append(do.Extend([record.reference() for record in alive]))
+
+
+def beat_us(records: Iterable[LeaseRecord]) -> int:
+    """The longest time between two beats for these leases, in microseconds; there is at least one lease."""
+    # The shortest lease sets the pace: a lease without a beat expires, and another worker runs its tasks a second time.
+    leases = [record.lease for record in records]
+    return int(min(min(lease.lease_s / BEATS, lease.beat_s or lease.lease_s) for lease in leases) * 1e6)
+
+
+def renewed(facts: Facts, lease_ids: Container[str], now_us: int) -> None:
+    """Move the next beat if a publication has renewed all leases, as the views of these leases show."""
+    alive = _alive(facts)
+    # A lease that came while the request was under way is not renewed by it. Without this condition, the lease would
+    # expire before the beat.
+    if alive and not facts.beating and all(_renews(record) and record.lease.lease_id in lease_ids for record in alive):
+        facts.beat_at_us = now_us + beat_us(alive)
+
+
+def _alive(facts: Facts) -> list[LeaseRecord]:
+    return [record for record in facts.leases.values() if not record.closing]
+
+
+def _renews(record: LeaseRecord) -> bool:
+    """Whether the master that gave this lease renews leases by publications."""
+    return record.lease.beat_s > 0
+
+
+def _others(facts: Facts, published: Container[str]) -> list[LeaseRef] | None:
+    """The leases that a publication renews besides those that it is about; None if it renews none.
+
+    A lease with another publication under way may be closed by it, so the request must not renew that lease.
+    """
+    alive = _alive(facts)
+    if not all(map(_renews, alive)):
+        return None
+    others = [each for each in alive if each.lease.lease_id not in published and not each.publishing]
+    return [each.reference() for each in others][:BULK_ITEMS]

@@ -22,7 +22,7 @@ from .executor_result import SKIPPED, UNFIT, ExecutorResult
 from .facts import PAUSE_US, Facts
 from .feeding import linger_us
 from .lease_record import LeaseRecord
-from .master_policy import BEATS
+from .master_policy import beat_us, renewed
 from .nesting import memory_limit
 from .peeking import PEEK_AGAIN_US, overtakes
 from .supervision import DESCRIPTORS, IDLE_CPU_US, MEASURE_US, OUTPUT_LIMIT_BYTES, OVERSIZED_PART
@@ -275,7 +275,7 @@ class WorkerState:
     def _take_over(self, lease: Lease, request_us: int, now_us: int) -> None:
         facts = self.facts
         record = facts.leases[lease.lease_id] = LeaseRecord(lease, now_us, request_us)
-        facts.beat_at_us = min(facts.beat_at_us, now_us + int(lease.lease_s / BEATS * 1e6))
+        facts.beat_at_us = min(facts.beat_at_us, now_us + beat_us([record]))
         facts.budgets.update(lease, lease.budget_us)
         durations = facts.durations_of(lease)
         durations.suggest(lease.mean_us)
@@ -343,6 +343,7 @@ class WorkerState:
             record = facts.leases[lease_id]
             if record.closing:
                 facts.forget(record)
+        renewed(facts, {view.lease_id for view in stimulus.views}, now_us)
 
     def _extended(self, stimulus: on.Extended, now_us: int) -> None:
         self.facts.beating = False

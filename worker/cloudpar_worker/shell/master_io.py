@@ -217,8 +217,8 @@ class MasterIO:
         if self._credentials is not None:
             self._credentials.keep({lease.package_id for lease in others})
 
-    def publish(self, publications: list[Publication]) -> None:
-        """Send publications in as many requests as needed.
+    def publish(self, publications: list[Publication], others: list[LeaseRef] | None) -> None:
+        """Send publications in as many requests as needed. For `others`, see the instruction.
 
         Large results are uploaded before the request that refers to them.
         """
@@ -228,7 +228,7 @@ class MasterIO:
             views: dict[str, LeaseView] = {}
             hungry = waiting = False
             for part in requests(publications):
-                for reply in self._publish(part):
+                for reply in self._publish(part, others):
                     views.update({view.lease_id: view for view in reply.leases})
                     hungry, waiting = hungry or reply.hungry, waiting or reply.waiting
             lease_ids = list(dict.fromkeys([made.lease_id for made in publications]))
@@ -238,18 +238,20 @@ class MasterIO:
 
         self._enqueue("publish", job)
 
-    def _publish(self, part: list[Publication]) -> list[PublishResultsReply]:
+    def _publish(self, part: list[Publication], others: list[LeaseRef] | None) -> list[PublishResultsReply]:
         try:
             # The blobs are uploaded first, because a client may download them as soon as the master has the
             # publication.
             made = upload_large(self._client, part, partial(self._not_written, part))
-            request = PublishResults(worker_id=self.worker_id, executors=self._executors, publications=made, seals=True)
+            request = PublishResults(
+                worker_id=self.worker_id, executors=self._executors, publications=made, seals=True, others=others
+            )
             return [self._client.call(routes.PUBLISH_RESULTS, request)]
         except (Stopped, TokenRefused):
             raise
         except Exception as error:  # noqa: BLE001 - task code chooses the results, which must not end the agent
             if len(part) > 1:  # one bad publication must not take the others with it
-                return [reply for publication in part for reply in self._publish([publication])]
+                return [reply for publication in part for reply in self._publish([publication], others)]
             if isinstance(error, RequestError):
                 warn(f"the master refused results of package {part[0].package_id}: {error}")
             else:

@@ -19,7 +19,6 @@ from .fleet import AutoScalingFleet
 from .objects import Objects
 from .package_store import DAY_S, DynamoPackageStore
 from .parameter_key import ParameterKey
-from .result_pages import ROW_BYTES
 from .table import Table
 from .task_queue import SqsTaskQueue
 from .task_roles import StsTaskRoles
@@ -27,15 +26,21 @@ from .turn import Turn
 from .worker_registry import DynamoWorkerRegistry
 
 POLICY = Policy(
-    lease_s=60.0,
-    chunk_target_us=10_000_000,
-    longest_chunk_us=30_000_000,
+    lease_s=180.0,
+    chunk_target_us=12_000_000,
+    longest_chunk_us=180_000_000,
+    shares_chunks=True,
     first_window=32,
     largest_window=400,
-    kept_bytes=ROW_BYTES,
+    slice_us=90_000_000,
+    kept_bytes=16_000,
+    fleet_memory_s=360.0,
     open_packages=2,
     open_small_packages=6,
     looks_at_end=False,
+    saves_sent=False,
+    longest_await_s=30.0,
+    holds_requests=False,
     requests_per_s=20.0,
     request_burst=200,
     running_packages=500,

@@ -13,7 +13,7 @@ from .compression import pack
 from .rows import Row
 
 PAGE = "r#"
-ROW_BYTES = 16_000
+ROW_BYTES = 3_000
 """A page of more bytes is cheaper as an object, although the object takes another call."""
 
 OBJECT_ROOM = 64_000

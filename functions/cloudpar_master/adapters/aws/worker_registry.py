@@ -14,7 +14,7 @@ WORKERS = "workers"
 
 NOT_LEFT = "attribute_not_exists(#left)"
 
-FRESH_S = 20.0
+FRESH_S = 90.0
 """While a worker reports nothing new, each instance of a Lambda function writes the worker's row at most once in this
 many seconds: a write costs money."""
 

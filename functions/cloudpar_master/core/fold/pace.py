@@ -26,22 +26,28 @@ def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> N
     _count_member(draft, event.worker_id, event.executors)
     _average(draft, accepted)
     if accepted and event.generation >= pace.window_since:
-        window = planning.next_window(pace.window, event.wait_us, pace.executors, draft.policy, pace.most_executors)
+        places = planning.places_of(pace, draft.policy)
+        window = planning.next_window(pace.window, event.wait_us, places, draft.policy, pace.most_executors)
         if window != pace.window:
             pace.window, pace.window_since = window, draft.head.version
 
 
 def widen(draft: Draft, executors: int) -> None:
-    """Widen the window, up to `largest_window`, so that each executor that got no chunk gets one.
+    """Widen the window, up to `largest_window`, so that executors that got no chunk get enough of them.
 
-    The window becomes at least as large as the window of a new package. This also opens a closed package.
+    The window of a package that is closed, or whose durations are unknown, becomes at least as large as that of a new
+    package.
     """
     tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
     # Most open ranges keep an executor busy. If executors were counted only when their worker publishes, a large fleet
     # would wait for the end of the first tasks, which may last hours.
     at_work = len(tasks.open) + executors
     pace.most_executors = max(pace.most_executors, at_work)
-    wished = max(at_work, planning.first_window(tasks.count, policy))
+    wished = len(tasks.open) + -(-executors // planning.crew_of(pace, policy))
+    if not (policy.shares_chunks and pace.measured):
+        # The first window is for chunks of unknown length. Where chunks are for all executors of a worker, it would be
+        # several times what the workers need, and the next chunks would be cut short because of it.
+        wished = max(wished, planning.first_window(tasks.count, policy))
     pace.window = max(pace.window, min(wished, planning.largest_window(pace.most_executors, policy)))
 
 

@@ -410,6 +410,9 @@ export interface components {
          *         budget_us: The compute time that the package may still use; the worker stops a task that runs longer.
          *         collect_us: The time for which the worker may collect results before it publishes them, while all executors have
          *             work: each request may cost money.
+         *         beat_s: How long the worker may send neither a beat nor a publication at most, in seconds. Their replies also
+         *             say whether small work of others waits (`waiting`). A worker whose leases all have it may renew its leases
+         *             by publications (`PublishResults.others`). 0: a third of `lease_s`, and only beats renew leases.
          *         seal, seal_key: The seal of the task code, and the account's key, if the package is sealed. Executors never see
          *             the key.
          *         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
@@ -459,6 +462,8 @@ export interface components {
             budget_us: number;
             /** @default 200000 */
             publish_us?: number;
+            /** @default 0 */
+            beat_s?: number;
             /** @default 0 */
             retries?: number;
             /** @default [] */
@@ -906,6 +911,9 @@ export interface components {
          *         executors: The number of the worker's executors.
          *         seals: Whether the worker has sealed the results of sealed packages. If not, because the worker is of an earlier
          *             release, the master seals the results.
+         *         others: The worker's leases that have no publication in this request. If it is given, the request is also a
+         *             beat: the reply extends these leases and those of the publications, and has a view of each. None: the
+         *             request extends no lease.
          */
         PublishResults: {
             /** @default 1 */
@@ -915,6 +923,8 @@ export interface components {
             publications: components["schemas"]["Publication"][];
             /** @default false */
             seals?: boolean;
+            /** @default null */
+            others?: components["schemas"]["LeaseRef"][] | null;
         };
         /**
          * PublishResultsReply
@@ -963,6 +973,7 @@ export interface components {
          *             If the queue cannot choose among messages, the worker gets first chunks of any packages instead.
          *         peek: Whether to lease nothing, and to answer only whether a chunk of a package that is not in `besides` waits.
          *         again: Whether the worker has sent this request before, and got no answer.
+         *         idle: Whether the worker has no leases. It then does not know how long a chunk lasts.
          *         own: Whether the tasks of this worker have the rights of the worker's user. If so, the worker runs only tasks of
          *             the master's default account.
          *         credentials: Whether the worker can give credentials to the tasks of one account such that no other task can
@@ -989,6 +1000,8 @@ export interface components {
             peek?: boolean;
             /** @default false */
             again?: boolean;
+            /** @default false */
+            idle?: boolean;
             /** @default false */
             own?: boolean;
             /** @default false */

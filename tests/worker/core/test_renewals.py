@@ -1,0 +1,82 @@
+"""When a worker renews its leases: by beats, and by publications if the master renews leases by these."""
+
+from cloudpar_protocol.worker_messages import LeaseRef, LeaseView
+from cloudpar_worker.core import instructions as do
+from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.executor_result import ExecutorResult
+from worker.driven import CODE, Worker
+from worker.leases import lease_of
+
+SECOND = 1_000_000
+
+
+def working(beat_s: float) -> Worker:
+    """Return a worker with two leases of a package, which has just published a result of the first."""
+    first = lease_of(CODE, 9, mean_us=SECOND, lease_s=180.0, beat_s=beat_s)
+    second = lease_of(CODE, 9, mean_us=SECOND, lease_s=180.0, beat_s=beat_s, package_id=first.package_id, start=9)
+    worker = Worker(first, second)
+    worker.done(0)
+    worker.handle(on.TimePassed(), after_us=SECOND)
+    assert worker.published == [(first.package_id, 1)]
+    return worker
+
+
+def answer(worker: Worker, *lease_ids: str) -> None:
+    """Answer the publication, with views of these leases."""
+    views = [LeaseView(lease_id=each, state="wanted", ranges=[(0, 18)], budget_us=10**15) for each in lease_ids]
+    worker.handle(on.Published([next(iter(worker.state.facts.leases))], views, False, 1_000))
+
+
+def beats_after(worker: Worker, after_us: int) -> list[LeaseRef]:
+    worker.handle(on.TimePassed(), after_us=after_us)
+    return [ref for extend in worker.of(do.Extend) for ref in extend.leases]
+
+
+def test_a_lease_without_its_own_time_is_renewed_after_a_third_of_its_length() -> None:
+    worker = Worker(lease_of(CODE, 9, lease_s=180.0))
+    assert beats_after(worker, 59 * SECOND) == []
+    assert len(beats_after(worker, SECOND)) == 1
+
+
+def test_a_lease_is_renewed_after_the_time_that_the_master_says_but_no_later_than_after_a_third_of_its_length() -> None:
+    worker = Worker(lease_of(CODE, 9, lease_s=180.0, beat_s=5.0))
+    assert len(beats_after(worker, 5 * SECOND)) == 1
+    worker = Worker(lease_of(CODE, 9, lease_s=180.0, beat_s=500.0))
+    assert len(beats_after(worker, 60 * SECOND)) == 1
+
+
+def test_a_publication_names_the_other_leases_and_moves_the_next_beat() -> None:
+    worker = working(beat_s=20.0)
+    first, second = worker.state.facts.leases
+    (publish,) = worker.of(do.Publish)
+    assert publish.others is not None
+    assert [ref.lease_id for ref in publish.others] == [second]
+    answer(worker, first, second)
+    assert beats_after(worker, 19 * SECOND) == []
+    assert [ref.lease_id for ref in beats_after(worker, 2 * SECOND)] == [first, second]
+
+
+def test_a_publication_that_did_not_renew_a_lease_does_not_move_the_beat() -> None:
+    worker = working(beat_s=20.0)
+    first, _ = worker.state.facts.leases
+    answer(worker, first)
+    assert len(beats_after(worker, 19 * SECOND)) == 2
+
+
+def test_publications_renew_no_leases_of_a_master_that_does_not_renew_them() -> None:
+    worker = working(beat_s=0.0)
+    (publish,) = worker.of(do.Publish)
+    assert publish.others is None
+    answer(worker, *worker.state.facts.leases)
+    assert len(beats_after(worker, 59 * SECOND)) == 2
+
+
+def test_a_worker_that_awaits_its_next_chunk_does_not_publish_because_an_executor_is_free() -> None:
+    """It publishes if the retrieval brings nothing: a client may be waiting for the last results."""
+    lease = lease_of(CODE, 2, mean_us=SECOND, lease_s=180.0, beat_s=20.0, collect_us=60 * SECOND)
+    worker = Worker(lease, executors=2)
+    worker.handle(on.Results(0, [ExecutorResult(0, "ok", SECOND, b"")], worker.now), after_us=SECOND)
+    assert worker.of(do.Retrieve)
+    assert worker.published == []
+    worker.handle(on.Retrieved([], SECOND))
+    assert worker.published == [(lease.package_id, 1)]
