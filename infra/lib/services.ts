@@ -35,7 +35,6 @@ interface ServiceOptions {
   readonly memorySize: number;
   readonly timeout: Duration;
   readonly reservedConcurrentExecutions?: number;
-  readonly traced?: boolean;
   readonly environment?: Record<string, string>;
 }
 
@@ -81,8 +80,6 @@ export class Services extends Construct {
     this.timer = this.service('timer', {
       memorySize: 512,
       timeout: Duration.seconds(55),
-      // A trace each minute costs 0.22 USD a month, a tenth of what an idle deployment may cost.
-      traced: false,
       environment: fleet,
     });
 
@@ -96,8 +93,10 @@ export class Services extends Construct {
     this.suppress();
   }
 
-  private service(name: string, { traced = true, environment, ...options }: ServiceOptions): Service {
+  private service(name: string, { environment, ...options }: ServiceOptions): Service {
     const { settings, storage, queue } = this.props;
+    // A trace of each of the timer's runs would cost 0.22 USD a month, a tenth of what an idle deployment may cost.
+    const traced = settings.tracing && name !== 'timer';
     const id = name.charAt(0).toUpperCase() + name.slice(1);
     const role = new iam.Role(this, `${id}Role`, {
       assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com'),
@@ -207,13 +206,14 @@ export class Services extends Construct {
           id: 'Serverless-LambdaLatestVersion',
           reason: 'Same as AwsSolutions-L1: the bundle contains compiled packages for Python 3.13.',
         },
+        {
+          id: 'Serverless-LambdaTracing',
+          reason: 'A trace costs more than the call itself. Logs suffice, and the setting `tracing` turns traces on.',
+        },
       ]);
     }
     NagSuppressions.addResourceSuppressions(this.schedule, [
       { id: 'Serverless-EventBusDLQ', reason: 'The next event replaces a lost one; an alarm reports missing runs.' },
-    ]);
-    NagSuppressions.addResourceSuppressions(this.timer.handler, [
-      { id: 'Serverless-LambdaTracing', reason: 'A trace a minute costs a tenth of an idle deployment; logs suffice.' },
     ]);
   }
 }

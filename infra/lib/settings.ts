@@ -87,6 +87,8 @@ export interface Settings extends EnvironmentSettings {
   readonly python: string;
   /** Whether there is a CloudWatch dashboard, about 3 USD a month. */
   readonly dashboard: boolean;
+  /** Whether X-Ray traces the functions of requests: 5 USD for a million traces, at most one trace a second each. */
+  readonly tracing: boolean;
   /** The address that gets the alarms. */
   readonly alarmEmail: string | undefined;
   /**
@@ -184,6 +186,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     pythons,
     python: read.oneOf('python', pythons.includes('3.13') ? '3.13' : (pythons.at(-1) as string), pythons),
     dashboard: read.flag('dashboard', false),
+    tracing: read.flag('tracing', false),
     alarmEmail: emailAddress(read.text('alarmEmail')),
     budgetUsd: read.whole('budgetUsd', 0, 0, 10_000_000),
     recorded: record(context, given),

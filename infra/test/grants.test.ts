@@ -59,8 +59,6 @@ describe('grants', () => {
       'ssmmessages:CreateDataChannel',
       'ssmmessages:OpenControlChannel',
       'ssmmessages:OpenDataChannel',
-      'xray:PutTelemetryRecords',
-      'xray:PutTraceSegments',
     ]);
     expect(everywhere.flatMap(({ Action }) => list(Action)).filter((action) => action.includes('*'))).toEqual([]);
     expect(everywhere.every(({ Effect }) => Effect === 'Allow')).toBe(true);

@@ -8,7 +8,7 @@ import { Graph } from './graph';
 
 const ENVIRONMENTS = ['dev', 'prod'];
 const graphs = new Map(
-  ENVIRONMENTS.map((env) => [env, Graph.of(template({ env, alarmEmail: 'operator@example.com' }))]),
+  ENVIRONMENTS.map((env) => [env, Graph.of(template({ env, alarmEmail: 'operator@example.com', tracing: true }))]),
 );
 const dev = graphs.get('dev') as Graph;
 

@@ -21,7 +21,7 @@ describe('functions', () => {
       Handler: `cloudpar_handlers.${name}.handle`,
       Runtime: 'python3.13',
       Architectures: ['arm64'],
-      TracingConfig: { Mode: name === 'timer' ? 'PassThrough' : 'Active' },
+      TracingConfig: { Mode: 'PassThrough' },
       LoggingConfig: { LogGroup: { Ref: expect.stringMatching(/^Services.*Log/) } },
     });
     const { Variables } = Properties['Environment'] as { Variables: Record<string, unknown> };
@@ -30,6 +30,14 @@ describe('functions', () => {
     );
     expect(JSON.parse(Variables['CLOUDPAR_POLICY'] as string)).toEqual(contract.policy);
     expect(Properties).not.toHaveProperty('ReservedConcurrentExecutions');
+  });
+
+  it('are traced if the operator wants it, except the timer', () => {
+    const traced = template({ env: 'dev', tracing: 'true' }).findResources(FUNCTION, {
+      Properties: { TracingConfig: { Mode: 'Active' } },
+    });
+    const ids = Object.keys(traced).map((id) => id.replace(/[0-9A-F]{8}$/, ''));
+    expect(ids.sort()).toEqual(['ServicesAccount', 'ServicesClient', 'ServicesLost', 'ServicesWorker']);
   });
 
   it('limit accounts by the settings', () => {
