@@ -28,6 +28,7 @@ from cloudpar_master.ports.key_safe import ENCRYPTED_BYTES
 from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.dispatcher import BY_NAME, Dispatcher
 from cloudpar_master.services.fleet_keeper import FleetKeeper
+from cloudpar_master.services.steps import finish
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
@@ -127,7 +128,8 @@ class Master:
         """Run the timer's function once, and return how many packages were due."""
         self.counts.add("Lambda")
         self._keeper.tick()
-        return self._timer.fold_due().packages
+        self._timer.report_lost()
+        return finish(self._timer.fold_due()).packages
 
     def _trace(self, function: str) -> None:
         """Count the request's trace: of a function's requests in one second, one whole and a part of the others."""

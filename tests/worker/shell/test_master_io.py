@@ -153,7 +153,7 @@ def test_an_unexpected_error_over_a_result_takes_no_other_result_with_it(
     io: MasterIO, heard: SimpleQueue[on.Stimulus]
 ) -> None:
     made = [Publication(**LEASE | {"lease_id": name}, seq=0, results=[]) for name in ("broken", "other")]
-    io.publish(made)
+    io.publish(made, None)
     stimulus = heard.get(timeout=60)
     assert isinstance(stimulus, on.Published)
     assert stimulus.lease_ids == ["broken", "other"]
