@@ -227,6 +227,6 @@ class PortCall(NamedTuple):
 def perform(call: PortCall, body: bytes, now: float) -> tuple[Any, bytes]:
     """Carry a port call out on the data of its part. Returns the answer and the new data."""
     content = content_of(call.part, body)
-    clock = SimpleNamespace(now=lambda: now)
+    clock = SimpleNamespace(now=lambda: now, date=lambda at: at)
     answer = _CALLS[call.part](content, call.name, call.arguments, clock, **call.named)
     return answer, bytes_of(content)
