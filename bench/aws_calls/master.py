@@ -85,7 +85,8 @@ class Group:
     def describe_auto_scaling_groups(self, **_: Any) -> dict[str, Any]:
         """Return the one group."""
         self._counts.add("AutoScaling")
-        instances = [{"LifecycleState": "InService"}] * self._wanted
+        # The simulated agents report their names as those of their hosts.
+        instances = [{"InstanceId": f"{n:032x}", "LifecycleState": "InService"} for n in range(self._wanted)]
         return {"AutoScalingGroups": [
             {"DesiredCapacity": self._wanted, "MaxSize": self._largest, "Instances": instances}
         ]}  # fmt: skip

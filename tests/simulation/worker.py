@@ -99,7 +99,7 @@ class SimulatedWorker:
         self._attempts = count(1)
         self._processes: dict[int, Executor] = {}
         self._wakes_at_us = 0
-        self._state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON])
+        self._state = WorkerState(executors=executors, memory_bytes=2**40, pythons=[PYTHON], host=name)
         self._state.facts.measure_at_us = NEVER  # there is no memory to measure
         after(0, lambda: self.hear(on.TimePassed()))
 
