@@ -119,7 +119,7 @@ def test_doctor_without_a_master_finds_no_fault(tmp_path: Path) -> None:
     ("arguments", "named"),
     [
         (["--data", "/nowhere"], "/nowhere/connection.json"), (["--endpoint", "http://127.0.0.1:1"], "no token"),
-        (["--endpoint", "127.0.0.1:1", "--token", "t"], "is no URL"),
+        (["--endpoint", "127.0.0.1:1", "--token", "t"], "is not a URL"),
     ],
 )  # fmt: skip
 def test_a_malformed_endpoint_is_bad(tmp_path: Path, arguments: list[str], named: str, examine_here: Examine) -> None:

@@ -75,7 +75,7 @@ def test_an_unknown_token_is_refused(master: FakeMaster) -> None:
     ("arguments", "error", "text"),
     [
         ({"endpoint": "http://x"}, ConfigurationError, "no token"),
-        ({"endpoint": "http://x:port", "token": "x"}, ConfigurationError, "is no URL of a master"),
+        ({"endpoint": "http://x:port", "token": "x"}, ConfigurationError, "is not a URL of a master"),
         ({"workers": 0}, ValueError, "workers must be greater than 0"),
         ({"max_workers": 0}, ValueError, "max_workers must be greater than 0"),
         ({"max_workers": -1}, ValueError, "max_workers must be greater than 0"),

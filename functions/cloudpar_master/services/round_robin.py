@@ -18,8 +18,8 @@ class RoundRobin:
     def next(self, worker_id: str, package_ids: Iterable[str], most: int) -> list[str]:
         """Choose at most `most` packages in the order of their ids.
 
-        The choice starts behind the package that was chosen last for this worker. After the last id, the first id
-        follows.
+        The choice starts behind the package that was chosen last for this worker or, if none is remembered for this
+        worker, for any worker. After the last id, the first id follows.
         """
         ordered = sorted(package_ids)
         at = bisect_right(ordered, self._last.pop(worker_id, self._latest))

@@ -122,7 +122,7 @@ class TooLarge(RequestError):
 
 
 class RateLimited(RequestError):
-    """The account sends too many requests, or has too much running; try again after `retry_after_s`."""
+    """The account exceeds a limit on requests, connections, running packages or stored bytes; wait `retry_after_s`."""
 
     code, status, retryable = "rate_limited", 429, True
 

@@ -138,7 +138,9 @@ export async function attach<T>(session: Session, id: string, site: CallSite): P
 }
 
 /**
- * Returns the id that starts with these characters; it must be the only such id among the account's newest packages.
+ * Returns the id among the account's newest packages that equals `id`, or else the only one that starts with it.
+ *
+ * @throws NotFound if there is none, or several start with it.
  */
 async function find(session: Session, id: string): Promise<string> {
   const { packages } = await session.connection.call('list_packages', { limit: NEWEST });

@@ -38,7 +38,7 @@ interface AddressSource {
  * file is used only with the endpoint of the file.
  *
  * @throws ConfigurationError when endpoint or token is missing (the text names the places that were searched), the
- *   endpoint is no URL, or the stack or the profile file cannot be read.
+ *   endpoint is not a URL, or the stack or the profile file cannot be read.
  */
 export async function configure(
   given: Whereabouts,
@@ -102,7 +102,7 @@ function checked(address: Partial<Address>, sources: readonly AddressSource[], s
   }
   if (!/^https?:\/\//.test(address.endpoint)) {
     const endpoint = JSON.stringify(address.endpoint);
-    throw new ConfigurationError(`the endpoint ${endpoint} is no URL: it begins with http:// or https://`);
+    throw new ConfigurationError(`the endpoint ${endpoint} is not a URL: it must start with http:// or https://`);
   }
   return address;
 }

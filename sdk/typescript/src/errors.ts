@@ -132,7 +132,7 @@ export class TooLarge extends RequestError {
   static override readonly status = 413;
 }
 
-/** The account sends too many requests, or has too much running; try again after `retryAfterS`. */
+/** The account exceeds a limit on requests, connections, running packages or stored bytes; wait `retryAfterS`. */
 export class RateLimited extends RequestError {
   static override readonly code = 'rate_limited';
   static override readonly status = 429;

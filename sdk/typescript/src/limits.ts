@@ -6,7 +6,10 @@ export const PROTOCOL_VERSION = 1;
 /** Up to this size, all task data of a package together travels inside start_tasks. */
 export const INLINE_DATA_BYTES = 256 * 1024;
 
-/** How many bytes each task's inline data counts in addition to its own: the longest header of bytes in MessagePack. */
+/**
+ * How many bytes the limit of inline task data counts for each task beside the task's own bytes: the longest
+ * MessagePack header of binary data.
+ */
 export const INLINE_ITEM_BYTES = 5;
 
 /** The most packages or uploads in one bulk request. */

@@ -287,7 +287,7 @@ def test_https_to_a_server_without_tls_is_an_error(listening: socket.socket) -> 
 
 @pytest.mark.parametrize("endpoint", ["", "host:1", "ftp://host", "http://", "http://h:x", "http://h:0", "http://["])
 def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(repr(endpoint))} is no URL of a master"):
+    with pytest.raises(ValueError, match=f"^{re.escape(repr(endpoint))} is not a URL of a master"):
         ConnectionPool(endpoint, {})
 
 

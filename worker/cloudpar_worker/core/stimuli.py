@@ -22,7 +22,7 @@ class Results(Stimulus, frozen=True):
     """An executor has returned results.
 
     Attributes:
-        absent_at_us: The latest time, by the agent's clock, at which these results had certainly not arrived yet.
+        absent_at_us: These results arrived after this time of the agent's clock.
     """
 
     executor_id: int

@@ -170,9 +170,9 @@ class ExecutorProcess:
         return bool(self._unsent)
 
     def receive(self, *, all_of_it: bool = False) -> list[ExecutorResult]:
-        """Read about _TURN_BYTES, or (`all_of_it`) all bytes that arrived before the call; return the results in them.
+        """Read about _TURN_BYTES bytes or, with `all_of_it`, all bytes that arrived before the call.
 
-        The call also updates `ready` and `ended`.
+        Return the results in these bytes. The call also updates `ready` and `ended`.
 
         Raises:
             Garbage: Bytes arrived that the executor's own code cannot have written.

@@ -58,7 +58,7 @@ class MasterClient:
             files are refused.
 
     Raises:
-        ValueError: The endpoint is no URL, or the token has characters that a token cannot have.
+        ValueError: The endpoint is not a URL, or the token has characters that a token cannot have.
     """
 
     def __init__(self, endpoint: str, token: str, reach: Reach, folder: PayloadFolder | None = None) -> None:

@@ -77,7 +77,7 @@ class MasterIO:
         heard: Called, in a thread of this object, after each request for work that the master has answered.
 
     Raises:
-        ValueError: The endpoint is no URL, or the token has characters that a token cannot have.
+        ValueError: The endpoint is not a URL, or the token has characters that a token cannot have.
     """
 
     def __init__(

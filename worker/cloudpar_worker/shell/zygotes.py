@@ -50,10 +50,10 @@ class Zygotes:
         self._selectors: Sequence[BaseSelector] = ()
 
     def listen(self, listener: ZygoteListener, selectors: Sequence[BaseSelector]) -> None:
-        """Register the sockets of all zygotes, including later ones, with these selectors.
+        """Register the sockets of all zygotes, also of later ones, with each selector.
 
-        The data of each selector key is a function. When the selector reports the socket, call the function with the
-        event mask: it reports the zygote's messages, or its end, to the listener.
+        The data of each key is a function: when the selector reports the socket, call it with the event mask. It passes
+        the zygote's messages, or the news that the zygote ended, to `listener`.
         """
         self._listener, self._selectors = listener, selectors
         for python in self._running:

@@ -51,8 +51,8 @@ class Channel:
         folder: The payload folder of a master that the pool started; None: links to files are refused.
 
     Raises:
-        ValueError: The endpoint is no URL, or the token has characters that a token cannot have, or its checksum does
-            not match.
+        ValueError: The endpoint is not a URL, or the token has characters that a token cannot have, or its checksum
+            does not match.
     """
 
     def __init__(self, endpoint: str, token: str, folder: PayloadFolder | None = None) -> None:

@@ -55,7 +55,7 @@ class ConnectionPool:
             call.
 
     Raises:
-        ValueError: The endpoint is no URL, or a header has characters that no header may have.
+        ValueError: The endpoint is not a URL, or a header has characters that no header may have.
     """
 
     def __init__(self, endpoint: str, headers: Mapping[str, str] = _NONE, introduce: Introduce | None = None) -> None:
@@ -214,14 +214,14 @@ def split(endpoint: str) -> SplitResult:
     """Split a master's URL.
 
     Raises:
-        ValueError: The endpoint is no URL of HTTP or HTTPS.
+        ValueError: The endpoint is not a URL of HTTP or HTTPS.
     """
     with contextlib.suppress(ValueError):  # raised for a bad port or unbalanced brackets
         url = urlsplit(endpoint)
         if url.scheme in {"http", "https"} and url.hostname and url.port != 0:
             return url
     raise ValueError(
-        f"{endpoint!r} is no URL of a master: it starts with http:// or https:// and a host, as in "
+        f"{endpoint!r} is not a URL of a master: it starts with http:// or https:// and a host, as in "
         "http://127.0.0.1:8000"
     )
 

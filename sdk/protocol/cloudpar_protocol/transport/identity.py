@@ -31,8 +31,8 @@ class MasterIdentity:
         token: The token.
 
     Raises:
-        ValueError: The endpoint is no URL, or the token has a checksum that does not match, or characters that a token
-            cannot have.
+        ValueError: The endpoint is not a URL, or the token has a checksum that does not match, or characters that a
+            token cannot have.
     """
 
     def __init__(self, endpoint: str, token: str) -> None:

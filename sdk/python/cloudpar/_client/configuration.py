@@ -93,8 +93,8 @@ def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration |
     url = endpoint[0].rstrip("/")
     if not url.startswith(("http://", "https://")):
         raise ConfigurationError(
-            f"the endpoint {endpoint[0]!r} (from {endpoint[1]}) is no URL: it begins with http:// or https://, "
-            'as in http://127.0.0.1:8000; or is "local", for a pool on this machine'
+            f"the endpoint {endpoint[0]!r} (from {endpoint[1]}) is not a URL: an endpoint must start with http:// or "
+            'https://, as in http://127.0.0.1:8000, or be "local", for a pool on this machine'
         )
     return Configuration(url, token[0], endpoint[1])
 

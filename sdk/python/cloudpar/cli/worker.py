@@ -87,7 +87,7 @@ def _wait_for_role(endpoint: str, token: str, foreground: Foreground) -> str:
     Raises:
         EndRequested: A signal asked this command to end.
         RequestError: The master refuses the request, for example because it does not know the token.
-        ConfigurationError: The endpoint is no URL, or the token has characters that no token has.
+        ConfigurationError: The endpoint is not a URL, or the token has characters that no token has.
     """
     attempts = 0
     while True:

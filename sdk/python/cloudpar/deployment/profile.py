@@ -92,7 +92,7 @@ def take_back(spare: Path) -> Path:
 
 
 def forget(endpoint: str) -> list[Path]:
-    """Delete the profile file and the files beside it that name the endpoint; return the deleted files."""
+    """Of the profile file and the files beside it, delete those that name this endpoint; return them."""
     active, there = profile_path(), read()
     named = _beside(endpoint)
     if there is not None and there.endpoint == endpoint.rstrip("/"):

@@ -116,7 +116,7 @@ def capture(body: Callable[[int], object]) -> Capture:
 
 
 class _Packer(Pickler):
-    """Pickles arrays that share memory in such a way that they also share memory at the worker."""
+    """A pickler that keeps shared memory: arrays that share memory here also share memory at the worker."""
 
     def __init__(self, file: io.BytesIO, modules: set[str], rebuilders: dict[int, tuple[Any, ...]]) -> None:
         super().__init__(file, modules)

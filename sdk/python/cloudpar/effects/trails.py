@@ -41,7 +41,10 @@ _FORMS = {"name": "{}", "attribute": ".{}", "item": "[{!r}]"}
 
 
 class Coordinates(tuple[int, ...]):
-    """The position of an array's element, by axis, written like NumPy's indexing."""
+    """The index of an array's element, one number for each axis.
+
+    Its text is what stands between NumPy's brackets, such as `2, 0`.
+    """
 
     __slots__ = ()
 

@@ -1394,7 +1394,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `rate_limited`: The account sends too many requests, or has too much running; try again after `retry_after_s`. May be sent again. */
+        /** @description `rate_limited`: The account exceeds a limit on requests, connections, running packages or stored bytes; wait `retry_after_s`. May be sent again. */
         429: {
             headers: {
                 [name: string]: unknown;

@@ -42,7 +42,7 @@ describe('the error names what is missing', () => {
     [{}, /no endpoint and token in .*options.*CLOUDPAR_ENDPOINT.*profile file/],
     [{ endpoint: 'http://a' }, /no token in/],
     [{ token: 't' }, /no endpoint in/],
-    [{ endpoint: 'a:1', token: 't' }, /"a:1" is no URL/],
+    [{ endpoint: 'a:1', token: 't' }, /"a:1" is not a URL/],
     [{ endpoint: 'local' }, /"local" is a pool that Python starts: give the URL/],
   ])('%j', async (given, text) => {
     await expect(configure(given, emptyEnvironment())).rejects.toThrow(ConfigurationError);

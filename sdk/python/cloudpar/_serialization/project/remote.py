@@ -24,7 +24,8 @@ task code brings its own copy of it.
 """
 
 SENDER = "cloudpar._serialization.project.shipment"
-"""The module that makes the arguments of `load`. Only a process that has imported this module can be the client."""
+"""The name of the client's module that makes the arguments of `load`. `load` looks there for this client's mark, so
+that the client keeps its own modules."""
 
 WORKER = "cloudpar_worker.executor.project_folders"
 """The worker's module whose `folder` is deleted when the executor ends."""
