@@ -3,7 +3,7 @@
     python docs/recording.py > docs/pictures/session.svg
 
 The session is real: the commands run in a pseudo-terminal, in a folder of their own. The picture needs no script and no
-network. A reader who has asked for no motion sees its end.
+network. A reader whose browser reduces motion sees its end.
 """
 
 import os

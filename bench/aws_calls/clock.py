@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
-BEGIN_S = 1_800_000_000.0
+START_S = 1_800_000_000.0
 
 
 class Clock:
@@ -17,7 +17,7 @@ class Clock:
 
     def now(self) -> float:
         """Return the simulated time in seconds since 1970."""
-        return BEGIN_S + self.now_us / 1e6
+        return START_S + self.now_us / 1e6
 
     def date(self, at: float) -> float:
         """Return the same time."""

@@ -37,7 +37,7 @@ class Expectation(NamedTuple):
 
 
 def nap(seconds: float) -> float:
-    """Sleep, and return the time at which the sleep began."""
+    """Sleep, and return the time at which the sleep started."""
     began = time.time()
     time.sleep(seconds)
     return began
@@ -190,7 +190,7 @@ def urgent() -> str:
 def _waited_s(engine: Engine) -> tuple[int, float]:
     """Submit a long job and, a second later, one call.
 
-    Return how many tasks of the job began before the call began, and for how many seconds the call waited.
+    Return how many tasks of the job started before the call started, and for how many seconds the call waited.
     """
     assert engine.submit is not None
     engine.map(nap, [0.0] * 4)

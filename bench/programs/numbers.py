@@ -79,6 +79,6 @@ PROGRAMS = (
     Program("monte-carlo", "60 blocks of 20,000 paths", monte_carlo),
     Program("svds", "60 SVDs of 300 x 300", svds),
     Program("scipy", "differential evolution with workers=map", evolution),
-    Program("optuna", "72 trials, asked and told 12 at a time", optuna_study),
+    Program("optuna", "72 trials, 12 at a time", optuna_study),
     Program("seeds", "200 draws from NumPy's global generator, all different", seeds),
 )

@@ -29,7 +29,7 @@ def main() -> int:
         The exit code: 0 after such an end, 1 if the master cannot run, 2 if its standard input is wrong.
 
     Raises:
-        SystemExit: The arguments are wrong (exit code 2), or ask for the help text (0).
+        SystemExit: The arguments are wrong (exit code 2), or the help text was printed (0).
     """
     options = _options()
     os.umask(0o077)  # only the owner may read payloads and token hashes, even if others may read the folder

@@ -50,7 +50,8 @@ export const FAMILIES = {
 } as const;
 
 /**
- * How families with so many GiB of memory for each core begin. If no families are named, a fleet has one kind only:
- * otherwise a task that needs much memory would fail or not, depending on which instance AWS chooses.
+ * With which letter the names of families with so many GiB of memory for each core start. If no families are named, a
+ * fleet has one kind only: otherwise a task that needs much memory would fail or not, depending on which instance AWS
+ * chooses.
  */
 export const KINDS = { 2: 'c', 4: 'm' } as const;

@@ -108,7 +108,7 @@ export class Observability extends Construct {
       periods: 3,
       treatMissingData: cloudwatch.TreatMissingData.MISSING,
     });
-    // Without a run the metric has no value, not even zero, and the alarm changes to INSUFFICIENT_DATA. A new alarm begins
+    // Without a run the metric has no value, not even zero, and the alarm changes to INSUFFICIENT_DATA. A new alarm starts
     // in this state, so it reports nothing before the first run. If missing values counted as failures, it would.
     timer.addInsufficientDataAction(new SnsAction(topic));
   }

@@ -87,8 +87,8 @@ describe('grants', () => {
   });
 
   it('alarms of this account publish to the topic, if there is one', () => {
-    const told = template({ env: 'dev', alarmEmail: 'operator@example.com' });
-    const { Properties } = only(told, 'AWS::SNS::TopicPolicy');
+    const withAlarms = template({ env: 'dev', alarmEmail: 'operator@example.com' });
+    const { Properties } = only(withAlarms, 'AWS::SNS::TopicPolicy');
     const { Statement } = Properties['PolicyDocument'] as { Statement: PublicStatement[] };
     const allowed = Statement.filter(({ Effect }) => Effect === 'Allow');
     expect(allowed).toMatchObject([{ Action: 'sns:Publish', Principal: { Service: 'cloudwatch.amazonaws.com' } }]);

@@ -6,7 +6,7 @@ import { only, template } from './deployment';
 const RUNBOOK = join(import.meta.dirname, '../../docs/runbook.md');
 const ALARM = 'AWS::CloudWatch::Alarm';
 
-const TOLD = { alarmEmail: 'operator@example.com' };
+const RECIPIENT = { alarmEmail: 'operator@example.com' };
 
 interface Alarm {
   AlarmDescription: string;
@@ -20,7 +20,7 @@ function alarms(context: Record<string, unknown>): Alarm[] {
 
 describe('alarms', () => {
   it('are four, and link to the runbook', () => {
-    const all = alarms({ env: 'prod', ...TOLD });
+    const all = alarms({ env: 'prod', ...RECIPIENT });
     expect(all).toHaveLength(4);
     for (const { AlarmDescription, AlarmActions } of all) {
       expect(AlarmDescription).toMatch(/See docs\/runbook\.md#[a-z-]+$/);
@@ -37,12 +37,12 @@ describe('alarms', () => {
         .replace(/[^\w\s-]/g, '')
         .replace(/\s/g, '-'),
     );
-    const linked = alarms({ env: 'dev', ...TOLD }).map(({ AlarmDescription }) => AlarmDescription.split('#')[1]);
+    const linked = alarms({ env: 'dev', ...RECIPIENT }).map(({ AlarmDescription }) => AlarmDescription.split('#')[1]);
     expect(anchors).toEqual(expect.arrayContaining(linked));
   });
 
   it('report lost chunks by their age, since a message on which the timer fails is hardly ever visible', () => {
-    expect(only(template({ env: 'dev', ...TOLD }), ALARM, 'ObservabilityLostChunks').Properties).toMatchObject({
+    expect(only(template({ env: 'dev', ...RECIPIENT }), ALARM, 'ObservabilityLostChunks').Properties).toMatchObject({
       MetricName: 'ApproximateAgeOfOldestMessage',
       Statistic: 'Maximum',
       Threshold: 900,
@@ -52,21 +52,21 @@ describe('alarms', () => {
 
   it('exist only if they act: they change the fleet, or an address gets them', () => {
     template({ env: 'dev' }).resourceCountIs('AWS::SNS::Topic', 0);
-    template({ env: 'dev', ...TOLD }).resourceCountIs('AWS::SNS::Topic', 1);
-    for (const context of [{ env: 'dev' }, { env: 'dev', ...TOLD }]) {
+    template({ env: 'dev', ...RECIPIENT }).resourceCountIs('AWS::SNS::Topic', 1);
+    for (const context of [{ env: 'dev' }, { env: 'dev', ...RECIPIENT }]) {
       const idle = alarms(context).filter(({ AlarmActions = [] }) => AlarmActions.length === 0);
       expect(idle.map(({ AlarmDescription }) => AlarmDescription)).toEqual([]);
     }
   });
 
   it('are also possible on an emulator without metric math, and read one metric each', () => {
-    for (const { Metrics } of alarms({ env: 'dev', ...TOLD })) {
+    for (const { Metrics } of alarms({ env: 'dev', ...RECIPIENT })) {
       expect(Metrics).toBeUndefined();
     }
   });
 
   it('report a timer that does not run, and nothing before its first run', () => {
-    const { Properties } = only(template({ env: 'dev', ...TOLD }), ALARM, 'ObservabilityTimer');
+    const { Properties } = only(template({ env: 'dev', ...RECIPIENT }), ALARM, 'ObservabilityTimer');
     expect(Properties).toMatchObject({ MetricName: 'Errors', TreatMissingData: 'missing' });
     expect(Properties['InsufficientDataActions']).toEqual(Properties['AlarmActions']);
   });
@@ -74,7 +74,8 @@ describe('alarms', () => {
 
 describe('refused requests', () => {
   it('are reported if there are 10 a second, which cost about 60 USD a month', () => {
-    expect(only(template({ env: 'dev', ...TOLD }), ALARM, 'ObservabilityRefusedRequests').Properties).toMatchObject({
+    const found = only(template({ env: 'dev', ...RECIPIENT }), ALARM, 'ObservabilityRefusedRequests');
+    expect(found.Properties).toMatchObject({
       MetricName: '4xx',
       Statistic: 'Sum',
       Period: 300,
@@ -87,13 +88,13 @@ describe('budget', () => {
   const BUDGET = 'AWS::Budgets::Budget';
 
   it('is there only if its amount is named, since some regions refuse a template with one', () => {
-    template({ env: 'prod', ...TOLD }).resourceCountIs(BUDGET, 0);
-    const { Properties } = only(template({ env: 'prod', ...TOLD, budgetUsd: '50' }), BUDGET);
+    template({ env: 'prod', ...RECIPIENT }).resourceCountIs(BUDGET, 0);
+    const { Properties } = only(template({ env: 'prod', ...RECIPIENT, budgetUsd: '50' }), BUDGET);
     expect(Properties['Budget']).toMatchObject({ BudgetLimit: { Amount: 50, Unit: 'USD' }, TimeUnit: 'MONTHLY' });
     const mails = Properties['NotificationsWithSubscribers'] as { Subscribers: unknown }[];
     expect(mails).toHaveLength(2);
     for (const { Subscribers } of mails) {
-      expect(Subscribers).toEqual([{ SubscriptionType: 'EMAIL', Address: TOLD.alarmEmail }]);
+      expect(Subscribers).toEqual([{ SubscriptionType: 'EMAIL', Address: RECIPIENT.alarmEmail }]);
     }
   });
 });
@@ -103,13 +104,13 @@ describe('the cost model', () => {
     const prices = readFileSync(join(import.meta.dirname, '../../sdk/python/cloudpar/deployment/prices.py'), 'utf8');
     const model = readFileSync(join(import.meta.dirname, '../../docs/cost-model.md'), 'utf8');
     expect(prices).toContain(`alarm_metrics: int = ${alarms({ env: 'dev' }).length}\n`);
-    expect(alarms({ env: 'dev', ...TOLD })).toHaveLength(4);
+    expect(alarms({ env: 'dev', ...RECIPIENT })).toHaveLength(4);
     expect(model).toMatch(/there are four, which read a metric\s+each and cost 0\.40/);
   });
 });
 
 describe('dashboard', () => {
-  it('is there only when asked for', () => {
+  it('is there only on request', () => {
     template({ env: 'prod' }).resourceCountIs('AWS::CloudWatch::Dashboard', 0);
     template({ env: 'prod', dashboard: 'true' }).resourceCountIs('AWS::CloudWatch::Dashboard', 1);
   });
@@ -163,7 +164,7 @@ describe('at rest', () => {
   const IMAGES = 2 * 0.3 * 0.1; // 300 MB for each architecture
   const IDLE = Object.values(TIMER).reduce((sum, usd) => sum + usd) + IMAGES;
 
-  it.each([{ env: 'dev' }, { env: 'staging' }, { env: 'prod' }, { env: 'prod', ...TOLD }])(
+  it.each([{ env: 'dev' }, { env: 'staging' }, { env: 'prod' }, { env: 'prod', ...RECIPIENT }])(
     '%j costs at most 1.00 USD a month',
     (context) => {
       let usd = IDLE;

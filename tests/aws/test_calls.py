@@ -35,7 +35,7 @@ def test_calls_of_functions_have_the_memory_that_the_stack_gives_them() -> None:
     assert f"memorySize: {round(bills.CALL_GB * 1024)}," in served
 
 
-def test_idle_agents_ask_seldom_and_begin_soon() -> None:
+def test_idle_agents_send_few_requests_and_start_soon() -> None:
     idle = count_idle(calm_us=30_000_000)
     assert idle.missed == []
     assert idle.requests_per_s > 1

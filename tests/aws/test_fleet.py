@@ -20,7 +20,7 @@ FULL = "We currently do not have sufficient c7g.large capacity."
 
 
 class Turns:
-    """Stands in for the turn: whose it is, and what happens at its beginning."""
+    """Stands in for the turn: whose it is, and what happens at its start."""
 
     def __init__(self) -> None:
         self.ours, self.taken = True, False

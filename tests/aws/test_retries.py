@@ -66,7 +66,7 @@ def remove_rows() -> None:
     Table(offline().dynamodb, "t").delete([("p", "s")])
 
 
-TROUBLES: list[tuple[Callable[[], None], Reply | Exception, Reply]] = [
+FAILURES: list[tuple[Callable[[], None], Reply | Exception, Reply]] = [
     (get, dynamodb_error("ProvisionedThroughputExceededException"), Reply(200)),
     (get, dynamodb_error("InternalServerError", 500), Reply(200)),
     (get, ReadTimeoutError(endpoint_url=URL), Reply(200)),
@@ -114,11 +114,11 @@ def name_of(case: Callable[[], None] | Reply | Exception) -> str:
     return str(getattr(case, "__name__", type(case).__name__))
 
 
-@pytest.mark.parametrize(("call", "trouble", "answer"), TROUBLES, ids=name_of)
+@pytest.mark.parametrize(("call", "failure", "answer"), FAILURES, ids=name_of)
 def test_a_temporary_error_is_retried(
-    call: Callable[[], None], trouble: Reply | Exception, answer: Reply, no_waiting: list[float]
+    call: Callable[[], None], failure: Reply | Exception, answer: Reply, no_waiting: list[float]
 ) -> None:
-    with answering(iter([*[trouble] * (ATTEMPTS - 1), answer])) as asked:
+    with answering(iter([*[failure] * (ATTEMPTS - 1), answer])) as asked:
         call()
     assert len(asked) == ATTEMPTS
     # With the transaction's token in it, so it is carried out once.
@@ -126,11 +126,11 @@ def test_a_temporary_error_is_retried(
     assert len(no_waiting) == ATTEMPTS - 1
 
 
-@pytest.mark.parametrize(("call", "trouble", "answer"), TROUBLES, ids=name_of)
+@pytest.mark.parametrize(("call", "failure", "answer"), FAILURES, ids=name_of)
 def test_an_error_that_lasts_is_retryable_for_the_caller(
-    call: Callable[[], None], trouble: Reply | Exception, answer: Reply, no_waiting: list[float]
+    call: Callable[[], None], failure: Reply | Exception, answer: Reply, no_waiting: list[float]
 ) -> None:
-    with answering(iter([trouble] * ATTEMPTS)) as asked, pytest.raises(Exception) as raised:  # noqa: PT011 - any
+    with answering(iter([failure] * ATTEMPTS)) as asked, pytest.raises(Exception) as raised:  # noqa: PT011 - any
         call()
     assert len(asked) == ATTEMPTS
     assert isinstance(translate(raised.value), Unavailable)
@@ -141,8 +141,8 @@ def test_an_error_that_lasts_is_retryable_for_the_caller(
 @pytest.mark.parametrize("call", [get, get_many, query, scan, write, transact, remove_rows])
 def test_a_table_raises_unavailable_for_an_error_that_lasts(call: Callable[[], None], no_waiting: list[float]) -> None:
     """So a loop over packages goes on with the others, whatever kind of error the adapter's library raises."""
-    trouble = dynamodb_error("ProvisionedThroughputExceededException")
-    with answering(iter([trouble] * ATTEMPTS)), pytest.raises(Unavailable, match="try again"):
+    failure = dynamodb_error("ProvisionedThroughputExceededException")
+    with answering(iter([failure] * ATTEMPTS)), pytest.raises(Unavailable, match="try again"):
         call()
     assert no_waiting
 

@@ -76,7 +76,7 @@ def test_unknown_receipts_are_ignored(queue: SqsTaskQueue) -> None:
 
 
 def all_receive(queue: SqsTaskQueue, attempt: str) -> list[Message]:
-    """Return what many concurrent receivers get that ask for one message each."""
+    """Return what many concurrent receivers get that each request one message."""
     line = Barrier(RECEIVERS, timeout=60)
 
     def receive(number: int) -> list[Message]:

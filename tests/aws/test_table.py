@@ -109,7 +109,7 @@ def test_writes_that_are_never_processed_are_a_retryable_error(scripted: Scripte
     assert no_waiting
 
 
-def test_unprocessed_reads_are_asked_for_again(scripted: Scripted, no_waiting: list[float]) -> None:
+def test_unprocessed_reads_are_requested_again(scripted: Scripted, no_waiting: list[float]) -> None:
     second = {"pk": {"S": "p"}, "sk": {"S": "t"}}
     left = {"table": {"Keys": [second], "ConsistentRead": True}}
     rows, stub = scripted

@@ -24,7 +24,7 @@ def others(tmp_path: Path, clock: SetClock, stores: Stores) -> Iterator[Stores]:
         yield others
 
 
-def tell(stores: Stores, clock: SetClock, fit: Fit) -> None:
+def report(stores: Stores, clock: SetClock, fit: Fit) -> None:
     clock.move(LOOK_S / 10)
     stores.registry.note(WorkerRecord("w", clock.now(), "host", 1, fit))
 
@@ -33,18 +33,18 @@ def fits(stores: Stores, *, newest: bool = False) -> list[Fit]:
     return [worker.fit for worker in stores.registry.workers(0.0, newest=newest)]
 
 
-def test_an_instance_uses_what_a_worker_told_it_last(stores: Stores, clock: SetClock) -> None:
+def test_an_instance_uses_what_a_worker_reported_to_it_last(stores: Stores, clock: SetClock) -> None:
     assert fits(stores) == []
-    tell(stores, clock, LACKS)
+    report(stores, clock, LACKS)
     assert fits(stores) == [LACKS]
-    tell(stores, clock, FITS)
+    report(stores, clock, FITS)
     assert fits(stores) == [FITS]
 
 
 def test_an_instance_may_read_what_others_noted_just_now(stores: Stores, others: Stores, clock: SetClock) -> None:
-    tell(stores, clock, LACKS)
+    report(stores, clock, LACKS)
     assert fits(stores) == [LACKS]
-    tell(others, clock, FITS)
+    report(others, clock, FITS)
     assert fits(stores) == [LACKS]
     assert fits(stores, newest=True) == [FITS]
 
@@ -52,12 +52,12 @@ def test_an_instance_may_read_what_others_noted_just_now(stores: Stores, others:
 def test_a_worker_that_returns_to_an_earlier_state_is_written_again(
     stores: Stores, others: Stores, clock: SetClock
 ) -> None:
-    """The worker tells one instance a state, the other instance another one, and the first the first state again."""
-    tell(stores, clock, LACKS)
-    tell(others, clock, FITS)
-    tell(stores, clock, LACKS)
+    """The worker reports a state to one instance, another to the other instance, and the first to the first again."""
+    report(stores, clock, LACKS)
+    report(others, clock, FITS)
+    report(stores, clock, LACKS)
     assert fits(stores, newest=True) == [LACKS]
-    tell(stores, clock, LACKS)
+    report(stores, clock, LACKS)
     assert fits(others, newest=True) == [LACKS]
     assert clock.now() < stores.registry.workers(0.0)[0].seen_at + FRESH_S
 
@@ -65,7 +65,7 @@ def test_a_worker_that_returns_to_an_earlier_state_is_written_again(
 def test_a_row_that_cannot_be_read_hides_no_other_worker(
     stores: Stores, others: Stores, clock: SetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tell(stores, clock, FITS)
+    report(stores, clock, FITS)
     stores.registry.note(WorkerRecord("damaged", clock.now(), "host", 1, FITS))
     registry = stores.registry
     assert isinstance(registry, DynamoWorkerRegistry)
@@ -77,7 +77,7 @@ def test_a_row_that_cannot_be_read_hides_no_other_worker(
 def test_a_worker_that_left_by_another_instance_does_not_come_back(
     stores: Stores, others: Stores, clock: SetClock
 ) -> None:
-    tell(stores, clock, FITS)
+    report(stores, clock, FITS)
     others.registry.leave("w")
     assert fits(stores, newest=True) == fits(stores) == []
 
@@ -85,17 +85,17 @@ def test_a_worker_that_left_by_another_instance_does_not_come_back(
 def test_a_late_retrieval_at_another_instance_does_not_bring_a_worker_back_that_left(
     stores: Stores, others: Stores, clock: SetClock
 ) -> None:
-    tell(stores, clock, FITS)
+    report(stores, clock, FITS)
     stores.registry.leave("w")
-    tell(others, clock, LACKS)
+    report(others, clock, LACKS)
     others.registry.beat("w", clock.now() + FRESH_S)
     assert fits(others, newest=True) == fits(stores, newest=True) == []
 
 
-def test_a_beat_does_not_hide_what_a_worker_told_another_instance(
+def test_a_beat_does_not_hide_what_a_worker_reported_to_another_instance(
     stores: Stores, others: Stores, clock: SetClock
 ) -> None:
-    tell(others, clock, LACKS)
+    report(others, clock, LACKS)
     stores.registry.beat("w", clock.now() + 1)
     assert fits(stores) == fits(stores, newest=True) == [LACKS]
 

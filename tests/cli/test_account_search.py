@@ -1,4 +1,4 @@
-"""Finding an account by its name or the beginning of its id."""
+"""Finding an account by its name or the start of its id."""
 
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -34,7 +34,7 @@ class Master:
         ("dd55", "dd55"), ("old", "ff99"),
     ],
 )  # fmt: skip
-def test_an_exact_id_comes_before_a_name_and_a_name_before_a_beginning(text: str, account_id: str) -> None:
+def test_an_exact_id_comes_before_a_name_and_a_name_before_a_start(text: str, account_id: str) -> None:
     assert find_account(Master(), text).account_id == account_id
 
 

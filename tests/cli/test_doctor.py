@@ -139,10 +139,10 @@ def test_a_metadata_service_that_answers_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         _, found = examine(AWS_EC2_METADATA_SERVICE_ENDPOINT=f"http://127.0.0.1:{port}")
-    told = found[METADATA]
-    assert told["verdict"] == "note"
-    assert f"{port} (as for http://)" in told["detail"]
-    assert "127.0.0.1): to allow it, block these addresses" in told["detail"]
+    finding = found[METADATA]
+    assert finding["verdict"] == "note"
+    assert f"{port} (as for http://)" in finding["detail"]
+    assert "127.0.0.1): to allow it, block these addresses" in finding["detail"]
 
 
 def late_master(status: int, date: str) -> HttpServer:

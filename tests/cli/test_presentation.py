@@ -131,7 +131,7 @@ def test_a_wider_list_of_packages_has_the_cost_and_then_the_whole_ids() -> None:
         assert ("s1" + "0123456789" * 3 in row) == (columns == 200)
 
 
-def test_ids_that_begin_alike_are_shown_until_they_differ() -> None:
+def test_ids_that_start_alike_are_shown_until_they_differ() -> None:
     assert id_chars(["0123456789a", "0123456789b", "1"]) == 11
     assert id_chars(["01", "1", "1"]) == 8
 

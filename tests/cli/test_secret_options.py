@@ -63,8 +63,8 @@ def test_a_worker_says_who_else_has_its_token_among_the_arguments(cluster: Up, g
         env=environment(**variables), stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stderr is not None
-        told = process.stderr.readline()
+        warning = process.stderr.readline()
         os.killpg(process.pid, signal.SIGKILL)
-    warned = f"among the arguments of sh (pid {process.pid}): leave out --token" in told
+    warned = f"among the arguments of sh (pid {process.pid}): leave out --token" in warning
     assert warned == (given == "option")
-    assert told
+    assert warning

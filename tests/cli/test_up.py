@@ -212,11 +212,11 @@ def test_json_has_tokens_through_a_socket_unless_it_is_the_journals(folder: Path
     status = os.fstat(theirs.fileno())
     journal = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}" if is_journal else "1:2"}
     with ours, theirs, subprocess.Popen(command, env=environment(**journal), stdout=theirs.fileno()) as up:
-        told = json.loads(ours.makefile().readline())
+        announced = json.loads(ours.makefile().readline())
         up.terminate()
         assert up.wait(END_S) == 0
-    assert ("admin_token" in told) is not is_journal
-    assert ("connection_file" in told) is is_journal
+    assert ("admin_token" in announced) is not is_journal
+    assert ("connection_file" in announced) is is_journal
 
 
 def test_json_names_the_file_of_the_tokens_where_its_output_is_kept(folder: Path, tmp_path: Path) -> None:
@@ -226,9 +226,9 @@ def test_json_names_the_file_of_the_tokens_where_its_output_is_kept(folder: Path
         until(lambda: log.read_text().endswith("\n"))
         up.terminate()
         assert up.wait(END_S) == 0
-    told = json.loads(log.read_text())
-    assert set(told) == {"endpoint", "connection_file"}
-    assert Path(told["connection_file"]).stat().st_mode & 0o077 == 0
+    announced = json.loads(log.read_text())
+    assert set(announced) == {"endpoint", "connection_file"}
+    assert Path(announced["connection_file"]).stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize(

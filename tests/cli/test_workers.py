@@ -95,9 +95,9 @@ def test_workers_are_listed_as_they_connect(folder: Any) -> None:
             assert list(pool.map(abs, [-1])) == [1]
             (found,) = cloudpar_json("workers", *admin)["workers"]
             assert (found["executors"], found["set_aside"]) == (2, [])
-            told = cloudpar("workers", *admin).stdout
-            assert told.startswith(f"{up.endpoint}   1 worker, 2 executors\n")
-            assert found["host"] in told
+            shown = cloudpar("workers", *admin).stdout
+            assert shown.startswith(f"{up.endpoint}   1 worker, 2 executors\n")
+            assert found["host"] in shown
         refused = cloudpar("workers", "--endpoint", up.endpoint, "--admin-token", up.connection["token"])
         assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (3, "", 1)
         # The master settles the package meanwhile, which changes its other fields between two commands.

@@ -11,13 +11,13 @@ def test_the_demo_measures_everything_and_prints_one_object(tmp_path: Path) -> N
     ended = cloudpar("demo", "--tasks", "12", "--repeats", "1", "--largest", "20000", "--plot", str(plot), "--json")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("\n") == 1
-    told = json.loads(ended.stdout)
-    assert (told["tasks"], told["results_correct"], told["largest_prime"]) == (12, True, 20_000)
-    assert [run["executors"] for run in told["runs"]] == [1, 2, 4]
-    assert all(0 < run["efficiency"] <= 1 for run in told["runs"])
-    assert set(told["points_s"]) == {"serialize", "retrieve", "execute", "publish", "deserialize", "await"}
+    summary = json.loads(ended.stdout)
+    assert (summary["tasks"], summary["results_correct"], summary["largest_prime"]) == (12, True, 20_000)
+    assert [run["executors"] for run in summary["runs"]] == [1, 2, 4]
+    assert all(0 < run["efficiency"] <= 1 for run in summary["runs"])
+    assert set(summary["points_s"]) == {"serialize", "retrieve", "execute", "publish", "deserialize", "await"}
     # The duration of a publication is known only after it was sent, and so small a package may have only one.
-    assert all(value > 0 or point == "publish" for point, value in told["points_s"].items())
+    assert all(value > 0 or point == "publish" for point, value in summary["points_s"].items())
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 

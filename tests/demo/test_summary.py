@@ -29,12 +29,12 @@ def found() -> Measurement:
 
 
 def test_json_has_the_promised_form(found: Measurement) -> None:
-    told = as_json(found)
-    assert (told["tasks"], told["results_correct"]) == (500, True)
-    assert (told["sequential_s"], told["process_pool_s"]) == (10.0, 5.2)
-    assert told["runs"][1] == {"executors": 2, "wall_s": 5.0, "speedup": 2.0, "efficiency": pytest.approx(0.98)}
-    assert [each["executors"] for each in told["runs"]] == [1, 2, 4]
-    assert told["points_s"] == {
+    shown = as_json(found)
+    assert (shown["tasks"], shown["results_correct"]) == (500, True)
+    assert (shown["sequential_s"], shown["process_pool_s"]) == (10.0, 5.2)
+    assert shown["runs"][1] == {"executors": 2, "wall_s": 5.0, "speedup": 2.0, "efficiency": pytest.approx(0.98)}
+    assert [each["executors"] for each in shown["runs"]] == [1, 2, 4]
+    assert shown["points_s"] == {
         "serialize": 0.001, "retrieve": 0.02, "execute": 9.8, "publish": 0.03, "deserialize": 0.004, "await": 5.0,
     }  # fmt: skip
 

@@ -74,6 +74,8 @@ def test_the_readme_of_the_javascript_sdk(cluster: Deployment) -> None:
     script.parent.mkdir(exist_ok=True)
     script.write_text(code)
     cloudpar_json("account", "create", "javascript", "--hours", "1", "--secret", "javascript", *cluster.admin())
-    told = environment(CLOUDPAR_ENDPOINT=cluster.endpoint, CLOUDPAR_STACK=STACK, CLOUDPAR_TOKEN_SECRET="javascript")
-    told["NODE_NO_WARNINGS"] = "1"  # AWS's SDK warns of future versions of Node
-    assert run(["node", str(script)], told) == output
+    variables = environment(
+        CLOUDPAR_ENDPOINT=cluster.endpoint, CLOUDPAR_STACK=STACK, CLOUDPAR_TOKEN_SECRET="javascript"
+    )
+    variables["NODE_NO_WARNINGS"] = "1"  # AWS's SDK warns of future versions of Node
+    assert run(["node", str(script)], variables) == output

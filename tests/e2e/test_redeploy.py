@@ -27,13 +27,13 @@ def test_a_running_package_completes_while_functions_are_replaced(
     with customer.pool() as pool, opening(tmp_path / "gate") as gate:
         results = pool.map(factorize_before_gate, main_job(gate))
         found = [next(results)]
-        greeting = threading.Thread(target=greet)
-        greeting.start()
+        caller = threading.Thread(target=greet)
+        caller.start()
         try:
             cluster.deploy(cluster.other_bundle(bundle))
         finally:
             over.set()
-            greeting.join()
+            caller.join()
         assert "Cloudpar-dev" in cluster.log
         assert "no changes" not in cluster.log
         gate.touch()

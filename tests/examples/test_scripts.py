@@ -39,40 +39,40 @@ def size(picture: Path) -> tuple[int, int]:
 
 
 def test_quickstart(tmp_path: Path) -> None:
-    told = script(tmp_path, "quickstart.py")
-    assert "primes, the first is 1000003" in told
-    assert f"20! = {2432902008176640000}" in told
-    assert "squares: [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]" in told
+    output = script(tmp_path, "quickstart.py")
+    assert "primes, the first is 1000003" in output
+    assert f"20! = {2432902008176640000}" in output
+    assert "squares: [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]" in output
 
 
 def test_mandelbrot_is_complete_although_workers_come_and_go(tmp_path: Path) -> None:
-    told = script(tmp_path, "mandelbrot.py", "--tile", "5", "--steps", "200")
-    assert "worker 1 is killed" in told
-    assert "384 tiles, by workers " in told
+    output = script(tmp_path, "mandelbrot.py", "--tile", "5", "--steps", "200")
+    assert "worker 1 is killed" in output
+    assert "384 tiles, by workers " in output
     for name in ("mandelbrot.png", "mandelbrot-workers.png"):
         assert size(tmp_path / name) == (120, 80)
 
 
 def test_an_option_has_a_price_with_an_error(tmp_path: Path) -> None:
-    told = script(tmp_path, "option_pricing.py", "--paths", "40000", "--batch", "2000")
-    found = re.fullmatch(r"40,000 paths in 20 tasks: (\S+) \+/- (\S+)\n", told)
-    assert found, told
+    output = script(tmp_path, "option_pricing.py", "--paths", "40000", "--batch", "2000")
+    found = re.fullmatch(r"40,000 paths in 20 tasks: (\S+) \+/- (\S+)\n", output)
+    assert found, output
     assert abs(float(found[1]) - 5.294) < 5 * float(found[2])  # the price from 400,000 paths is 5.294 +/- 0.012
-    assert script(tmp_path, "option_pricing.py", "--paths", "40000", "--batch", "2000") == told
+    assert script(tmp_path, "option_pricing.py", "--paths", "40000", "--batch", "2000") == output
 
 
 def test_a_bootstrap_gives_an_interval_around_the_figure(tmp_path: Path) -> None:
-    told = script(tmp_path, "bootstrap.py", "--rows", "3000", "--resamples", "200")
-    found = re.fullmatch(r"uplift (\S+) %, 95 % interval (\S+) to (\S+) %, 200 resamples\n", told)
-    assert found, told
+    output = script(tmp_path, "bootstrap.py", "--rows", "3000", "--resamples", "200")
+    found = re.fullmatch(r"uplift (\S+) %, 95 % interval (\S+) to (\S+) %, 200 resamples\n", output)
+    assert found, output
     figure, low, high = map(float, found.groups())
     assert low < figure < high
 
 
 def test_a_grid_search_finds_settings_that_predict(tmp_path: Path) -> None:
-    told = script(tmp_path, "grid_search.py", "--rows", "200", "--points", "4")
-    assert told.startswith("80 fits; best: width ")
-    assert float(told.split()[-1]) < 0.15  # the noise alone is 0.04, the mean of all points 0.25
+    output = script(tmp_path, "grid_search.py", "--rows", "200", "--points", "4")
+    assert output.startswith("80 fits; best: width ")
+    assert float(output.split()[-1]) < 0.15  # the noise alone is 0.04, the mean of all points 0.25
 
 
 def test_thumbnails_of_all_pictures_and_a_line_for_a_broken_one(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_thumbnails_of_all_pictures_and_a_line_for_a_broken_one(tmp_path: Path) 
     for number in range(3):
         Image.new("RGBA", (300, 200 + number), (number, 0, 0)).save(inner / f"{number}.png")
     (tmp_path / "from/broken.jpg").write_bytes(b"no picture")
-    told = script(tmp_path, "thumbnails.py", "from", "to", "--size", "60")
-    assert told.splitlines()[0].startswith("from/broken.jpg: cannot identify image file")
-    assert told.splitlines()[-1] == "3 thumbnails in to, 1 files that are no pictures"
+    output = script(tmp_path, "thumbnails.py", "from", "to", "--size", "60")
+    assert output.splitlines()[0].startswith("from/broken.jpg: cannot identify image file")
+    assert output.splitlines()[-1] == "3 thumbnails in to, 1 files that are no pictures"
     assert [size(path) for path in sorted((tmp_path / "to/inner").iterdir())] == [(60, 40)] * 3
 
 
@@ -102,9 +102,9 @@ def test_a_parameter_study_goes_on_where_it_was_interrupted(tmp_path: Path) -> N
 
 
 def test_an_epidemic_has_a_peak(tmp_path: Path) -> None:
-    told = script(tmp_path, "epidemic.py", "--runs", "20").splitlines()
-    assert told[1].startswith("  0       1")
-    found = re.fullmatch(r"peak: (\S+) ill people, on day (\d+)", told[-1])
+    output = script(tmp_path, "epidemic.py", "--runs", "20").splitlines()
+    assert output[1].startswith("  0       1")
+    found = re.fullmatch(r"peak: (\S+) ill people, on day (\d+)", output[-1])
     assert found
     assert int(found[1].replace(",", "")) > 5_000
     assert 40 < int(found[2]) < 140
@@ -127,9 +127,9 @@ def test_a_crawl_finds_every_page_of_a_site_and_its_broken_links(tmp_path: Path)
         (tmp_path / f"{number}.html").write_text(f'{links}<a href="http://127.0.0.1:1/">elsewhere</a>')
     with site(tmp_path) as server:
         url = server.endpoint
-        told = script(tmp_path, "crawl.py", f"{url}/0.html", "--tasks", "2").splitlines()
-        assert told[-1] == "25 pages, 13 of them broken"
-        assert f"{url}/24.html: status 404" in told
+        output = script(tmp_path, "crawl.py", f"{url}/0.html", "--tasks", "2").splitlines()
+        assert output[-1] == "25 pages, 13 of them broken"
+        assert f"{url}/24.html: status 404" in output
         assert script(tmp_path, "crawl.py", f"{url}/0.html", "--tasks", "2", "--limit", "5").startswith("5 pages, 0 ")
 
 

@@ -24,7 +24,7 @@ SHORT_LIMIT_S = 0.1
 
 
 class Config(Struct):
-    """What a client is told on its standard input. `until_s` is on the machine's monotonic clock."""
+    """What a client reads from its standard input. `until_s` is on the machine's monotonic clock."""
 
     endpoint: str
     account: str

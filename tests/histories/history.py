@@ -110,8 +110,8 @@ def calls(events: Iterable[Event]) -> list[Call]:
     return sorted(joined, key=lambda call: call.began_ns)
 
 
-def _joined(asked: Begun, told: Answered | None) -> Call:
-    end = (None, None, None) if told is None else (told.at_ns, told.status, told.reply)
+def _joined(asked: Begun, answered: Answered | None) -> Call:
+    end = (None, None, None) if answered is None else (answered.at_ns, answered.status, answered.reply)
     return Call(asked.client, asked.account, asked.route, asked.request, asked.at_ns, *end)
 
 

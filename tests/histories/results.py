@@ -166,13 +166,13 @@ def progress_counts_results(books: Books) -> Iterator[Violation]:
 
 
 def cancelled_tasks_have_no_result(books: Books) -> Iterator[Violation]:
-    """A task is cancelled only if a client asked for it, and then it has no result."""
+    """A task is cancelled only if a client requested it, and then it has no result."""
     for package in books.packages:
         have = set(_readers(package))
         for call, cancelled in _cancelled(package):
-            asked = [each for each in package.effective_cancels() if not call.before(each)]
-            bounded = all(each.request.get("ranges") is not None for each in asked)
-            wanted = {index for each in asked for index in numbers(each.request.get("ranges") or [])}
+            requests = [each for each in package.effective_cancels() if not call.before(each)]
+            bounded = all(each.request.get("ranges") is not None for each in requests)
+            wanted = {index for each in requests for index in numbers(each.request.get("ranges") or [])}
             if bounded and not cancelled <= wanted and not package.effective_acknowledgements():
                 text = f"tasks of package {package.id} were cancelled without a request"
                 yield Violation("cancelled tasks have no result", text, (call,))

@@ -1,4 +1,4 @@
-"""Runs real processes under faults, lets them end what they began, and judges what the clients recorded.
+"""Runs real processes under faults, lets them end what they started, and judges what the clients recorded.
 
 `PYTHONPATH=tests .venv/bin/python -m histories.run SEED SECONDS` does one run and prints the violations.
 """

@@ -85,7 +85,7 @@ def acknowledge_deletes(books: Books) -> Iterator[Violation]:
 
 
 def no_end_without_cause(books: Books) -> Iterator[Violation]:
-    """A package is cancelled or deleted only if a client asked for it, and fails only for a documented reason."""
+    """A package is cancelled or deleted only if a client requested it, and fails only for a documented reason."""
     for package in books.packages:
         for seen in package.seen:
             reasons = REASONS.get(seen.state)

@@ -14,7 +14,7 @@ from cloudpar_protocol.client_messages import AwaitTasks
 from sdk.fake_master import TOKEN, FakeMaster
 
 
-def begun(master: FakeMaster) -> str:
+def started(master: FakeMaster) -> str:
     """A package of three tasks that an earlier pool has started and left."""
     with Pool(master.endpoint, TOKEN) as pool:
         return pool.map(abs, [-1, -2, -3]).detach()
@@ -23,7 +23,7 @@ def begun(master: FakeMaster) -> str:
 def test_a_pool_does_not_wait_for_an_attached_package(master: FakeMaster) -> None:
     """It does not cancel the package either, whatever it does with its own tasks."""
     master.automatic = False
-    package_id = begun(master)
+    package_id = started(master)
     with Pool(master.endpoint, TOKEN) as pool:
         attached, other = pool.attach(package_id), pool.attach(package_id)
         with pytest.raises(TimeoutError):
@@ -40,8 +40,8 @@ def test_a_pool_does_not_wait_for_an_attached_package(master: FakeMaster) -> Non
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_an_attachment_does_not_wait_for_news_of_the_pools_other_packages(master: FakeMaster, ended: bool) -> None:
-    """The master holds the pool's request about its own packages, without knowing that there is another to ask for."""
-    package_id = begun(master)
+    """The master holds the pool's request about its own packages, without knowing that the pool has another."""
+    package_id = started(master)
     if not ended:
         master.packages[package_id].state = "running"
     master.automatic, master.holds_longer = False, True
@@ -65,7 +65,7 @@ def test_a_pool_waits_for_an_attachment_that_is_being_read(master: FakeMaster, m
         wait(packages)
         assert not packages.unfinished()
 
-    package_id = begun(master)
+    package_id = started(master)
     running = threading.Thread(target=master.run, args=(package_id, range(1, 3)))
     monkeypatch.setattr(OpenPackages, "wait", run_and_wait)
     with Pool(master.endpoint, TOKEN) as pool:
@@ -80,7 +80,7 @@ def test_ctrl_c_does_not_cancel_an_attached_package(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     master.automatic = False
-    package_id = begun(master)
+    package_id = started(master)
     with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012 - the block's end is what raises, or is tested
         attached = pool.attach(package_id)
         monkeypatch.setattr("threading.Condition.wait", interrupted_wait(threading.Condition.wait))
@@ -92,7 +92,7 @@ def test_ctrl_c_does_not_cancel_an_attached_package(
 def test_ctrl_c_between_two_results_does_not_wait_for_the_rest(master: FakeMaster) -> None:
     """A program that still holds the iterator, for example in a variable, does not read on."""
     master.automatic = False
-    package_id = begun(master)
+    package_id = started(master)
     with pytest.raises(KeyboardInterrupt), Pool(master.endpoint, TOKEN) as pool:  # noqa: PT012 - the block's end is what raises, or is tested
         values = iter(pool.attach(package_id))
         master.run(package_id, range(1))
@@ -106,7 +106,7 @@ def test_ctrl_c_between_two_results_does_not_wait_for_the_rest(master: FakeMaste
 @pytest.mark.parametrize("read", [Attachment.results, list], ids=["results", "iterator"])
 def test_an_attachment_keeps_its_pool_alive(master: FakeMaster, read: Callable[[Attachment[int]], list[int]]) -> None:
     master.automatic = False
-    package_id = begun(master)
+    package_id = started(master)
     attached = Pool(master.endpoint, TOKEN).attach(package_id)
     end_dropped_pools()
     master.run(package_id)
@@ -120,7 +120,7 @@ def test_an_attachment_keeps_its_pool_alive(master: FakeMaster, read: Callable[[
 def test_an_attachment_of_a_detached_pool_fails_its_reader(master: FakeMaster) -> None:
     master.automatic = False
     pool = Pool(master.endpoint, TOKEN)
-    attached = pool.attach(begun(master))
+    attached = pool.attach(started(master))
     pool.detach()
     with pytest.raises(CloudparError, match="attach to it by another pool"):
         attached.results()
@@ -129,7 +129,7 @@ def test_an_attachment_of_a_detached_pool_fails_its_reader(master: FakeMaster) -
 def test_an_attachment_that_was_acknowledged_before_its_end_waits_for_nothing(master: FakeMaster) -> None:
     master.automatic = False
     with Pool(master.endpoint, TOKEN) as pool:
-        attached = pool.attach(begun(master))
+        attached = pool.attach(started(master))
         attached.acknowledge()
         with pytest.raises(Gone, match="this program has acknowledged the package before"):
             attached.results()
@@ -143,7 +143,7 @@ def test_attach_takes_the_first_characters_of_an_id(master: FakeMaster) -> None:
         assert (ids[0], ids[10]) == ("p0", "p10")
         assert pool.attach("p10").results() == [10]
         assert pool.attach("p1").results() == [1]  # a whole id, although it is a prefix of others
-        with pytest.raises(NotFound, match="12 packages begin with 'p'"):
+        with pytest.raises(NotFound, match="12 packages start with 'p'"):
             pool.attach("p")
         with pytest.raises(NotFound, match="no package 'q'"):
             pool.attach("q")

@@ -1,4 +1,4 @@
-"""A master and its workers in simulated time, without any trouble: tells when each task starts."""
+"""A master and its workers in simulated time, without faults; it says when each task starts."""
 
 from collections.abc import Callable
 from functools import partial

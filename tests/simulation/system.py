@@ -27,7 +27,7 @@ CALM_US = 600_000_000
 SLACK_US = 300_000
 """The interval between publications near the end of a quota, with the time that a publication and its answer travel."""
 
-LATE_TROUBLE = 3
+LATE_FAULTS = 3
 """In one of this many runs masters also die while packages only grow old."""
 
 FOLDER = Path(tempfile.gettempdir()) / "cloudpar-simulation"
@@ -197,7 +197,7 @@ class System:
         """
         self._old = True
         self.books.done_us = self.schedule.now_us
-        if self._seed % LATE_TROUBLE == 0:
+        if self._seed % LATE_FAULTS == 0:
             self.fate.dies = self.random.choice([0.02, 0.1])
         for agent in self._agents:
             agent.gone = True

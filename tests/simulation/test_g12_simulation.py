@@ -44,10 +44,10 @@ def test_g12_a_seed_replays_identically(seed: int) -> None:
 def test_g12_another_process_replays_identically(reached: Callable[[str], None]) -> None:
     """The process is the command that a failing seed prints. Its hashes differ from those of this one."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONHASHSEED": "17"}
-    told = subprocess.run(
+    shown = subprocess.run(
         [sys.executable, "-m", "simulation", "--seed", "5"], env=environment, capture_output=True, text=True, check=True
     )
-    assert told.stdout.rstrip("\n") == story(run(5))
+    assert shown.stdout.rstrip("\n") == story(run(5))
     reached("a seed replays identically, also in another process")
 
 
@@ -55,18 +55,18 @@ def test_g12_another_process_replays_identically(reached: Callable[[str], None])
 def test_g12_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch, reached: Callable[..., None]) -> None:
     """A failing seed says how to run it again, and fails again in the same way."""
     bug(monkeypatch)
-    seed, trouble = next((seed, trouble) for seed in range(5_000) if (trouble := trouble_of(seed)))
-    assert "could not take in" not in str(trouble)  # the patch of the bug itself raises
-    assert any(f"python -m simulation --seed {seed}" in note for note in trouble.__notes__)
-    again = trouble_of(seed)
+    seed, error = next((seed, error) for seed in range(5_000) if (error := error_of(seed)))
+    assert "could not take in" not in str(error)  # the patch of the bug itself raises
+    assert any(f"python -m simulation --seed {seed}" in note for note in error.__notes__)
+    again = error_of(seed)
     assert again
-    assert (str(again), again.__notes__) == (str(trouble), trouble.__notes__)
+    assert (str(again), again.__notes__) == (str(error), error.__notes__)
     reached("planted bugs found: {bugs}", bugs=1)
 
 
-def trouble_of(seed: int) -> AssertionError | None:
+def error_of(seed: int) -> AssertionError | None:
     try:
         run(seed)
-    except AssertionError as trouble:
-        return trouble
+    except AssertionError as error:
+        return error
     return None

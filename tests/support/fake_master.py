@@ -301,8 +301,8 @@ class FakeMaster:
         return AwaitTasksReply(packages=packages, missing=missing, retry_after_s=0.0 if held else self.retry_after_s)
 
     def _status(self, stored: Stored, cursor: int) -> PackageStatus:
-        begin = max(0, cursor - 1) if self.repeat_results else cursor
-        pages = stored.pages[begin : cursor + 1]
+        first = max(0, cursor - 1) if self.repeat_results else cursor
+        pages = stored.pages[first : cursor + 1]
         results = [result for page in pages for result in page]
         keys = {result.blob.key for result in results if result.blob}
         n, done = stored.message.n, len(stored.finished)

@@ -93,17 +93,17 @@ def main() -> None:
         line += ["--isolation", "none"]
     up = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
     assert up.stdout is not None
-    told = None
+    report = None
     try:
-        told = fill(json.loads(up.stdout.readline()), gate)
+        report = fill(json.loads(up.stdout.readline()), gate)
     except Exception:  # noqa: BLE001 - the cluster ends after any error
         traceback.print_exc()
     cluster = psutil.Process(up.pid)
     for each in [cluster, *cluster.children(recursive=True)]:
         with suppress(psutil.NoSuchProcess):  # an executor ends with its agent
             each.kill()
-    print(json.dumps(told), flush=True)
-    os._exit(told is None)  # a pool that waits for its packages would never end
+    print(json.dumps(report), flush=True)
+    os._exit(report is None)  # a pool that waits for its packages would never end
 
 
 if __name__ == "__main__":

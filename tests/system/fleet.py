@@ -21,13 +21,13 @@ class Named(master_io.MasterIO):
         self.worker_id = f"agent {os.getpid()}"
         call = self._retrieval._channel.call
         def calling(*request):
-            print("asks for tasks at", time.monotonic(), file=sys.stderr, flush=True)
+            print("requests tasks at", time.monotonic(), file=sys.stderr, flush=True)
             return call(*request)
         self._retrieval._channel.call = calling
 agent.MasterIO = Named
 sys.exit(__main__.main())
 """
-"""An agent whose name the test knows, and which prints when it asks for tasks."""
+"""An agent whose name the test knows, and which prints when it requests tasks."""
 
 
 class Member(RunningAgent):
@@ -43,8 +43,8 @@ class Member(RunningAgent):
 
     @property
     def asked_s(self) -> list[float]:
-        """The times at which it has asked for tasks so far."""
-        return [float(found) for found in re.findall(r"^asks for tasks at (\S+)$", self.log, re.MULTILINE)]
+        """The times at which it has requested tasks so far."""
+        return [float(found) for found in re.findall(r"^requests tasks at (\S+)$", self.log, re.MULTILINE)]
 
     def signal(self, number: int) -> None:
         self.signalled_s = monotonic()

@@ -52,9 +52,9 @@ def recorded(perform: Callable[[Any, Any], Any], path: Path) -> Callable[[Any, A
     """Wrap Dispatcher.perform so that it also records what it did for workers."""
     file = path.open("ab", buffering=0)
 
-    def recording(reception: Any, call: Any) -> Any:
+    def recording(dispatcher: Any, call: Any) -> Any:
         asked_s = monotonic()
-        reply = perform(reception, call)
+        reply = perform(dispatcher, call)
         name, request = call.route.name, call.request
         if name in WORKER_ROUTES:
             attempt_id = getattr(request, "attempt_id", "")

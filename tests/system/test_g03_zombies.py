@@ -76,7 +76,7 @@ def test_g03_a_stopped_agent(tmp_path: Path, scale: Scale, reached: Callable[[st
 
 
 def await_marks(folder: Path, tasks: int) -> None:
-    """Wait until at least this many tasks have begun."""
+    """Wait until at least this many tasks have started."""
     until(lambda: len(list(folder.iterdir())) >= tasks)
 
 

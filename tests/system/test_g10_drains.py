@@ -27,7 +27,7 @@ BUSY = SCALE(0.5, 0.8)
 
 
 def latest_s(member: Member) -> float:
-    """Return how long after its signal a worker last asked for tasks; 0 if it did not."""
+    """Return how long after its signal a worker last requested tasks; 0 if it did not."""
     assert member.signalled_s is not None
     assert member.asked_s
     return max(0.0, *(asked_s - member.signalled_s for asked_s in member.asked_s))

@@ -70,13 +70,13 @@ def test_calls_that_are_submitted_together_are_never_too_large(limited: Up) -> N
 def test_more_clients_than_an_account_may_have_connections_are_all_served(tmp_path: Path) -> None:
     few_files = ["sh", "-c", 'ulimit -n 128 && exec "$@"', "sh", *CLOUDPAR]
     clients = 18  # an account has an eighth of the files: 16 connections
-    begin = Barrier(clients)
+    start = Barrier(clients)
 
     def call(client: int) -> list[int]:
         items = [bytes([client]) * 100_000 for _ in range(10)]  # too large to be sent inline
         with up.pool() as pool:
             assert pool.submit(abs, -client).result() == client
-            begin.wait()
+            start.wait()
             return list(pool.map(len, items)) + list(pool.map(sum, items[:2]))
 
     with Up(tmp_path, workers=2, program=few_files) as up, ThreadPoolExecutor(clients) as threads:

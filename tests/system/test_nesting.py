@@ -124,7 +124,7 @@ def test_a_divide_and_conquer_ends_on_one_executor(up: Up) -> None:
         assert pool.submit(total, list(range(16))).result() == 120
 
 
-def test_many_tasks_that_wait_do_not_begin_all_at_once(tmp_path: Path) -> None:
+def test_many_tasks_that_wait_do_not_start_all_at_once(tmp_path: Path) -> None:
     with Up(tmp_path, workers=1) as up:
         endpoint, token = up.endpoint, up.connection["token"]
         agent = up.child("cloudpar_worker").pid

@@ -35,6 +35,6 @@ def test_a_package_that_crosses_the_quota_fails_and_its_tasks_stop(cluster: Up, 
             pool.map(leave_a_mark, range(10_000, 10_010))
         cloudpar_json("account", "grant", customer.account_id, "1h", *cluster.admin())
         assert list(pool.map(ten_milliseconds, range(10))) == list(range(10))
-    # The executors' running tasks when the quota was used up, and those that began until the agent knew it.
+    # The executors' running tasks when the quota was used up, and those that started until the agent knew it.
     charged = sum(result.duration_us > 0 for result in books.results)
     assert 0 < charged <= len(list(tmp_path.iterdir())) <= GRANTED_US // 10_000 + OVERRUN_TASKS

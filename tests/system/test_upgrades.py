@@ -24,7 +24,7 @@ class Left(NamedTuple):
     python: Path
     folder: Path
     gate: Path
-    told: dict[str, Any]
+    report: dict[str, Any]
 
 
 @pytest.fixture(scope="module", params=LAST_OF)
@@ -47,20 +47,20 @@ def left(release: str, tmp_path_factory: pytest.TempPathFactory) -> Left:
 
 
 def test_accounts_quotas_tokens_and_packages_of_an_earlier_release_go_on(left: Left) -> None:
-    token, packages = left.told["token"], left.told["packages"]
+    token, packages = left.report["token"], left.report["packages"]
     squares = [number**2 for number in range(earlier_release.TASKS)]
     left.gate.touch()
     with Up(left.folder, workers=2) as up:
-        assert up.connection["admin_token"] == left.told["connection"]["admin_token"]
+        assert up.connection["admin_token"] == left.report["connection"]["admin_token"]
         now = {account.account_id: account for account in up.accounts()}
-        for before in left.told["accounts"]["accounts"]:
+        for before in left.report["accounts"]["accounts"]:
             after = now.pop(before["account_id"])
             assert (after.name, after.granted_us) == (before["name"], before["granted_us"])
             assert after.spent_us >= before["spent_us"]
         assert not now
         books = {name: close_books(up, token, package_id) for name, package_id in packages.items()}
         spent_us = next(account.spent_us for account in up.accounts() if account.name == "ada")
-        of_the_first_map = left.told["first_us"]
+        of_the_first_map = left.report["first_us"]
         charged_us = {name: each.last.progress.charged_us for name, each in books.items()}
         assert charged_us == {name: each.execute_us for name, each in books.items()}
         assert spent_us == of_the_first_map + sum(charged_us.values())

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 SHORT_S: Final = 480.0
-"""How many seconds a fleet may lack working hosts while no further host begins to work. Then the shortage is reported,
+"""How many seconds a fleet may lack working hosts while no further host starts to work. Then the shortage is reported,
 and the fleet does not grow for a while. A host boots in a fraction of this. A host whose worker does not reach the
 master ends itself after 600 s (infra/lib/host/watch.sh). This time must be shorter: otherwise the next host would start
 before the shortage is noticed."""

@@ -78,7 +78,7 @@ class Proving:
             if hmac.compare_digest(proofs.hash_token(token), token_hash):
                 return token
         raise InvalidToken(
-            f"this credential is not for this process of the master, or its token is unknown: ask for {proofs.PATH} "
+            f"this credential is not for this process of the master, or its token is unknown: call {proofs.PATH} "
             "again, and check that the token is this master's"
         )
 

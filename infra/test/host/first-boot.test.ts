@@ -45,7 +45,7 @@ describe('the first boot', () => {
     }
   });
 
-  it('gives the scripts the environment that they ask for', () => {
+  it('gives the scripts the environment that they need', () => {
     const given = readFileSync(join(root, 'etc/cloudpar/worker.env'), 'utf8').matchAll(/^(\w+)=./gm);
     const asked = readdirSync(HOST).flatMap((name) => [
       ...readFileSync(join(HOST, name), 'utf8').matchAll(/\$\{(\w+):\?\}/g),

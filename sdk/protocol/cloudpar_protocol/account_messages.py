@@ -15,7 +15,7 @@ Day = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$(?!\n)", max_len
 TaskRole = Annotated[
     str, Meta(pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/cloudpar/[A-Za-z0-9_+=,.@/-]+$(?!\n)", max_length=600)
 ]
-"""The ARN of an IAM role whose path begins with /cloudpar/. A master may assume no other roles."""
+"""The ARN of an IAM role whose path starts with /cloudpar/. A master may assume no other roles."""
 
 TokenRole = Literal["user", "worker"]
 """The role of an account's token. An account of the role "worker" is a worker's own token: it has no packages."""

@@ -57,8 +57,8 @@ async function types(document: Document): Promise<string> {
   const schemas = { openapi: '3.1.0', info: { title: '', version: '' }, components: document.components };
   const nodes = await openapiTS(schemas as unknown as OpenAPI3, { defaultNonNullable: false, transform });
   const whole = astToString(nodes);
-  const begin = whole.indexOf('export interface components');
-  return `${NOTICE}${whole.slice(begin, whole.indexOf('\n}\n', begin) + 3)}`;
+  const start = whole.indexOf('export interface components');
+  return `${NOTICE}${whole.slice(start, whole.indexOf('\n}\n', start) + 3)}`;
 }
 
 /** Maps types that MessagePack has and JSON lacks: bytes, and integers of 64 bits for numbers of users. */

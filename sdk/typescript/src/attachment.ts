@@ -149,7 +149,7 @@ async function find(session: Session, id: string): Promise<string> {
   if (first === undefined) {
     throw new NotFound(
       found.length > 1
-        ? `${found.length} packages begin with '${id}': give more of the id`
+        ? `${found.length} packages start with '${id}': give more of the id`
         : `no package '${id}' is among the newest ${NEWEST} of this account`,
     );
   }

@@ -1,4 +1,4 @@
-// Computes when to ask for news again, like cloudpar/_client/pacing.py.
+// Computes when to request news again, like cloudpar/_client/pacing.py.
 //
 // An embedded master answers as soon as there is news, and a package of many short tasks always has news. Each answer
 // costs both sides about a millisecond, so the client pauses before it asks again, while news gathers. The pause is a

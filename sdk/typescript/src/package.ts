@@ -163,8 +163,8 @@ export class Package {
    * task may have no room for these payloads.
    */
   get firstLost(): number | undefined {
-    const isTold = this.phase === 'ended' || (!this.more && !this.isLeft);
-    if (!isTold || !(this.failure instanceof PackageFailed)) {
+    const isDelivered = this.phase === 'ended' || (!this.more && !this.isLeft);
+    if (!isDelivered || !(this.failure instanceof PackageFailed)) {
       return undefined;
     }
     const index = this.#seen.indexOf(0, this.#unseenFrom);

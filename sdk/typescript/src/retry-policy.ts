@@ -97,7 +97,7 @@ export class RequestAttempts {
 
   /**
    * Returns how long to wait because the master limits the rate. The master answers, so this is not a failure, and the
-   * client never gives up. The pause is at least the pause that the master asks for, and grows with each attempt.
+   * client never gives up. The pause is at least the pause that the master requires, and grows with each attempt.
    */
   paced(now: number, askedS = 0): number {
     this.#paces += 1;
@@ -109,7 +109,7 @@ export class RequestAttempts {
 
   /**
    * Returns how long to wait before the next attempt, or undefined to give up. `askedS` is the pause that the master
-   * asks for.
+   * requires.
    */
   failed(now: number, askedS = 0): number | undefined {
     this.#count += 1;

@@ -62,7 +62,7 @@ export class Session {
     }
   }
 
-  /** Asks for the role of the token and the account. */
+  /** Requests the role of the token and the account. */
   hello(): Promise<Message<'HelloReply'>> {
     const asked = this.connection.call('hello', {});
     this.#who = asked;
@@ -129,7 +129,7 @@ export class Session {
   }
 
   /**
-   * Asks for the results of a package that was started elsewhere: it continues when this session ends.
+   * Requests the results of a package that was started elsewhere: it continues when this session ends.
    *
    * @throws SealBroken when the package is sealed, and the master gives no key: its results cannot be verified.
    */

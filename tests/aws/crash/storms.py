@@ -39,13 +39,13 @@ class BadDay(AwsFuse):
 
     Attributes:
         requests: The number of requests, by service.
-        troubles: The disturbances by service and kind: those of SHARES, and conflicts.
+        disturbances: The disturbances by service and kind: those of SHARES, and conflicts.
     """
 
     def __init__(self, seed: int | None) -> None:
         super().__init__()
         self.requests: Counter[str] = Counter()
-        self.troubles: Counter[tuple[str, str]] = Counter()
+        self.disturbances: Counter[tuple[str, str]] = Counter()
         self._random = None if seed is None else random.Random(seed)
         self._writes = self._random.randrange(CALM + STORM) if self._random else 0
         self._late: Reply | ReadTimeoutError | None = None
@@ -57,21 +57,21 @@ class BadDay(AwsFuse):
             return None
         reply = self._storm(request) if service == "dynamodb" else None
         if reply is None:
-            reply = self._trouble(service, self._random.random())
+            reply = self._disturbance(service, self._random.random())
         return None if reply is None else reply.to(request.url)
 
-    def _trouble(self, service: str, chance: float) -> Reply | None:
+    def _disturbance(self, service: str, chance: float) -> Reply | None:
         if chance < THROTTLED:
-            self.troubles[service, "throttled"] += 1
+            self.disturbances[service, "throttled"] += 1
             return THROTTLING[service]()
         if chance < THROTTLED + FAILED / 2:
-            self.troubles[service, "failed"] += 1
+            self.disturbances[service, "failed"] += 1
             return FAILURE[service]()
         if chance < THROTTLED + FAILED:
-            self.troubles[service, "failed"] += 1
+            self.disturbances[service, "failed"] += 1
             self._late = FAILURE[service]()
         elif chance < THROTTLED + FAILED + UNANSWERED:
-            self.troubles[service, "timed out"] += 1
+            self.disturbances[service, "timed out"] += 1
             self._late = ReadTimeoutError(endpoint_url=ENDPOINT)
         return None
 
@@ -82,7 +82,7 @@ class BadDay(AwsFuse):
         self._writes += 1
         if self._writes % (CALM + STORM) < CALM:
             return None
-        self.troubles["dynamodb", "conflicts"] += 1
+        self.disturbances["dynamodb", "conflicts"] += 1
         if operation == "TransactWriteItems":
             body: Any = request.body
             return conflict(len(json.loads(body)["TransactItems"]))

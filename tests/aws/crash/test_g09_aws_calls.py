@@ -50,7 +50,7 @@ def test_chunks_are_sent_again_after_the_queues_deduplication_time(scenario: Sce
 
 @pytest.mark.parametrize("seed", some(SEEDS, len(SEEDS)))
 @pytest.mark.parametrize("scenario", [each for each in SCENARIOS if not each.mortal], ids=name_of)
-def test_runs_end_correctly_under_repeated_trouble(scenario: Scenario, seed: int, tmp_path: Path) -> None:
+def test_runs_end_correctly_under_repeated_disturbances(scenario: Scenario, seed: int, tmp_path: Path) -> None:
     """No worker crashes here: with so many crashes the master would rightly give tasks up."""
     fuse = Unreliable(seed)
     ran(scenario, tmp_path, fuse)

@@ -14,7 +14,7 @@ from .runs import name_of, ran
 from .storms import SHARES, BadDay
 
 DAYS = SCALE(2, 60)
-"""How many bad days. In the full form rare requests meet trouble too, and time-outs do not depend on luck."""
+"""How many bad days. In the full form rare requests are disturbed too, and time-outs do not depend on luck."""
 
 MOST = 2.0
 """A bad day may take at most this many times the calls of a good day."""
@@ -31,7 +31,7 @@ def test_g14_bad_days(scenario: Scenario, tmp_path: Path, scale: Scale, reached:
         ran(scenario, tmp_path / str(seed), day)
     requests = sum(day.requests.total() for day in bad)
     kinds, services = Counter[str](), Counter[str]()
-    for (service, kind), number in sum((day.troubles for day in bad), Counter[tuple[str, str]]()).items():
+    for (service, kind), number in sum((day.disturbances for day in bad), Counter[tuple[str, str]]()).items():
         kinds[kind] += number
         services[service] += number
     assert kinds["conflicts"] >= len(bad)
@@ -41,7 +41,7 @@ def test_g14_bad_days(scenario: Scenario, tmp_path: Path, scale: Scale, reached:
         assert kinds[kind] >= scale(0.0, share / 2) * requests, kind
     times = [day.requests.total() / good.requests.total() for day in bad]
     average = sum(times) / len(times)
-    words = ", ".join(f"{number:,} {trouble}" for trouble, number in sorted(kinds.items()))
+    words = ", ".join(f"{number:,} {disturbance}" for disturbance, number in sorted(kinds.items()))
     ports = ", ".join(f"{number:,} at {service}" for service, number in sorted(services.items()))
     reached(
         f"{scenario.name}: of {requests:,} calls {words} ({ports}): 0 lost, 0 duplicates, "

@@ -206,7 +206,7 @@ def test_a_role_for_tasks_is_taken_away(deployed: StandIn, here: Here, roles: li
 @pytest.mark.parametrize("arn", ["ada", "arn:aws:iam::123456789012:role/ada", f"{ROLE} x"])
 def test_a_role_that_the_deployment_may_not_assume_is_refused(deployed: StandIn, here: Here, arn: str) -> None:
     error = here.error("account", "set-role", "ada", arn, "--stack", NAME, code=2)
-    assert "no ARN of a role whose path begins with /cloudpar/" in error
+    assert "no ARN of a role whose path starts with /cloudpar/" in error
 
 
 def test_the_trust_policy_needs_a_stack_of_this_release(deployed: StandIn, here: Here, roles: object) -> None:

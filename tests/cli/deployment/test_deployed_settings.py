@@ -128,7 +128,7 @@ def of_0_2_0(**resources: Any) -> dict[str, Any]:
     return {"Resources": {**TEMPLATE["Resources"], **resources}, "Outputs": tables}
 
 
-def test_the_settings_of_an_earlier_releases_stack_are_asked_for_once(
+def test_the_settings_of_an_earlier_releases_stack_are_requested_once(
     master: FakeMaster, aws: StandIn, file: Path, here: Here
 ) -> None:
     aws.deploy(outputs(master.endpoint))

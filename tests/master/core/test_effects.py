@@ -71,7 +71,7 @@ def test_a_package_that_waits_for_quota_is_due_when_it_may_ask_again() -> None:
     assert due_at(head, POLICY) == NOW + 0.7
 
 
-def test_a_time_to_ask_for_quota_that_is_over_or_of_an_ended_package_makes_no_package_due() -> None:
+def test_a_time_to_request_quota_that_is_over_or_of_an_ended_package_makes_no_package_due() -> None:
     for over in (NOW - 1, NOW):
         assert due_at(altered(sent(running()), ask_again_at=over), POLICY) == NOW + quiet_s(POLICY)
     cancelled = altered(then(sent(running()), CancelAsked()), ask_again_at=NOW + 1)

@@ -12,7 +12,7 @@ def test_a_request_is_taken_if_one_is_free(free: float) -> None:
     assert take(Bucket(free, AT), AT, per_s=4.0, burst=3.0) == (Bucket(free - 1.0, AT), 0.0)
 
 
-def test_a_request_that_comes_too_early_is_told_when_one_is_free_and_takes_nothing() -> None:
+def test_a_request_that_comes_too_early_learns_when_a_token_is_free_and_takes_none() -> None:
     assert take(Bucket(0.5, AT), AT, per_s=4.0, burst=3.0) == (Bucket(0.5, AT), 0.125)
 
 

@@ -12,7 +12,7 @@ from .workers import Workers
 
 
 class Tally:
-    """Counts what Hypothesis has run, which may be less than it was asked for.
+    """Counts what Hypothesis has run, which may be less than the test wants.
 
     Attributes:
         runs: How many runs had their full length and passed the checks at the end.

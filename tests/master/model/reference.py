@@ -17,7 +17,7 @@ class Package(Struct):
         cancelled: Tasks that have no result because they were cancelled one by one.
         read: How many of the committed ones its client has read, up to `cursor`.
         said_us: The longest duration that was published for each task, whether or not it counts.
-        ended: How it ended, as far as a caller was told; "": it runs.
+        ended: How it ended, as far as the master has reported it to a caller; "": it runs.
     """
 
     account: str

@@ -94,7 +94,7 @@ def by_their_own_time(factory: Factory, folder: Path, clock: SetClock) -> Iterat
 class TimedQueue:
     """A queue whose messages surface by the test's clock, and whose packages take turns.
 
-    It receives all messages of its engine at once, and hands them on when it is asked for them.
+    It receives all messages of its engine at once, and hands them on when a caller requests them.
     """
 
     def __init__(self, queue: TaskQueue, clock: SetClock) -> None:

@@ -26,7 +26,7 @@ HELLO = codec.encode(Hello())
 
 
 class Peer:
-    """A connection that records whether it was closed, or was told to give way."""
+    """A connection that records whether it was closed, or had to give way."""
 
     def __init__(self) -> None:
         self.closed = self.gave_way = False
@@ -66,7 +66,7 @@ def test_the_request_that_is_held_for_longest_gives_way_if_no_connection_is_idle
     assert [peer.gave_way for peer in peers] == [True, False, False, False, False]
 
 
-def test_an_account_without_an_idle_connection_is_told_to_wait() -> None:
+def test_an_account_without_an_idle_connection_has_to_wait() -> None:
     shares, peers = Shares(2), [Peer() for _ in range(3)]
     for peer in peers[:2]:
         shares.enter(peer, "ann")

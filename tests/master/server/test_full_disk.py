@@ -98,14 +98,14 @@ def test_an_await_on_a_full_disk_says_so_to_clients_that_read_it_and_refuses_oth
 
     with monkeypatch.context() as patch:
         patch.setattr(Dispatcher, "steps", perform)
-        refused, told = heard(full, package_id, reads=False), heard(full, package_id, reads=True)
+        refused, reported = heard(full, package_id, reads=False), heard(full, package_id, reads=True)
     assert isinstance(refused, codec.ErrorReply)
     assert refused.code == "unavailable"
-    assert isinstance(told, AwaitTasksReply)
-    assert (told.packages, told.retry_after_s) == ([], RETRY_S)
-    assert told.unwritable is not None
-    assert "cannot write to its data folder (database or disk is full): free space" in told.unwritable.why
-    assert told.unwritable.errno == errno.ENOSPC
+    assert isinstance(reported, AwaitTasksReply)
+    assert (reported.packages, reported.retry_after_s) == ([], RETRY_S)
+    assert reported.unwritable is not None
+    assert "cannot write to its data folder (database or disk is full): free space" in reported.unwritable.why
+    assert reported.unwritable.errno == errno.ENOSPC
 
 
 def test_a_report_is_passed_on_to_clients_until_it_is_old(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,13 +117,13 @@ def test_a_report_is_passed_on_to_clients_until_it_is_old(served: Served, monkey
     leases = [LeaseRef(**lease.identity())]
     served.call("worker", routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=leases, unwritable=report))
     now_s += KEPT_S - 1.0
-    told = heard(served, package_id, reads=True)
-    assert isinstance(told, AwaitTasksReply)
-    assert (len(told.packages), told.unwritable) == (1, report)
+    reported = heard(served, package_id, reads=True)
+    assert isinstance(reported, AwaitTasksReply)
+    assert (len(reported.packages), reported.unwritable) == (1, report)
     now_s += 1.0
-    told = heard(served, package_id, reads=True)
-    assert isinstance(told, AwaitTasksReply)
-    assert told.unwritable is None
+    reported = heard(served, package_id, reads=True)
+    assert isinstance(reported, AwaitTasksReply)
+    assert reported.unwritable is None
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_the_hash_of_a_token_is_not_enough(served: Served) -> None:
         assert hello(served, proofs.credential(guess, token_hash, nonce)).status == 401
 
 
-def test_a_revoked_account_is_told_so_by_a_master_that_proves_itself(served: Served) -> None:
+def test_a_master_that_proves_itself_reports_a_revoked_account(served: Served) -> None:
     account_id = create(served, "ann", "ann's")
     served.call("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id))
     reply = challenge(served, "ann's")
@@ -114,7 +114,7 @@ def test_what_is_no_challenge_is_refused(served: Served, method: str, body: Any,
     assert served.send(method, proofs.PATH, body, MSGPACK).status == status
 
 
-def test_accounts_with_neighbouring_hashes_are_told_apart(served: Served) -> None:
+def test_accounts_with_neighbouring_hashes_are_distinguished(served: Served) -> None:
     for number in range(50):
         create(served, f"account {number}", f"token {number}")
     for number in range(50):

@@ -17,7 +17,7 @@ from master.services.world import World
 
 
 class PartedBlobs(BlobStore):
-    """Notes the parts that it is asked for. Only the blobs in `there` exist."""
+    """Records the parts that callers request. Only the blobs in `there` exist."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int, list[int], str | None]] = []

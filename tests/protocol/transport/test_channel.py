@@ -20,7 +20,7 @@ PUT, GET, POST = (Link(method, "http://store/k?s=1", {"x": method}) for method i
 
 
 class Store:
-    """Answers each request as it is told, and notes what it was asked."""
+    """Answers each request as the test wants, and records the requests."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answer = Answer(200, b"")

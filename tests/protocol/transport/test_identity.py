@@ -23,7 +23,7 @@ LINK = Link("PUT", "/blobs/k?signature=s")
 
 
 class Peer:
-    """A server that knows one token, until it is told to answer challenges in another way."""
+    """A server that knows one token, until the test makes it answer challenges in another way."""
 
     def __init__(self, token: str) -> None:
         self.hash = proofs.hash_token(token)

@@ -79,7 +79,7 @@ def test_delays_double_up_to_the_longest_and_vary_by_a_quarter() -> None:
     assert backoff.next_s() <= 0.625
 
 
-def test_no_attempt_comes_before_the_time_that_the_other_side_asked_for() -> None:
+def test_no_attempt_comes_before_the_time_that_the_other_side_requires() -> None:
     backoff = Backoff(0.5, 3.0)
     assert 7.0 <= backoff.next_s(7.0) <= 8.75
     assert 1.0 <= backoff.next_s(0.1) <= 1.25

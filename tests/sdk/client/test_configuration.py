@@ -86,7 +86,7 @@ def test_without_xdg_config_home_the_profile_is_in_the_home_folder() -> None:
     [
         ("http://here", None, r"an? endpoint \(from the arguments.*but no token: give both"),
         (None, "secret", r"a token .* but no endpoint"),
-        ("here:80", "secret", "begins with http:// or https://"),
+        ("here:80", "secret", "must start with http:// or https://"),
     ],
 )
 def test_contradicting_configurations_are_refused(endpoint: str | None, token: str | None, text: str) -> None:

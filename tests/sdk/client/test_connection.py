@@ -44,7 +44,7 @@ def test_requests_are_repeated_after_faults(master: FakeMaster, connect: Connect
     assert master.seen["hello"] == 3
 
 
-def test_a_package_is_started_once_however_often_it_is_asked_for(master: FakeMaster) -> None:
+def test_a_package_is_started_once_however_often_it_is_requested(master: FakeMaster) -> None:
     master.faults["start_tasks"] = deque(["drop", "drop", 503])
     with Pool(master.endpoint, TOKEN) as pool:
         assert list(pool.map(abs, [-1, -2])) == [1, 2]

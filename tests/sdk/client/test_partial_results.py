@@ -68,14 +68,14 @@ def test_each_task_of_a_failed_package_keeps_its_place(pool: Pool, master: FakeM
     call = pool.map if ordered else pool.map_unordered
     results: MapResults[float | BaseException] = call(reciprocal, [1, 2, 4, 5], return_exceptions=True)
     master.run("p0", range(2, 3))
-    master.fail("p0", "failed", "quota", "ask for more")
+    master.fail("p0", "failed", "quota", "request more")
     found = list(results)
     kinds = [PackageFailed, PackageFailed, float, PackageFailed]
     assert [type(each) for each in found] == (kinds if ordered else [float, *[PackageFailed] * 3])
     assert 0.25 in found
     errors = [each for each in found if isinstance(each, PackageFailed)]
     assert len(set(map(id, errors))) == 3
-    assert {str(each) for each in errors} == {"ask for more"}
+    assert {str(each) for each in errors} == {"request more"}
     assert list(results) == []
 
 
@@ -163,11 +163,11 @@ def test_an_exhausted_quota_does_not_hide_what_a_map_with_a_buffer_has_started(
     assert next(results) == "0"
 
     def refuse(*_: object) -> None:
-        raise QuotaExhausted("ask for more")
+        raise QuotaExhausted("request more")
 
     monkeypatch.setattr(pool._client.session, "start", refuse)
     read: list[str] = []
-    with pytest.raises(QuotaExhausted, match="ask for more"):
+    with pytest.raises(QuotaExhausted, match="request more"):
         read.extend(iter(lambda: next(results), None))
     started = sum(stored.message.n for stored in master.packages.values())
     assert started < 100
@@ -225,12 +225,12 @@ def test_outcomes_of_a_failed_package_have_its_failure_for_missing_results(pool:
     master.automatic = False
     package_id = pool.map(reciprocal, [1, 2, 4]).detach()
     master.run(package_id, range(2, 3))
-    master.fail(package_id, "failed", "quota", "ask for more")
+    master.fail(package_id, "failed", "quota", "request more")
     attached = pool.attach(package_id)
     first, second, third = attached.outcomes()
     assert (type(first.error), type(second.error), third.value) == (PackageFailed, PackageFailed, 0.25)
     assert read_on(iter(attached)) == [PackageFailed, PackageFailed, 0.25]
-    with pytest.raises(PackageFailed, match="ask for more"):
+    with pytest.raises(PackageFailed, match="request more"):
         attached.results()
 
 

@@ -137,7 +137,7 @@ def test_the_error_of_a_time_limit_has_index_and_value(embedded: Pool) -> None:
 def test_tasks_of_a_failed_package_have_errors_of_their_own(pool: Pool, master: FakeMaster) -> None:
     master.automatic = False
     results = pool.map(abs, range(2), return_exceptions=True)
-    master.fail("p0", "failed", "quota", "ask for more")
+    master.fail("p0", "failed", "quota", "request more")
     first, second = failures(results)
     assert isinstance(first, PackageFailed)
     assert (first.task_index, second.task_index, second.package_id) == (0, 1, "p0")
@@ -160,10 +160,10 @@ def test_futures_of_a_failed_package_have_errors_of_their_own(pool: Pool, master
     ids = {future.package_id for future in futures}
     for package_id in ids:
         assert package_id is not None
-        master.fail(package_id, "failed", "quota", "ask for more")
+        master.fail(package_id, "failed", "quota", "request more")
     errors = [future.exception() for future in futures]
     assert len(set(map(id, errors))) == 3
-    assert {str(error) for error in errors} == {"ask for more"}
+    assert {str(error) for error in errors} == {"request more"}
     assert {error.package_id for error in errors if isinstance(error, PackageFailed)} == ids
 
 

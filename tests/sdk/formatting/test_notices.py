@@ -1,4 +1,4 @@
-"""What a user is told about workers, for none, one and many of them."""
+"""The notices about workers, for none, one and many of them."""
 
 import pytest
 
@@ -10,26 +10,26 @@ LACKS = Unfit("a", "no module named 'x'")
 
 
 @pytest.mark.parametrize(
-    ("workers", "others", "told"),
+    ("workers", "others", "text"),
     [
         (1, [], "the only connected worker cannot run these tasks: waiting"),
         (2, [LACKS, Unfit("b", "y")], "neither connected worker can run these tasks (a: no module named 'x'; b: y): "),
         (7, [LACKS], "none of the 7 connected workers can run these tasks (a: no module named 'x'; and 6 more): "),
     ],
 )
-def test_the_number_of_workers_that_cannot_run_a_package_is_told(workers: int, others: list[Unfit], told: str) -> None:
+def test_the_number_of_workers_that_cannot_run_a_package_is_named(workers: int, others: list[Unfit], text: str) -> None:
     line = of_placement(Placement(workers=workers, others=others), "http://m")
     assert line is not None
-    assert line.startswith(told)
+    assert line.startswith(text)
 
 
-def test_without_workers_the_command_that_starts_one_is_told() -> None:
+def test_without_workers_the_command_that_starts_one_is_named() -> None:
     line = of_placement(Placement(), "http://m")
     assert line is not None
     assert line.startswith("no worker is connected to http://m")
 
 
-def test_nothing_is_told_while_a_worker_can_run_a_package() -> None:
+def test_there_is_no_notice_while_a_worker_can_run_a_package() -> None:
     assert of_placement(Placement(workers=2, fitting=1, others=[LACKS]), "http://m") is None
 
 

@@ -17,7 +17,7 @@ STUB = """
 import json, os, signal, sys
 folder = sys.argv[1]
 line = sys.stdin.readline()
-with open(os.path.join(folder, "told"), "a") as file:
+with open(os.path.join(folder, "lines"), "a") as file:
     file.write(line)
 if sys.argv[3].startswith("ready"):
     print('{"event":"ready"}', flush=True)
@@ -80,12 +80,12 @@ class Started:
 def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
     all_started: list[Started] = []
 
-    def begin(behaviour: str, *, runs_tasks: bool = False, must_start: bool = False) -> Started:
+    def start(behaviour: str, *, runs_tasks: bool = False, must_start: bool = False) -> Started:
         policy = RestartPolicy(runs_tasks=runs_tasks, must_start=must_start)
         all_started.append(Started(tmp_path, behaviour, policy))
         return all_started[-1]
 
-    yield begin
+    yield start
     for started in all_started:
         started.close()
 
@@ -99,7 +99,7 @@ def test_a_child_receives_one_line_and_ends_when_asked(start: Callable[..., Star
     started.child.stop()
     started.child.join()
     assert not process.is_running()
-    assert json.loads((tmp_path / "told").read_text()) == {"a": 1}
+    assert json.loads((tmp_path / "lines").read_text()) == {"a": 1}
     assert started.next()[0] == "ended"
 
 
@@ -124,7 +124,7 @@ def test_a_child_that_is_killed_is_started_again(start: Callable[..., Started], 
     started.wait()
     started.kill()
     started.wait()
-    assert (tmp_path / "told").read_text().count("\n") == 2
+    assert (tmp_path / "lines").read_text().count("\n") == 2
     assert started.next() == ("restarting", -signal.SIGKILL)
 
 

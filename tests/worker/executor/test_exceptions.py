@@ -25,9 +25,9 @@ def test_an_exception_comes_back_whole(pool: ScriptedMaster) -> None:
         try:
             Path("/nowhere-at-all").stat()
         except OSError as error:
-            trouble = Odd(f"task {number}", 7)
-            trouble.add_note("look at the disk")
-            raise trouble from error
+            odd = Odd(f"task {number}", 7)
+            odd.add_note("look at the disk")
+            raise odd from error
 
     fine, (result,) = run(pool, lambda number: number), run(pool, fail)
     error = error_of(result)

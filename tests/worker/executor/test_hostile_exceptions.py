@@ -49,10 +49,10 @@ def traceback_that_raises(_number: int) -> None:
 def class_that_raises(_number: int) -> None:
     own_code = refuse
 
-    class Nameless(ValueError):
+    class Unnamed(ValueError):
         __class__ = property(own_code)
 
-    raise Nameless("no class")
+    raise Unnamed("no class")
 
 
 def attributes_of_its_class_that_raise(_number: int) -> None:
@@ -89,7 +89,7 @@ def text_of_a_class_of_its_own(_number: int) -> None:
         (name_without_repr, "ModuleNotFoundError: no such module"),
         (name_without_a_truth, "ImportError: no such name"),
         (traceback_that_raises, "Hidden: no traceback"),
-        (class_that_raises, "Nameless: no class"),
+        (class_that_raises, "Unnamed: no class"),
         (attributes_of_its_class_that_raise, "Closed: no attributes"),
         (text_of_a_class_of_its_own, "Odd: odd text"),
     ],

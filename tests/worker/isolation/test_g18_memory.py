@@ -146,7 +146,7 @@ def named(clues: Clues) -> None:
     keep((folder / "held").open("wb"))
 
 
-def nameless(clues: Clues) -> None:
+def unnamed(clues: Clues) -> None:
     path = Path(f"/dev/shm/memory-{os.getpid()}")
     file = path.open("wb")
     path.unlink()
@@ -234,10 +234,10 @@ def holder_without_first_thread(_: Clues) -> None:
     time.sleep(STAYS_S)
 
 
-NAMELESS = [nameless, under_way, partly_mapped, hidden_holder, holder_without_first_thread]
+UNNAMED = [unnamed, under_way, partly_mapped, hidden_holder, holder_without_first_thread]
 
 
-@pytest.mark.parametrize("task", [named, empty, *NAMELESS])
+@pytest.mark.parametrize("task", [named, empty, *UNNAMED])
 def test_g18_files_in_shared_memory_count(shared: Shared, mode: str, task: Callable[[Clues], None]) -> None:
     # Where executors have one user, a process that a task starts gets the error.
     outcome = shared.run(task, account="files", task_timeout_s=STAYS_S / 2).outcome
@@ -307,7 +307,7 @@ def contained(start: Callable[..., Shared]) -> Shared:
 
 
 @OWN_USERS
-@pytest.mark.parametrize("task", [many, flat_empty, *(task for task in NAMELESS if task is not partly_mapped)])
+@pytest.mark.parametrize("task", [many, flat_empty, *(task for task in UNNAMED if task is not partly_mapped)])
 def test_g18_an_agent_without_rights_to_executors_knows_their_memory(
     contained: Shared, task: Callable[[Clues], None]
 ) -> None:
@@ -315,15 +315,15 @@ def test_g18_an_agent_without_rights_to_executors_knows_their_memory(
     assert value_of(contained.run(lambda _: 1, account="other")) == 1
 
 
-def locks_beside_nameless_files(clues: Clues) -> bool:
-    """Have a lock, which is a file that is mapped and has no name, while another account has large nameless files."""
+def locks_beside_unnamed_files(clues: Clues) -> bool:
+    """Have a lock, which is a file that is mapped and has no name, while another account has large unnamed files."""
     with multiprocessing.get_context("fork").Lock():
         held = b"x" * (100 << 20)
         time.sleep(1)  # several measurements
         return bool(held)
 
 
-def hold_nameless(clues: Clues) -> None:
+def hold_unnamed(clues: Clues) -> None:
     with Path(f"/dev/shm/memory-{os.getpid()}").open("wb") as file:
         Path(file.name).unlink()
         file.write(bytes(100 << 20))
@@ -333,16 +333,16 @@ def hold_nameless(clues: Clues) -> None:
 
 
 @OWN_USERS
-def test_g18_a_task_with_a_lock_is_not_charged_for_nameless_files_of_another_account(
+def test_g18_a_task_with_a_lock_is_not_charged_for_unnamed_files_of_another_account(
     start: Callable[..., Shared],
 ) -> None:
     contained = start("own-users", executors=2, memory_mb=220, command=["-c", in_container()])
     with socket.create_server(("127.0.0.1", 0)) as server:
         clues = contained.clues | {"holds": server.getsockname()}
-        holding = lease_of(hold_nameless, 1, account="other", data=inline([clues]))
+        holding = lease_of(hold_unnamed, 1, account="other", data=inline([clues]))
         contained.master.hand_out(holding)
         with server.accept()[0]:
-            assert value_of(contained.run(locks_beside_nameless_files)) is True
+            assert value_of(contained.run(locks_beside_unnamed_files)) is True
     assert contained.master.wait_for_results(1, holding.package_id)[0].outcome == "ok"
 
 

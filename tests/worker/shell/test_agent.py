@@ -269,12 +269,12 @@ def test_a_publication_that_is_refused_does_not_take_others_with_it(
 ) -> None:
     bad = lease_of(abs, 1)
 
-    def trouble(route: str, request: Any) -> BadRequest | None:
+    def refusal(route: str, request: Any) -> BadRequest | None:
         if route == "publish_results" and any(item.lease_id == bad.lease_id for item in request.publications):
             return BadRequest("what is that?")
         return None
 
-    master.set(refuse=trouble)
+    master.set(refuse=refusal)
     agent = start_agent()
     good = lease_of(abs, 1)
     master.hand_out(bad, good)

@@ -55,7 +55,7 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
         else:
             mean_us = facts.durations_of(run.record.lease).mean_us
             if facts.holds and not mean_us:
-                # The duration is unknown, so the worker asks for more when the executor is free.
+                # The duration is unknown, so the worker requests more when the executor is free.
                 free.append(float(HORIZON_US))
                 continue
             free.append(remaining_us(mean_us, now_us - executor.started_at_us, executor.queued()))

@@ -40,7 +40,7 @@ def reachable(*, abstract: bool, places: Iterable[str] = PLACES, listed: str = _
     mark.
 
     Args:
-        abstract: Whether to include sockets without a path. Their names begin with @.
+        abstract: Whether to include sockets without a path. Their names start with @.
         places: The folders to search.
         listed: The kernel's list of sockets.
     """

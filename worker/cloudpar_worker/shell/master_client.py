@@ -29,7 +29,7 @@ Report = Callable[[Unwritable], None]
 
 _FIRST_DELAY_S, _LAST_DELAY_S = 0.05, 2.0
 """The first and the longest delay between attempts, in seconds. Each delay is twice as long as the one before, up to
-the longest. `Backoff` adds a random part, and the master or the blob store may ask for a longer delay. The longest
+the longest. `Backoff` adds a random part, and the master or the blob store may require a longer delay. The longest
 delay is short, because leases expire while the agent waits.
 """
 _CONNECT_S, _ANSWER_S = 5.0, 60.0

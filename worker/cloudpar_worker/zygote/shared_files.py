@@ -4,7 +4,7 @@ A file can be there although no name shows it. If a process holds its descriptor
 descriptor is under way through a socket, or if the process hides its descriptors, its size is unknown. Then all memory
 that no name shows counts: otherwise a task could fill the machine's memory with such files.
 
-A file of which a process has only mapped a part counts by this part. To count all nameless memory for such a process
+A file of which a process has only mapped a part counts by this part. To count all unnamed memory for such a process
 would be wrong for each task with a lock of `multiprocessing`, which is such a file.
 """
 

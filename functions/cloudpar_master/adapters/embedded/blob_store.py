@@ -195,7 +195,7 @@ class FileBlobStore(BlobStore):
         if not hmac.compare_digest(wanted.encode(), given.encode()):
             raise Forbidden("this link is not good for this object and method")
         if float(query["expires"]) < self._clock.now():
-            raise Forbidden("this link has expired: ask for a new one")
+            raise Forbidden("this link has expired: request a new one")
 
     async def write(
         self, key: str, query: dict[str, str], body: AsyncIterator[bytes], turn: Turn = _let_others_run

@@ -64,7 +64,7 @@ class CodeBlobs:
         self._kept_bytes = kept_bytes
         self._bytes = self._added = 0
         self._trimmed_at = 0.0
-        self._used: set[Path] | None = None  # blobs that were used since `trim` began; None while no trim is under way
+        self._used: set[Path] | None = None  # blobs used since the start of `trim`; None while no trim is under way
         self._uncounted: set[Path] = set()
         self._promises = OrderedDict[Path, _Promises]()  # those that expire first come first
         for path, used_at, size in sorted(_files(folder, _log), key=lambda file: file[1]):

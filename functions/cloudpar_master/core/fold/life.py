@@ -126,7 +126,7 @@ def strand(draft: Draft, message: str | None) -> None:
     """
     life, now = draft.head.life, draft.head.now
     if message is None:
-        # A worker has the package's version of Python now. If the last such worker leaves, a new time of grace begins.
+        # A worker has the package's version of Python now. If the last such worker leaves, a new time of grace starts.
         life.run_anyway, life.stranded_at = True, None
         return
     life.stranded_at = now if life.stranded_at is None else life.stranded_at

@@ -30,7 +30,7 @@ class OpenRange(Struct, frozen=True, array_like=True):
     Attributes:
         sent: The chunk is known to be in the queue, or at a worker.
         losses: The number of workers that were lost with these tasks before the tasks were cut into this chunk. A
-            give-back tells it to the fold. Halving a range resets the number to 0.
+            give-back reports it to the fold. Halving a range resets the number to 0.
     """
 
     start: int

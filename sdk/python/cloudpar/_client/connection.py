@@ -29,7 +29,7 @@ T = TypeVar("T")
 ANSWER_S = 30.0
 """How long to wait for an answer, in seconds, in addition to the time for which the master may hold the request."""
 
-NAMELESS = {routes.HELLO.name, routes.LIST_PACKAGES.name, routes.LIST_ACCOUNTS.name}
+WITHOUT_NAMES = {routes.HELLO.name, routes.LIST_PACKAGES.name, routes.LIST_ACCOUNTS.name}
 """Routes that name no package or account. A 404 from one of them means that no master answers at this address."""
 
 
@@ -103,7 +103,7 @@ class Connection:
                     raise Interrupted from error
                 raise
             except NotFound as error:
-                if route.name in NAMELESS:  # another web server; `Waiting` recognizes it by a RequestError
+                if route.name in WITHOUT_NAMES:  # another web server; `Waiting` recognizes it by a RequestError
                     raise RequestError(str(error)) from None
                 raise
 

@@ -1,4 +1,4 @@
-"""Pure functions that compute when to ask for news again.
+"""Pure functions that compute when to request news again.
 
 An embedded master answers as soon as there is news, and a package of many short tasks always has news. Each answer
 costs both sides about a millisecond, so the awaiter pauses before it asks again, while news gathers. The pause is at

@@ -42,6 +42,6 @@ def find(master: Caller, package_id: str) -> PackageSummary:
     if len(exact or found) == 1:
         return (exact or found)[0]
     if found:
-        raise NotFound(f"{len(found)} packages begin with {package_id!r}: give more of the id")
+        raise NotFound(f"{len(found)} packages start with {package_id!r}: give more of the id")
     among = "" if whole else f" among the newest {NEWEST}"
     raise NotFound(f"no package {package_id!r}{among} that you may see: see `cloudpar packages list`")

@@ -33,7 +33,7 @@ class RetryPolicy:
     noticed_at: float | None = None
 
     def answered(self, now: float) -> float | None:
-        """Record an answer. If the user was told that the server is away, return how long it was away, in seconds.
+        """Record an answer. If users know that the server was away, return how long it was away, in seconds.
 
         Otherwise return None.
         """
@@ -95,7 +95,7 @@ class RequestAttempts:
     def failed(self, now: float, asked_s: float | None = None) -> float | None:
         """Record a failed attempt; return the delay before the next attempt, in seconds, or None to give up.
 
-        `asked_s` is the delay that the server asked for; None if it did not ask for a delay.
+        `asked_s` is the delay that the server requires; None if it requires none.
         """
         if self._is_first and not self._strange:
             self.started_at = now

@@ -206,13 +206,13 @@ def rotate_seal(*, name: str, as_json: bool, **operator: Unpack[Operator]) -> No
 def set_role(*, name: str, arn: str, as_json: bool, **operator: Unpack[Operator]) -> None:
     """Give the account's tasks the credentials of an IAM role; `none` as ARN takes them away (only with --stack).
 
-    The role's path must begin with /cloudpar/, and its trust policy must name this deployment and the account's id: the
+    The role's path must start with /cloudpar/, and its trust policy must name this deployment and the account's id: the
     command prints this policy. A change holds for new leases; credentials that tasks have expire within an hour. NAME
     is the account's name, its id, or the first characters of its id.
     """
     if arn != NO_ROLE and not _ROLE.fullmatch(arn):
         raise click.BadParameter(
-            f"{arn!r} is no ARN of a role whose path begins with /cloudpar/, such as "
+            f"{arn!r} is no ARN of a role whose path starts with /cloudpar/, such as "
             "arn:aws:iam::123456789012:role/cloudpar/ada; the deployment may assume no others",
             param_hint="ARN",
         )

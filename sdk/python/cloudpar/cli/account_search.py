@@ -30,13 +30,13 @@ def find_account(master: Master, text: str, role: TokenRole = "user") -> Account
     by_id = [each for each in accounts if each.account_id == text]
     by_name = [each for each in accounts if each.name == text]
     active = [each for each in by_name if each.state == "active"]
-    begins = [each for each in accounts if text and each.account_id.startswith(text)]
-    found = by_id or active or by_name or begins
+    starts = [each for each in accounts if text and each.account_id.startswith(text)]
+    found = by_id or active or by_name or starts
     if len(found) == 1:
         return found[0]
     if found:
         ids = ", ".join(each.account_id for each in found)
         raise NotFound(
-            f"{len(found)} {what}s have the name {text!r}, or ids that begin with it ({ids}): give one of the ids"
+            f"{len(found)} {what}s have the name {text!r}, or ids that start with it ({ids}): give one of the ids"
         )
     raise NotFound(f"no {what} {text!r}, by name or id: 'cloudpar {what.replace(' ', '-')} list' shows them")

@@ -17,7 +17,7 @@ NONE: Final = (
 
 
 def settle(update: Update, request: Request, *, yes: bool) -> Update:
-    """Ask for the address that gets the alarms, if the deployment is new and its operator has not named one.
+    """Prompt for the address that gets the alarms, if the deployment is new and its operator has not named one.
 
     Without a terminal, with --yes and with --unset alarmEmail the function does not ask. A new deployment then has no
     alarms, unless its settings name an address.

@@ -66,8 +66,8 @@ class Foreground:
         """
         event = self.next()
         if event.what == "ended":
-            trouble = "keeps dying" if event.name in self._ready else "ended before it was ready"
-            raise CloudparError(f"the {event.name} {trouble} ({fate(event.code)}); it says why above")
+            problem = "keeps dying" if event.name in self._ready else "ended before it was ready"
+            raise CloudparError(f"the {event.name} {problem} ({fate(event.code)}); it says why above")
         self._ready.add(event.name)
         return event.name
 

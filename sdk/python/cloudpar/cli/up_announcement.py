@@ -22,8 +22,8 @@ def announce(connection: ConnectionFile, folder: Path, executors: int, *, as_jso
     unless it goes to a file or to the journal.
     """
     if as_json:
-        told = {"endpoint": connection.endpoint, "connection_file": str(connection_path(folder))}
-        print_json(told if _is_kept() else msgspec.structs.asdict(connection))
+        announced = {"endpoint": connection.endpoint, "connection_file": str(connection_path(folder))}
+        print_json(announced if _is_kept() else msgspec.structs.asdict(connection))
         return
     click.echo(
         f"cloudpar: the master is at {connection.endpoint} with {quantity(executors, 'executor')} here, "

@@ -5,7 +5,7 @@ from typing import Any
 from cloudpar._formatting.extras import install_command
 from cloudpar.errors import ConfigurationError
 
-from .failures import DeploymentError, refusal, told
+from .failures import DeploymentError, code_and_text, refusal
 
 ATTEMPTS = 5
 CONNECT_S, ANSWER_S = 5.0, 40.0
@@ -59,7 +59,7 @@ class Aws:
         try:
             answer: dict[str, Any] = getattr(self._client(service), operation)(**parameters)
         except self._failures as error:
-            raise refusal(*told(error), service, operation, self._region_of(service)) from None
+            raise refusal(*code_and_text(error), service, operation, self._region_of(service)) from None
         return answer
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
@@ -73,7 +73,7 @@ class Aws:
             for page in self._client(service).get_paginator(operation).paginate(**parameters):
                 yield from page.get(key, ())  # S3 leaves the list out of a page without objects
         except self._failures as error:
-            raise refusal(*told(error), service, operation, self._region_of(service)) from None
+            raise refusal(*code_and_text(error), service, operation, self._region_of(service)) from None
 
     def _client(self, service: str) -> Any:
         if service not in self._clients:

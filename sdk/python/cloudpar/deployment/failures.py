@@ -78,7 +78,7 @@ def refusal(code: str, text: str, service: str, operation: str, region: str) -> 
     return (AwsMissing if missing else AwsRefused)(fix, code)
 
 
-def told(error: Any) -> tuple[str, str]:
+def code_and_text(error: Any) -> tuple[str, str]:
     """Return AWS's error code and text from a botocore exception.
 
     If the exception has no code, the name of its class is returned instead. If it has no text of AWS, its own text is

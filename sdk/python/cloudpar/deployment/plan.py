@@ -15,7 +15,7 @@ ONLY_NAMED = ("c7i-flex", "m7i-flex")
 """The families that a deployment uses only if the setting `families` names them."""
 
 KINDS = {"2": "c", "4": "m"}
-"""How the families with so many GiB of memory for each core begin (the setting memoryPerCore)."""
+"""With which letter the names of families with so many GiB of memory for each core start (setting memoryPerCore)."""
 
 ARCHITECTURES = ",".join(FAMILIES)
 LEAST_ZONES = 2

@@ -42,7 +42,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """The settings that the operator asks for.
+    """The settings that the operator requests.
 
     Attributes:
         file: The settings of the operator's file. Each setting that the stack has must be in this file, in `given` or
@@ -155,7 +155,7 @@ def wanted(template: Mapping[str, Any] | None, request: Request, stack: str) -> 
 
     Args:
         template: The deployed template; None if nothing is deployed.
-        request: The settings that the operator asks for.
+        request: The settings that the operator requests.
         stack: The stack's name, for errors.
 
     Raises:

@@ -26,12 +26,12 @@ test('a package that was started can be read again and again, and belongs to no 
   await last.close();
 });
 
-test('the first characters of an id are enough if one package alone begins with them', async ({ master }) => {
+test('the first characters of an id are enough if one package alone starts with them', async ({ master }) => {
   const pool = master.pool();
   await pool.start('m:f', range(1));
   expect((await pool.attach('p0')).packageId).toBe(idOf(0));
   await pool.start('m:f', range(1));
-  await expect(pool.attach('p')).rejects.toThrow("2 packages begin with 'p'");
+  await expect(pool.attach('p')).rejects.toThrow("2 packages start with 'p'");
   await expect(pool.attach('q')).rejects.toThrow(NotFound);
   await expect(pool.attach('')).rejects.toThrow(TypeError);
   await pool.close();

@@ -133,13 +133,13 @@ test('without an answer all are lost', () => {
   expect([pack.failure, awaiter.next(0)]).toEqual([error, 'rest']);
 });
 
-test('a package that is dropped is not asked for', () => {
+test('a package that is dropped is not requested', () => {
   const awaiter = new Awaiter('me');
   awaiter.drop(started(awaiter, 'p'));
   expect(awaiter.next(0)).toBe('rest');
 });
 
-test('a package whose large results are still coming in is not asked for', () => {
+test('a package whose large results are still coming in is not requested', () => {
   const awaiter = new Awaiter('me');
   const pack = started(awaiter, 'p', 0, 1);
   const results = [resultOf(0, ['key', 1, 0])];

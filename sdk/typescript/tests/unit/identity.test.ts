@@ -16,7 +16,7 @@ const TOKEN = VECTORS[1]?.token ?? '';
 const EARLIER = 'a token of release 0.2.0';
 const LINK = { method: 'PUT', url: '/blobs/k?signature=s', headers: {} } as const;
 
-/** A master that proves itself, until it is told to answer challenges in another way. */
+/** A master that proves itself, until a test makes it answer challenges in another way. */
 class Master {
   readonly sent: [string, string | undefined][] = [];
   nonce = '0'.repeat(32);

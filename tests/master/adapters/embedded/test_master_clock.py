@@ -49,7 +49,7 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_the_master_of_a_new_folder_begins_with_the_machines_clock(
+def test_the_master_of_a_new_folder_starts_with_the_machines_clock(
     machine: Machine, log: pytest.LogCaptureFixture
 ) -> None:
     clock = machine.start()
