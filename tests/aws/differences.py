@@ -31,7 +31,7 @@ AWS = {
     "test_a_message_says_how_long_it_has_waited": SURFACED,
     "test_blobs_of_similar_keys_are_apart": DOTS,
     "test_packages_in_besides_are_left_out": CHOICE,
-    "test_packages_take_turns": CHOICE,
+    "test_two_packages_get_their_chunks_in_turns": CHOICE,
     "test_the_first_chunk_of_a_package_comes_before_all_others": CHOICE,
     "test_dead_messages_stay_until_they_are_deleted": DEAD,
     "test_the_same_upload_again_succeeds": UPLOADED,

@@ -33,7 +33,7 @@ def test_without_a_fleet_and_without_tokens() -> None:
     deployment.fleet.grow([Work(1, None, 1)])
 
 
-def test_with_a_fleet() -> None:
+def test_a_master_with_a_fleet_group_enlarges_this_group() -> None:
     deployment = from_environment(ENVIRONMENT | {"CLOUDPAR_FLEET_GROUP": "g"})
     assert isinstance(deployment.fleet, AutoScalingFleet)
 

@@ -88,7 +88,7 @@ def page_rows(stores: Stores) -> list[Any]:
     return sorted((row for row in rows(stores) if row["sk"]["S"].startswith("r#")), key=lambda row: row["sk"]["S"])
 
 
-def test_every_row_expires(stores: Stores) -> None:
+def test_every_row_of_a_package_expires(stores: Stores) -> None:
     create(stores.packages)
     stores.packages.append("p", [("k", Acknowledged())])
     put_page(stores.packages, make_results(1))

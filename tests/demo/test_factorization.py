@@ -54,7 +54,7 @@ def _smaller_factor(number: int) -> int:
     return candidate
 
 
-def test_results_are_verified() -> None:
+def test_the_demo_reports_wrong_results() -> None:
     assert correct([15, 77], [(3, 5), (7, 11)])
     assert not correct([15, 77], [(3, 5)])
     assert not correct([15, 77], [(3, 5), (1, 77)])

@@ -30,7 +30,7 @@ def test_the_main_job_completes(cluster: Deployment) -> None:
     customer.assert_charged_once(books, TASKS)
 
 
-def test_many_submits_complete(cluster: Deployment) -> None:
+def test_the_futures_of_many_submits_get_their_results(cluster: Deployment) -> None:
     with Customer(cluster, "submits").pool() as pool:
         futures = [pool.submit(pow, number, 2) for number in range(300)]
         assert [future.result() for future in futures] == [number**2 for number in range(300)]
@@ -62,7 +62,7 @@ def test_another_process_fetches_the_results(cluster: Deployment, tmp_path: Path
         pool.attach(package_id).results()  # the other process has acknowledged it
 
 
-def test_the_readme_of_the_javascript_sdk(cluster: Deployment) -> None:
+def test_the_program_in_the_javascript_readme_prints_what_the_readme_shows(cluster: Deployment) -> None:
     """The token comes from an operator's secret. The endpoint is given: the stack's own host name is not resolved."""
     run(["npm", "run", "--silent", "build", "--workspace", "sdk/typescript"], dict(os.environ))
     readme = (TYPESCRIPT / "README.md").read_text()

@@ -25,7 +25,7 @@ def test_the_worker_token_is_refused_for_users(cluster: Deployment) -> None:
     assert "token" in refused.stderr
 
 
-def test_a_token_that_is_revoked_while_its_package_runs(cluster: Deployment, tmp_path: Path) -> None:
+def test_revoking_a_token_ends_its_running_package(cluster: Deployment, tmp_path: Path) -> None:
     customer, running = Customer(cluster, "caught"), tmp_path / "running"
     with customer.pool() as pool, opening(tmp_path / "gate") as gate:
         results = pool.map(mark_and_wait, [(str(running), str(gate))])

@@ -38,7 +38,7 @@ def size(picture: Path) -> tuple[int, int]:
         return image.size
 
 
-def test_quickstart(tmp_path: Path) -> None:
+def test_the_quickstart_prints_its_results(tmp_path: Path) -> None:
     output = script(tmp_path, "quickstart.py")
     assert "primes, the first is 1000003" in output
     assert f"20! = {2432902008176640000}" in output

@@ -15,7 +15,7 @@ from system.work import slowly_square
 KILL_S = 1.0
 
 
-def test_g01_killed_workers(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g01_killed_workers_lose_no_task(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
     workers, tasks, least_kills, most_kills, lease_s = scale((3, 200, 2, 40, 1.5), (8, 10_000, 60, 600, 6.0))
     with Site(tmp_path / "site", lease_s=lease_s) as site, Fleet(site, workers, executors=1) as fleet:
         customer = Customer(site, "unlucky")

@@ -31,7 +31,9 @@ def late_publications(site: Site, zombie: Member, package_id: str) -> int:
     return 0 if open_leases else count
 
 
-def test_g03_a_stopped_agent(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g03_results_of_an_agent_that_was_stopped_count_once(
+    tmp_path: Path, scale: Scale, reached: Callable[[str], None]
+) -> None:
     """The stopped agent's executors continue, so that it finds their results when it continues."""
     rounds, chunks = scale((1, 5), (5, 20))
     late = charged_us = 0

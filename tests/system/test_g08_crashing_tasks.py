@@ -62,7 +62,7 @@ CRASHES = [
 
 
 @pytest.mark.parametrize(("crash", "kind", "reason"), CRASHES, ids=lambda each: getattr(each, "__name__", ""))
-def test_g08_a_crashing_task(
+def test_g08_a_crashing_task_fails_alone_with_the_reason(
     site: Site, crash: Callable[[], None], kind: type[Exception], reason: str, reached: Callable[[str], None]
 ) -> None:
     customer = Customer(site, crash.__name__)

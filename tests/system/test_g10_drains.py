@@ -50,7 +50,7 @@ def has_grown(path: Path, size: int) -> bool:
     return path.stat().st_size >= size
 
 
-def test_g10_drains(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g10_a_draining_worker_loses_no_task(tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
     signals, workers, ran, numbers = scale(4, 200), scale(2, 4), tmp_path / "ran", count()
     ran.touch()
     with Site(tmp_path / "site") as site, Fleet(site, workers, executors=2) as fleet:

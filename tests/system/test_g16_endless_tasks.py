@@ -39,7 +39,7 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("hang", [busy_loop, hang_in_c, ignore_signals, swallow_exceptions, with_child])
-def test_g16_an_endless_task(
+def test_g16_an_endless_task_is_stopped_at_its_time_limit(
     site: Site, hang: Callable[[Note], None], tmp_path: Path, reached: Callable[[str], None]
 ) -> None:
     customer = Customer(site, hang.__name__)

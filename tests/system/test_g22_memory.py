@@ -60,7 +60,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
 
 
 @pytest.mark.timeout(1_200)
-def test_g22_memory_stays(up: Up, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g22_memory_stays_the_same_over_many_packages(up: Up, scale: Scale, reached: Callable[[str], None]) -> None:
     parts = {"worker": up.child("cloudpar_worker"), "master": up.child("cloudpar_master")}
     warm_up, small = scale(50, 100), scale(100, 5_000)
     large, size = scale(2, 50), scale(40 * MB, 50 * MB)

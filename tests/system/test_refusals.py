@@ -35,7 +35,7 @@ def test_a_revoked_token_between_two_calls(cluster: Up) -> None:
         customer.pool()
 
 
-def test_a_token_that_is_revoked_while_its_package_runs(cluster: Up, tmp_path: Path) -> None:
+def test_revoking_a_token_ends_its_running_package(cluster: Up, tmp_path: Path) -> None:
     customer, running, gate = Customer(cluster, "caught"), tmp_path / "running", tmp_path / "gate"
     with customer.pool() as pool:
         results = pool.map(mark_and_wait, [(str(running), str(gate))])

@@ -16,7 +16,9 @@ STEP = 201
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
-def test_g09_every_crash_point(scenario: Scenario, tmp_path: Path, reached: Callable[[str], None]) -> None:
+def test_g09_a_crash_at_any_port_call_loses_and_doubles_nothing(
+    scenario: Scenario, tmp_path: Path, reached: Callable[[str], None]
+) -> None:
     calls = ran(scenario, tmp_path / "uncrashed", Fuse()).fuse.calls
     every = [CrashPoint(call, side) for call in range(len(calls)) for side in ("before", "after")]
     points = some(every, STEP, 13 * SCENARIOS.index(scenario))

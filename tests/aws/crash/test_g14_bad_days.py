@@ -23,7 +23,9 @@ pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 @pytest.mark.parametrize("scenario", SCALE(SCENARIOS[:2], SCENARIOS), ids=name_of)
-def test_g14_bad_days(scenario: Scenario, tmp_path: Path, scale: Scale, reached: Callable[[str], None]) -> None:
+def test_g14_runs_on_bad_days_of_aws_end_correctly(
+    scenario: Scenario, tmp_path: Path, scale: Scale, reached: Callable[[str], None]
+) -> None:
     good, bad = BadDay(None), [BadDay(seed) for seed in range(DAYS)]
     ran(scenario, tmp_path / "good", good)
     for seed, day in enumerate(bad):

@@ -91,6 +91,6 @@ def kinds(table: str) -> tuple[set[str], set[str]]:
     return expiring, {item["sk"]["S"] for item in items} - expiring
 
 
-def test_names() -> None:
+def test_the_stack_and_the_functions_use_the_same_names() -> None:
     assert f"{CONTRACT['stackPrefix']}-" == PREFIX
     assert RequestLog()._namespace == CONTRACT["metricsNamespace"]

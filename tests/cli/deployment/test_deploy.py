@@ -101,7 +101,9 @@ def test_the_profile_file_is_its_owners_alone(master: FakeMaster, aws: StandIn, 
     assert master.seen["start_tasks"] == 0
 
 
-def test_json(master: FakeMaster, aws: StandIn, here: Here) -> None:
+def test_deploy_with_json_prints_one_line_with_the_pool_and_without_its_token(
+    master: FakeMaster, aws: StandIn, here: Here
+) -> None:
     out = here("deploy", "--yes", "--json").out
     assert out.count("\n") == 1
     found = json.loads(out)
@@ -245,7 +247,7 @@ def test_ctrl_d_at_a_terminal_is_a_no(master: FakeMaster, monkeypatch: pytest.Mo
     here("deploy", code=130)
 
 
-def test_bootstrap_comes_first(master: FakeMaster, aws: StandIn, here: Here) -> None:
+def test_a_region_without_bootstrap_gets_it_first(master: FakeMaster, aws: StandIn, here: Here) -> None:
     boto3.client("ssm", "us-east-1").delete_parameter(Name=checks.BOOTSTRAP_PARAMETER)
     here("deploy", "--yes", "--no-first-map", "--region", "eu-west-1")
     assert [call[0] for call in cdk_calls(aws)] == ["synth", "bootstrap", "deploy"]

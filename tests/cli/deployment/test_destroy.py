@@ -37,7 +37,7 @@ def test_it_prints_what_remains_and_deletes_the_stack(deployed: StandIn, here: H
     assert deployed.calls.count("DeleteStack") == 1
 
 
-def test_json(deployed: StandIn, here: Here) -> None:
+def test_destroy_with_json_lists_what_is_left_and_its_price(deployed: StandIn, here: Here) -> None:
     found = here.json("destroy", "--yes")
     assert [(each["name"], each["size_bytes"]) for each in found["left"]] == [
         ("blobs", None), ("packages", 0), ("arn:token", None)
@@ -89,7 +89,9 @@ def test_images_of_the_worker_stay(deployed: StandIn, here: Here) -> None:
 
 
 @pytest.mark.parametrize("template", [{}, {"TemplateBody": ""}])
-def test_a_stack_of_which_nothing_was_made_yet(deployed: StandIn, template: dict[str, str], here: Here) -> None:
+def test_a_stack_that_has_only_been_reviewed_is_deleted(
+    deployed: StandIn, template: dict[str, str], here: Here
+) -> None:
     deployed.deploy({}, "REVIEW_IN_PROGRESS")
     deployed.retained = {}
     deployed.answer("GetTemplate", template)
@@ -160,7 +162,7 @@ def test_many_objects_are_listed_in_pages(deployed: StandIn, bucket: str, monkey
     assert deployed.pages == []
 
 
-def test_a_bucket_that_is_gone(aws: StandIn) -> None:
+def test_emptying_a_bucket_that_is_gone_deletes_no_object(aws: StandIn) -> None:
     assert buckets.empty(Aws(), "gone") == 0
 
 

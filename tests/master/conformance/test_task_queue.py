@@ -147,7 +147,7 @@ def test_packages_in_besides_are_left_out(stores: Stores, others: Stores) -> Non
     assert not stores.queue.has_others(())
 
 
-def test_packages_take_turns(stores: Stores) -> None:
+def test_two_packages_get_their_chunks_in_turns(stores: Stores) -> None:
     for package in ("one", "two"):
         stores.queue.send(
             [Sending(f"{package} {number}", package, "ann", package, cost_us=10**6) for number in range(9)]

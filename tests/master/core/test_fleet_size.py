@@ -80,7 +80,7 @@ def test_packages_that_wait_for_others_need_one_host_together() -> None:
     assert hosts(*[head(10, window=0)] * 500) == 1
 
 
-def test_packages_share_hosts() -> None:
+def test_small_packages_share_a_host() -> None:
     short = head(600, measured=10, mean_us=100_000.0)
     assert hosts(*[short] * 4) == 1
     assert hosts(*[short] * 5) == 2
