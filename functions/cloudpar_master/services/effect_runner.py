@@ -77,6 +77,8 @@ class EffectRunner:
 
         Returns False if another master has saved or removed the tombstone meanwhile.
         """
+        # Results first: after a crash between the two calls the tombstone is still there, so the timer repeats both. In
+        # the other order, no record would lead to these results any more.
         self._backend.blobs.abandon(f"results/{head.package_id}/")
         return self._backend.packages.forget(head)
 

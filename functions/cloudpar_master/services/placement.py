@@ -124,6 +124,8 @@ class Placement:
             again = sending(head, chunk, self._backend.policy)
             sendings.append(again._replace(group=f"{again.body}@{self._backend.ids.fresh()}"))
         if sendings:
+            # Send first, then delete: after a crash between the two calls there are two messages for the chunk, which
+            # does no harm. In the other order there would be none, although the head says that the chunk was sent.
             sent = self._backend.queue.send(sendings)
             done = [message.receipt for (message, _), is_sent in zip(unfit, sent, strict=True) if is_sent]
             self._backend.queue.delete(done)

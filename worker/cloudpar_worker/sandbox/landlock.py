@@ -98,6 +98,7 @@ class FileRules:
         """
         if not self._version:
             return
+        # A kernel refuses a longer struct than it knows, unless the further bytes are 0: each version gets its size.
         size = 8 if self._version < NETWORKED else 16 if self._version < SCOPED else 24
         scopes = _SCOPES if self._version >= SCOPED else 0
         network = _BIND_TCP if self._version >= NETWORKED else 0
@@ -108,6 +109,7 @@ class FileRules:
         for descriptor, rights in [*self._opened, *self._open(own, self._all)]:
             syscall(_ADD, ruleset, _PATH, struct.pack("<Qi", rights & self._all, descriptor), 0)
         syscall(_RESTRICT, ruleset, 0)
+        # The rules stay without the descriptor. Task code runs in this process, and would get the descriptor.
         os.close(ruleset)
 
 

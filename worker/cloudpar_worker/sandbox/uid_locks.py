@@ -56,6 +56,7 @@ def _folder() -> int:
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _PRIVATE)
+    # In /dev/shm every user can make a folder of this name before root does, and could then lock all user ids.
     status = os.fstat(folder)
     if status.st_uid != _OWNER or status.st_mode & 0o077:
         os.close(folder)

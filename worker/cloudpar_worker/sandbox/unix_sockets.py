@@ -73,6 +73,7 @@ def _below(place: str) -> Iterator[str]:
                 left -= 1
                 if left < 0:
                     return
+                # A symbolic link may lead back to a folder above it, and the search would use up its entries there.
                 mode = entry.stat(follow_symlinks=False).st_mode
                 if stat.S_ISDIR(mode) and mode & stat.S_IXOTH:
                     folders.append(entry.path)

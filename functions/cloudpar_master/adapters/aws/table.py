@@ -234,6 +234,7 @@ class Table:
 
     def delete(self, keys: Sequence[tuple[str, str]]) -> None:
         """Remove rows. A row that does not exist counts as removed."""
+        # DynamoDB refuses a batch that names a key twice.
         requests = [{"DeleteRequest": {"Key": rows.encode({"pk": pk, "sk": sk})}} for pk, sk in dict.fromkeys(keys)]
         for batch in batches(requests, WRITE_BATCH):
             pending: Any = {self._name: list(batch)}
@@ -248,6 +249,8 @@ class Table:
     def _action(self, change: Change) -> dict[str, Any]:
         action: dict[str, Any] = {"TableName": self._name}
         if change.condition:
+            # A refusal then contains the stored row. From this row callers see whether an earlier attempt of the same
+            # write, whose answer was lost, has succeeded. A later read could already show another process's write.
             action |= {
                 "ConditionExpression": change.condition,
                 "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
