@@ -11,9 +11,10 @@ from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 
-from cli import operation
 from cloudpar import Pool
 from cloudpar._local.cluster import LocalCluster
+from support import command
+from support.up import Up
 
 EXECUTORS = 2
 
@@ -60,14 +61,14 @@ def timed(action: Callable[[], object]) -> float:
 
 def environment() -> dict[str, str]:
     """Return this process's environment without the user's settings, and such that no profile file is found."""
-    return operation.environment(XDG_CONFIG_HOME=os.devnull)
+    return command.environment(XDG_CONFIG_HOME=os.devnull)
 
 
 @contextmanager
-def up(executors: int) -> Iterator[operation.Up]:
+def up(executors: int) -> Iterator[Up]:
     """Start `cloudpar up` on a free port, with temporary data."""
     with (
         tempfile.TemporaryDirectory(prefix="cloudpar-bench-") as folder,
-        operation.Up(Path(folder), executors) as cluster,
+        Up(Path(folder), executors) as cluster,
     ):
         yield cluster

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from system.books import Customer
-from system.work import ten_milliseconds
+from support.customer import Customer
+from support.task_functions import ten_milliseconds
 
 from .cluster import EXECUTORS, timed, up
 from .figures import REPEATS, Figure, Part, Reading

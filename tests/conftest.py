@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, settings
 
-from guarantees.scale import SCALE, Scale, record
+from support.scale import SCALE, Scale, record
 
 # A shared machine may stop any example for a moment: no test is about how long one takes.
 settings.register_profile("cloudpar", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -5,7 +5,8 @@ import pytest
 
 from aws.differences import MINISTACK, ON_MINISTACK
 from aws.stores import on_dynamodb_local, on_moto
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,9 +2,9 @@
 
 import os
 
-from guarantees.scale import SCALE
-from master.memory.stores import in_memory
-from master.stores import FACTORIES, Factory
+from support.memory.stores import in_memory
+from support.scale import SCALE
+from support.stores import FACTORIES, Factory
 
 from .stores import on_dynamodb_local, on_elasticmq, on_engines, on_ministack, on_moto, on_versitygw
 

@@ -15,8 +15,9 @@ from moto.core.model_instances import reset_model_data
 from cloudpar_master.adapters.aws.clients import Clients
 from cloudpar_master.ports import Clock
 from cloudpar_protocol.payloads import Link
-from master.asgi import Answer
-from master.stores import SetClock, Stores
+from support.asgi import Answer
+from support.clock import SetClock
+from support.stores import Stores
 
 from .attempts import Attempts
 from .stores import REGION, Names, clients, create, let_queue_go_by, name_of, stores

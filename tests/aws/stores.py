@@ -26,8 +26,9 @@ from cloudpar_master.adapters.aws.worker_registry import DynamoWorkerRegistry
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import Clock
 from cloudpar_protocol.payloads import Link
-from master.asgi import Answer
-from master.stores import NOW, SetClock, Stores
+from support.asgi import Answer
+from support.clock import NOW, SetClock
+from support.stores import Stores
 
 from . import engines
 

@@ -17,7 +17,8 @@ from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.ports import AccountRecord, DayUsage, Reservation, UsagePart
 from cloudpar_protocol.errors import BadRequest, IdempotencyConflict, Unavailable
 from master.conformance.test_accounts import make_account
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
 
 from .stubs import Stubber, offline, stubbed
 from .test_table import cancelled

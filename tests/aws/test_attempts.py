@@ -15,7 +15,8 @@ from aws.in_process import in_process, remove, watched_by
 from cloudpar_master.ports import StaleAttempt
 from master.conformance import test_queue_delivery as suite
 from master.conformance.test_task_queue import send
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
 
 from .replies import sqs_error
 

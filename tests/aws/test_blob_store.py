@@ -16,7 +16,8 @@ from cloudpar_master.adapters.aws.clients import Clients
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.limits import BLOB_BYTES, LINK_S, PART_BYTES
 from cloudpar_protocol.payloads import Parts
-from master.stores import NOW, SetClock, Stores
+from support.clock import NOW, SetClock
+from support.stores import Stores
 
 from .stubs import ANY, Stubber, offline, stubbed
 

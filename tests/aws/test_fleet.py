@@ -10,7 +10,7 @@ from cloudpar_master.core.fleet_size import HostShape, Work
 from cloudpar_master.core.shortage import NO_SHORTAGE, Shortage
 from cloudpar_master.ports import FleetSize
 from cloudpar_protocol.client_messages import FleetStatus
-from master.stores import SetClock
+from support.clock import SetClock
 
 from .stubs import Stubber, client_error, offline, stubbed
 

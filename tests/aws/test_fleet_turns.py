@@ -9,7 +9,8 @@ from cloudpar_master.adapters.aws.package_store import DynamoPackageStore
 from cloudpar_master.adapters.aws.turn import Turn
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.fleet_size import HostShape, Work
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
 
 CHUNK = Work(parts=1, total_us=None, chunks=1)
 FEW, MANY = [CHUNK] * 4, [CHUNK] * 100

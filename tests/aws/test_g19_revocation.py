@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aws.stores import on_moto
 from cloudpar_master.ports import AccountRecord
-from master.stores import SetClock
+from support.clock import SetClock
 
 
 def test_g19_revoked_within_a_minute_by_warm_functions(tmp_path: Path, reached: Callable[[str], None]) -> None:

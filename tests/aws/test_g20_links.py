@@ -19,8 +19,9 @@ from cloudpar_master.ports import BlobStore
 from cloudpar_protocol.limits import LINK_S, PART_BYTES
 from cloudpar_protocol.parts import bounds, completion
 from cloudpar_protocol.payloads import Link, Parts
-from master.asgi import Answer
-from master.stores import SetClock, Stores
+from support.asgi import Answer
+from support.clock import SetClock
+from support.stores import Stores
 
 from .differences import S3
 from .signed_links import Refusal, Request, check

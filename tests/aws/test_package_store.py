@@ -17,9 +17,10 @@ from cloudpar_master.core.events import Acknowledged, ExecutorsIdle, Published
 from cloudpar_master.ports import ResultPage
 from cloudpar_protocol.errors import TooLarge
 from cloudpar_protocol.payloads import TaskResult
-from master.heads import altered
-from master.packages import create, forget, inbox, make_head, make_results, make_spec, put_page
-from master.stores import NOW, SetClock, Stores
+from support.clock import NOW, SetClock
+from support.heads import altered
+from support.packages import create, forget, inbox, make_head, make_results, make_spec, put_page
+from support.stores import Stores
 
 from .stores import KEPT_S, on_moto
 from .stubs import ANY, Stubber, offline, stubbed

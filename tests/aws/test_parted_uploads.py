@@ -25,7 +25,8 @@ from cloudpar_protocol.worker_messages import PreparedResult, PrepareResults, Pr
 from cloudpar_worker.shell.master_client import MasterClient
 from cloudpar_worker.shell.reach import Reach
 from cloudpar_worker.shell.result_upload import upload_large
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
 
 from .differences import S3
 

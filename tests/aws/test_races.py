@@ -5,7 +5,8 @@ from functools import partial
 from threading import Barrier
 
 from cloudpar_master.ports import AccountRecord
-from master.stores import NOW, Stores
+from support.clock import NOW
+from support.stores import Stores
 
 CALLERS = 64
 

@@ -11,8 +11,8 @@ import pytest
 from cloudpar_master.adapters.aws.clients import Clients
 from cloudpar_master.core.fold.resending import quiet_s
 from cloudpar_master.ports import AccountRecord
-from master.services.world import POLICY, World, all_results, publication, world_on
-from master.stores import SetClock
+from support.clock import SetClock
+from support.world import POLICY, World, all_results, publication, world_on
 
 from .stores import CONTRACT, Names, clients, create, let_queue_go_by, moto_at, name_of, stores_of
 

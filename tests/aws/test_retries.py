@@ -13,7 +13,7 @@ from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_master.adapters.aws.table import MISSING, Table, put
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_protocol.errors import Unavailable
-from master.stores import NOW, SetClock
+from support.clock import NOW, SetClock
 
 from .replies import Reply, dynamodb_error, s3_error, sqs_error
 from .stubs import offline

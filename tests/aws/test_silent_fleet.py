@@ -21,8 +21,9 @@ from cloudpar_master.core.fleet_size import HostShape, Work
 from cloudpar_master.core.shortage import SHORT_S
 from cloudpar_master.ports import WorkerRecord
 from cloudpar_master.services.fleet_keeper import FleetKeeper
-from master.services.world import POLICY, World, master
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
+from support.world import POLICY, World, master
 
 STEP_S = 10
 BOOT_S = 40

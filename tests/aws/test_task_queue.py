@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from cloudpar_master.adapters.aws.fifo_queue import ENTRY_ATTEMPTS
 from cloudpar_master.adapters.aws.task_queue import DEAD, LOOK_S, MAIN_FIRST, SqsTaskQueue
 from cloudpar_master.ports import LARGEST_RECEIVES, Message, Sending, StaleAttempt
-from master.stores import NOW, SetClock
+from support.clock import NOW, SetClock
 
 from .in_process import clients_in_process
 from .stores import create_queues, name_of

@@ -11,7 +11,8 @@ from cloudpar_master.adapters.aws.account_store import MEMORY_S, DynamoAccountSt
 from cloudpar_master.adapters.aws.task_roles import LEAST_S, REFUSED_S, SESSION_S, StsTaskRoles, session_name
 from cloudpar_protocol.errors import Unavailable
 from master.conformance.test_accounts import make_account
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
 
 from .stubs import Stubber, offline, stubbed
 

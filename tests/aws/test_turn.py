@@ -8,7 +8,8 @@ from cloudpar_master.adapters.aws.package_store import DynamoPackageStore
 from cloudpar_master.adapters.aws.turn import TURN_S, Turn
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.shortage import NO_SHORTAGE, Shortage
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
 
 Process = Callable[[], Turn]
 

@@ -9,8 +9,9 @@ from cloudpar_master.adapters.aws.table import put
 from cloudpar_master.adapters.aws.worker_registry import FRESH_S, LOOK_S, DynamoWorkerRegistry
 from cloudpar_master.ports import Fit, WorkerRecord
 from master.services.agent import Agent
-from master.services.world import POLICY, world_on
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
+from support.world import POLICY, world_on
 
 from .stores import on_moto
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cli.here import Here
-from cli.operation import Up
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.cli import access
+from support.up import Up
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import CLOUDPAR, END_S, Up, cloudpar, cloudpar_json, environment, pass_gate, pipe
 from cloudpar import Pool
 from cloudpar.errors import PackageFailed, QuotaExhausted
+from support.command import CLOUDPAR, cloudpar, cloudpar_json, environment
+from support.gates import pass_gate, pipe
+from support.up import Up
+from support.waiting import HANG_S
 
 
 def test_an_account_from_its_creation_to_its_end(cluster: Up) -> None:
@@ -171,7 +174,7 @@ def test_top_goes_on_until_ctrl_c(cluster: Up) -> None:
         first, second = (json.loads(top.stdout.readline()) for _ in range(2))
         assert first["at"] < second["at"]
         top.send_signal(signal.SIGINT)
-        _, errors = top.communicate(timeout=END_S)
+        _, errors = top.communicate(timeout=HANG_S)
     assert (top.returncode, errors) == (0, b"")
 
 
@@ -187,7 +190,7 @@ def test_top_in_a_terminal_draws_until_ctrl_c(cluster: Up) -> None:
         with suppress(OSError):  # the other end of the terminal has closed
             while os.read(ours, 4096):
                 pass
-        assert top.wait(END_S) == 0
+        assert top.wait(HANG_S) == 0
     os.close(ours)
 
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from cli.operation import Up, cloudpar, worker
 from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.cli.application import run
 from cloudpar.cli.clock_check import check_clock
 from cloudpar.cli.payload_check import check_payloads
+from support.command import cloudpar
+from support.forwarders import half_way
 from support.http_server import Answer, HttpServer
-from system.forwarders import half_way
+from support.up import Up, worker
 
 MECHANISMS = {
     "a user for each executor", "Landlock for files", "Landlock for signals", "seccomp",

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up, cloudpar_json, worker
 from cloudpar import Pool
+from support.command import cloudpar_json
+from support.up import Up, worker
 
 
 @pytest.mark.parametrize("kind", ["up", "worker"])

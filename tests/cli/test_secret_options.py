@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import CLOUDPAR, END_S, Up, environment
+from support.command import CLOUDPAR, environment
+from support.up import Up
+from support.waiting import HANG_S
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere tasks are not confined")
 TOKEN = "the-token-of-an-account"
@@ -21,7 +23,7 @@ TOKEN = "the-token-of-an-account"
 def asking(*command: str) -> Iterator[subprocess.Popen[str]]:
     """Start a command that waits for the answer of a silent master; end it with its children at last."""
     with socket.create_server(("127.0.0.1", 0)) as master:
-        master.settimeout(END_S)
+        master.settimeout(HANG_S)
         endpoint = f"http://127.0.0.1:{master.getsockname()[1]}"
         process = subprocess.Popen(
             [*command, "--endpoint", endpoint],

@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe
 from cloudpar import Pool
 from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
@@ -21,7 +20,10 @@ from cloudpar._local.restart_policy import MOST
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PrepareUploads, Upload
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
-from system.work import until
+from support.command import CLOUDPAR, cloudpar, environment
+from support.gates import pass_gate, pipe
+from support.up import Up
+from support.waiting import HANG_S, until
 
 DATA = Upload(kind="data", size=1, crc32=0)
 
@@ -39,7 +41,7 @@ def test_ready_means_that_tasks_run(folder: Path) -> None:
 
 def test_no_client_gets_links_to_files_of_its_master(folder: Path) -> None:
     with Up(folder, workers=0) as up:
-        asking = Connection(up.endpoint, up.connection["token"], RetryPolicy(END_S), PayloadFolder(str(folder)))
+        asking = Connection(up.endpoint, up.connection["token"], RetryPolicy(HANG_S), PayloadFolder(str(folder)))
         (prepared,) = asking.call(routes.PREPARE_UPLOADS, PrepareUploads(uploads=[DATA])).uploads
         asking.close()
         assert prepared.link is not None
@@ -52,7 +54,7 @@ def test_a_signal_ends_everything(folder: Path, number: int) -> None:
         children = psutil.Process(up.process.pid).children(recursive=True)
         assert len(children) >= 3  # master, agent, executor
         assert up.end(number) == (0, f"{DRAINING}\n")
-        _, alive = psutil.wait_procs(children, timeout=END_S)
+        _, alive = psutil.wait_procs(children, timeout=HANG_S)
         assert not alive
 
 
@@ -66,7 +68,7 @@ def test_a_signal_drains_running_tasks_and_keeps_all_data(folder: Path, tmp_path
         Path(running).read_text()
         up.process.send_signal(signal.SIGINT)
         Path(gate).write_text("open")
-        assert up.process.wait(END_S) == 0
+        assert up.process.wait(HANG_S) == 0
         before = up.connection
     with Up(folder, workers=0) as up:
         assert up.connection | {"endpoint": ""} == before | {"endpoint": ""}
@@ -104,7 +106,7 @@ def test_tasks_that_kill_the_worker_do_not_stop_the_master(folder: Path) -> None
         for _ in range(MOST + 1):
             killed = up.child("cloudpar_worker")
             killed.kill()
-            killed.wait(END_S)  # until the killed agent has ended, it may still be handed the task and hold its lease
+            killed.wait(HANG_S)  # until the killed agent has ended, it may still be handed the task and hold its lease
             assert pool.submit(abs, -1).result() == 1
         assert up.process.poll() is None
 
@@ -119,7 +121,7 @@ def test_killing_up_ends_its_children(folder: Path) -> None:
     with Up(folder, workers=1) as up:
         children = psutil.Process(up.process.pid).children(recursive=True)
         up.process.kill()
-        _, alive = psutil.wait_procs(children, timeout=END_S)
+        _, alive = psutil.wait_procs(children, timeout=HANG_S)
         assert not alive
 
 
@@ -189,7 +191,7 @@ def test_commands_that_it_prints_at_a_terminal_can_be_pasted(folder: Path) -> No
             assert pool.submit(abs, -1).result() == 1
         os.close(output)
         up.terminate()
-        assert up.wait(END_S) == 0
+        assert up.wait(HANG_S) == 0
 
 
 def test_it_prints_no_token_into_a_log(folder: Path) -> None:
@@ -198,7 +200,7 @@ def test_it_prints_no_token_into_a_log(folder: Path) -> None:
         text = "\n".join(printed(up.stdout))
         connection: dict[str, str] = json.loads((folder / "connection.json").read_bytes())
         up.terminate()
-        assert up.wait(END_S) == 0
+        assert up.wait(HANG_S) == 0
     assert str(folder / "connection.json") in text
     assert f"export CLOUDPAR_ENDPOINT={connection.pop('endpoint')}" in text
     assert not [name for name, token in connection.items() if token in text]
@@ -214,7 +216,7 @@ def test_json_has_tokens_through_a_socket_unless_it_is_the_journals(folder: Path
     with ours, theirs, subprocess.Popen(command, env=environment(**journal), stdout=theirs.fileno()) as up:
         announced = json.loads(ours.makefile().readline())
         up.terminate()
-        assert up.wait(END_S) == 0
+        assert up.wait(HANG_S) == 0
     assert ("admin_token" in announced) is not is_journal
     assert ("connection_file" in announced) is is_journal
 
@@ -225,7 +227,7 @@ def test_json_names_the_file_of_the_tokens_where_its_output_is_kept(folder: Path
     with log.open("w") as output, subprocess.Popen(command, env=environment(), stdout=output) as up:
         until(lambda: log.read_text().endswith("\n"))
         up.terminate()
-        assert up.wait(END_S) == 0
+        assert up.wait(HANG_S) == 0
     announced = json.loads(log.read_text())
     assert set(announced) == {"endpoint", "connection_file"}
     assert Path(announced["connection_file"]).stat().st_mode & 0o077 == 0

@@ -11,12 +11,13 @@ import pytest
 
 from cli.drawing import drawn
 from cli.here import Here
-from cli.operation import Up, cloudpar, cloudpar_json
 from cloudpar.cli import usage as command
 from cloudpar.cli.usage import Line, Report, ask, usage_table
 from cloudpar.errors import CloudparError
 from cloudpar_protocol.account_messages import ListUsageReply, Usage
 from cloudpar_protocol.errors import NotFound
+from support.command import cloudpar, cloudpar_json
+from support.up import Up
 
 
 def line(**changes: Any) -> Line:

@@ -9,10 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.operation import CLOUDPAR, END_S, Up, cloudpar, environment, pass_gate, pipe, worker
 from cloudpar.cli.data_folder import ConnectionFile
 from cloudpar.cli.up_announcement import with_tokens
 from docs.pages import ROOT
+from support.command import CLOUDPAR, cloudpar, environment
+from support.gates import pass_gate, pipe
+from support.up import Up, worker
+from support.waiting import HANG_S
 
 OWN = ["--executors", "1", "--isolation", "own"]
 DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
@@ -26,8 +29,8 @@ def test_a_worker_that_a_command_starts_joins_and_leaves(folder: Path) -> None:
             commands = " ".join(" ".join(each.cmdline()) for each in family)
             assert up.connection["worker_token"] not in commands
             process.send_signal(signal.SIGTERM)
-            assert process.wait(END_S) == 0
-        _, alive = psutil.wait_procs(family[1:], timeout=END_S)
+            assert process.wait(HANG_S) == 0
+        _, alive = psutil.wait_procs(family[1:], timeout=HANG_S)
         assert not alive
 
 
@@ -67,7 +70,7 @@ def test_a_worker_that_was_started_first_waits_for_its_master(folder: Path) -> N
             with up.pool() as pool:
                 assert pool.submit(abs, -1).result() == 1
             early.terminate()
-            early.communicate(timeout=END_S)
+            early.communicate(timeout=HANG_S)
     assert early.returncode == 0
 
 
@@ -77,7 +80,7 @@ def test_a_worker_that_waits_ends_when_it_is_asked_to() -> None:
             assert process.stderr is not None
             assert "waiting for a master" in process.stderr.readline()
             process.terminate()
-            process.communicate(timeout=END_S)
+            process.communicate(timeout=HANG_S)
         assert process.returncode == 0
 
 
@@ -110,7 +113,7 @@ def test_an_agent_that_is_killed_while_it_drains_is_not_restarted(folder: Path, 
         assert process.stderr is not None
         assert "draining" in process.stderr.readline()
         agent_of(process).kill()
-        _, errors = process.communicate(timeout=END_S)
+        _, errors = process.communicate(timeout=HANG_S)
     assert process.returncode == 128 + signal.SIGKILL
     assert "the worker ended (killed by SIGKILL) before it had handed in everything" in errors
 
@@ -128,6 +131,6 @@ def test_the_worker_of_the_readme_starts_as_it_stands(folder: Path) -> None:
         assert process.stderr is not None
         assert "working for" in process.stderr.readline()
         process.terminate()
-        process.communicate(timeout=END_S)
+        process.communicate(timeout=HANG_S)
     connection = ConnectionFile(endpoint="http://127.0.0.1:1", token="t", worker_token="w", admin_token="a")
     assert commands(with_tokens(connection)) == [options]

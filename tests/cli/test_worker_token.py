@@ -5,8 +5,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from cli.operation import END_S, Up, cloudpar, cloudpar_json, worker
 from cloudpar_protocol.tokens import has_checksum
+from support.command import cloudpar, cloudpar_json
+from support.up import Up, worker
+from support.waiting import HANG_S
 
 
 def test_a_worker_runs_with_its_own_token_until_this_is_revoked(tmp_path: Path) -> None:
@@ -22,9 +24,9 @@ def test_a_worker_runs_with_its_own_token_until_this_is_revoked(tmp_path: Path) 
             revoked = cloudpar("worker-token", "revoke", "lab-3", *up.admin())
             assert "revoked" in revoked.stdout
             task = pool.submit(abs, -2)  # ends the request that the worker holds, otherwise after up to 20 s
-            assert process.wait(END_S) == 3
+            assert process.wait(HANG_S) == 3
             with worker(up):
-                assert task.result(END_S) == 2
+                assert task.result(HANG_S) == 2
         assert "lab-3" not in cloudpar("account", "list", *up.admin()).stdout
 
 

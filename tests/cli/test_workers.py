@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from cli.drawing import drawn
-from cli.operation import Up, cloudpar, cloudpar_json, worker
 from cloudpar.cli import set_aside
 from cloudpar.cli.top import MasterState, draw
 from cloudpar.cli.workers import ask, worker_table
@@ -14,6 +13,8 @@ from cloudpar_protocol.client_messages import PackageSummary, Progress
 from cloudpar_protocol.errors import NotFound
 from cloudpar_protocol.fleet_messages import ConnectedWorker, SetAside
 from cloudpar_protocol.payloads import Unfit
+from support.command import cloudpar, cloudpar_json
+from support.up import Up, worker
 
 LACKS = "no module named 'numpy'"
 

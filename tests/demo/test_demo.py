@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from cli.operation import cloudpar
+from support.command import cloudpar
 
 
 def test_the_demo_measures_everything_and_prints_one_object(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cli.operation import END_S, environment
 from docs.pages import Block, blocks
+from support.command import environment
+from support.waiting import HANG_S
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PORT = "8642"
@@ -45,7 +46,7 @@ class Terminal:
 
     def _read(self) -> bool:
         """Wait for more output; False if the command has ended, or prints nothing more within a minute."""
-        ready, _, _ = select.select([self._screen], [], [], END_S)
+        ready, _, _ = select.select([self._screen], [], [], HANG_S)
         try:
             more = os.read(self._screen, 65_536).decode() if ready else ""
         except OSError:  # a terminal whose last writer has ended
@@ -58,7 +59,7 @@ class Terminal:
         self._process.send_signal(signal.SIGINT)
         while self._read():
             """Read on: a full terminal would block the command's last output."""
-        self._process.wait(END_S)
+        self._process.wait(HANG_S)
         os.close(self._screen)
         assert self._process.returncode in {0, 130}, self.shown
 

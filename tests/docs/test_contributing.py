@@ -60,7 +60,7 @@ def test_a_recipe_names_the_files_to_change_and_tests(recipe: str) -> None:
         ("packages_unsettled", "functions/cloudpar_master/adapters/embedded/database.py"),
         ("Identity", "functions/cloudpar_master/core/head/package.py"),
         ("Head.first", "functions/cloudpar_master/core/head/package.py"),
-        ("FACTORIES", "tests/master/stores.py"),
+        ("FACTORIES", "tests/support/stores.py"),
         ("Outcome", "sdk/protocol/cloudpar_protocol/errors.py"),
         ("OUTCOME_ERRORS", "sdk/typescript/src/errors.ts"),
         ("MapOptions.completed", "sdk/python/cloudpar/_arguments/map_options.py"),

@@ -20,11 +20,12 @@ import cloudpar
 import cloudpar_master
 import cloudpar_protocol
 import cloudpar_worker
-from cli.operation import Up, environment
 from cloudpar.cli.application import application
 from docs import pages
 from docs.pages import ROOT, Block
 from docs.reader import steps
+from support.command import environment
+from support.up import Up
 
 PACKAGES = (cloudpar_protocol, cloudpar, cloudpar_master, cloudpar_worker)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -8,8 +8,8 @@ from typing import Self
 
 import psutil
 
-from cli.operation import CLOUDPAR, END_S, environment
-from system.work import until
+from support.command import CLOUDPAR, environment
+from support.waiting import HANG_S, until
 
 from .deployment import Deployment
 
@@ -50,8 +50,8 @@ class Worker:
         family = [command, *command.children(recursive=True)]
         for each in family:
             each.kill()
-        self.process.wait(END_S)
-        psutil.wait_procs(family, END_S)
+        self.process.wait(HANG_S)
+        psutil.wait_procs(family, HANG_S)
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +62,7 @@ class Worker:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(END_S)
+            self.process.wait(HANG_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

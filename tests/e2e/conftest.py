@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from system.books import Customer
-from system.forwarders import reverse_proxy
-from system.work import await_file, mark_and_wait
+from support.customer import Customer
+from support.forwarders import reverse_proxy
+from support.task_functions import mark_and_wait
+from support.waiting import await_file
 
 from .agents import Worker
 from .deployment import STACK, Deployment

@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.operation import CLOUDPAR
 from cloudpar import Pool
 from cloudpar.deployment import administration
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
+from support.command import CLOUDPAR
 
 from .stand_in import ACCOUNT, REGION, StandIn
 

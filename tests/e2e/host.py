@@ -14,7 +14,7 @@ from typing import Self
 
 import psutil
 
-from system.work import HANG_S
+from support.waiting import HANG_S
 
 from .deployment import Deployment
 from .group import Group

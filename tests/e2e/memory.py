@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Event
 
 from cloudpar_master.adapters.aws.account_store import MEMORY_S
-from system.work import HANG_S
+from support.waiting import HANG_S
 
 
 def refused_soon(call: Callable[[], object], kind: type[Exception], text: str) -> None:

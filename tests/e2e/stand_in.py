@@ -11,7 +11,7 @@ import botocore.session
 import urllib3
 from botocore.config import Config
 
-from system.work import until
+from support.waiting import until
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import cloudpar_json
 from cloudpar.errors import PackageFailed
-from system.books import Customer, close_books
-from system.work import await_file, mark_and_wait
+from support.books import close_books
+from support.command import cloudpar_json
+from support.customer import Customer
+from support.gates import opening
+from support.task_functions import mark_and_wait
+from support.waiting import await_file
 
 from .deployment import Deployment
-from .gates import opening
 
 TASKS = 50
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from cloudpar_master.core.shortage import SHORT_S
-from system.books import Customer
-from system.work import mark_and_wait, until
+from support.customer import Customer
+from support.gates import opening
+from support.task_functions import mark_and_wait
+from support.waiting import until
 
 from .deployment import Deployment
-from .gates import opening
 from .group import Group
 from .host import Host
 

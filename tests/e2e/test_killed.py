@@ -5,12 +5,14 @@ from pathlib import Path
 
 import psutil
 
-from system.books import Customer, close_books
-from system.work import mark_and_wait, until
+from support.books import close_books
+from support.customer import Customer
+from support.gates import opening
+from support.task_functions import mark_and_wait
+from support.waiting import until
 
 from .agents import Worker
 from .deployment import Deployment
-from .gates import opening
 
 TASKS = 8
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import cloudpar_json, environment
 from cloudpar.demo.factorization import correct, factorize
 from cloudpar.errors import Gone
-from system.books import Customer, close_books
-from system.work import NUMBERS, TASKS, await_file, mark_and_wait
+from support.books import close_books
+from support.command import cloudpar_json, environment
+from support.customer import Customer
+from support.task_functions import NUMBERS, TASKS, mark_and_wait
+from support.waiting import await_file
 
 from .deployment import ROOT, STACK, Deployment, run
 

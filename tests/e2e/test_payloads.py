@@ -9,7 +9,7 @@ import pytest
 from cloudpar_protocol.limits import BODY_BYTES, INLINE_CODE_BYTES, INLINE_DATA_BYTES, INLINE_RESULT_BYTES, WHOLE_BYTES
 from cloudpar_protocol.payloads import Parts
 from cloudpar_protocol.transport.parted_upload import PartedUpload
-from system.books import Customer
+from support.customer import Customer
 
 from .deployment import Deployment
 

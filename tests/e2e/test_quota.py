@@ -2,11 +2,12 @@
 
 import pytest
 
-from cli.operation import cloudpar_json
 from cloudpar.errors import PackageFailed, QuotaExhausted, TaskQuotaExceeded
-from system.books import Customer, connected, statuses
+from support.books import connected, statuses
+from support.command import cloudpar_json
+from support.customer import Customer
+from support.task_functions import ten_milliseconds
 from system.test_quota import GRANTED_US
-from system.work import ten_milliseconds
 
 from .deployment import Deployment
 from .memory import refused_soon

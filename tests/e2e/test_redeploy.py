@@ -5,11 +5,12 @@ from pathlib import Path
 
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
-from system.books import Customer, close_books, connected
-from system.work import NUMBERS, TASKS, factorize_before_gate, main_job
+from support.books import close_books, connected
+from support.customer import Customer
+from support.gates import opening
+from support.task_functions import NUMBERS, TASKS, factorize_before_gate, main_job
 
 from .deployment import Deployment
-from .gates import opening
 
 
 def test_a_running_package_completes_while_functions_are_replaced(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.operation import CLOUDPAR
+from support.command import CLOUDPAR
 
 from .deployment import COMMAND_S, ROOT, STACK, Deployment
 

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import cloudpar, cloudpar_json
 from cloudpar.errors import InvalidToken, PackageFailed
-from system.books import Customer
-from system.work import await_file, mark_and_wait
+from support.command import cloudpar, cloudpar_json
+from support.customer import Customer
+from support.gates import opening
+from support.task_functions import mark_and_wait
+from support.waiting import await_file
 
 from .deployment import Deployment
-from .gates import opening
 from .memory import refused_soon
 
 

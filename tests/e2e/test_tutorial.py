@@ -4,9 +4,9 @@ import re
 import shlex
 from pathlib import Path
 
-from cli.operation import CLOUDPAR, environment
 from docs.pages import ROOT, blocks
-from system.books import Customer
+from support.command import CLOUDPAR, environment
+from support.customer import Customer
 
 from .deployment import Deployment, run
 from .stand_in import REGION

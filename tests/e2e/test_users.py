@@ -8,12 +8,14 @@ from cloudpar.errors import NotFound, PackageFailed
 from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks, ListPackages
-from system.books import Customer, close_books, connected
+from support.books import close_books, connected
+from support.customer import Customer
+from support.gates import opening
+from support.task_functions import mark_and_wait
+from support.waiting import await_file
 from system.test_fairness import EXECUTORS, TASK_S, done_meanwhile
-from system.work import await_file, mark_and_wait
 
 from .deployment import Deployment
-from .gates import opening
 
 TASKS_IN_THREE_CHUNKS = int(3 * POLICY.chunk_target_us / 1e6 * EXECUTORS / TASK_S)
 

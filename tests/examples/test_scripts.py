@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from cli.operation import Up, environment
 from docs.pages import ROOT
 from support import javascript_package
+from support.command import environment
 from support.http_server import Answer, HttpServer, Request
+from support.up import Up
 
 EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(path for path in EXAMPLES.iterdir() if path.suffix in {".py", ".mjs"})

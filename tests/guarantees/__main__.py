@@ -15,8 +15,9 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from support.scale import FIGURES, FULL, Reached, in_words
+
 from .promises import ROOT, Promise, promises
-from .scale import FIGURES, FULL, Reached, in_words
 
 STATE = ROOT / "build/guarantees"
 TIMEOUT_S = 3600

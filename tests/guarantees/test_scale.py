@@ -1,6 +1,6 @@
 import pytest
 
-from .scale import Reached, in_words, record
+from support.scale import Reached, in_words, record
 
 
 def test_what_several_tests_counted_is_added_up() -> None:

@@ -28,7 +28,7 @@ def main() -> int:
     import pytest
 
     from cloudpar_master.__main__ import main as run_master
-    from master.server.disk import Disk
+    from support.disk import Disk
 
     data = Path(sys.argv[sys.argv.index("--data") + 1])
     Disk(data, pytest.MonkeyPatch(), errno.EIO, lambda: delays(faults / SLOW))

@@ -21,7 +21,7 @@ from histories.faults import plan, strike
 from histories.history import Call, Recorder, calls, read
 from histories.site import Site
 from histories.wire import PATIENCE_S, Wire, packed
-from master.server.masters import TOKENS
+from support.master_process import TOKENS
 
 QUOTAS_US: Final = {"ann": 3_600_000_000, "bob": 2_000_000}
 """Bob uses up his quota again and again."""

@@ -15,9 +15,10 @@ import msgspec
 
 from histories.client import Config
 from histories.faulty_master import CLOCK, FAULTS, SLOW
-from master.server.masters import END_S, TOKENS, Master
-from system.lossy import lossy_line
-from worker.agents import RunningAgent
+from support.lossy import lossy_line
+from support.master_process import TOKENS, Master
+from support.running_agent import RunningAgent
+from support.waiting import HANG_S
 
 TESTS = Path(__file__).parents[1]
 CLIENTS: Final = ["ann", "ann", "bob"]
@@ -108,7 +109,7 @@ class Site:
 
     def end_clients(self) -> None:
         """Wait until the clients have ended by themselves."""
-        codes = [client.wait(timeout=2 * END_S) for client in self.clients]
+        codes = [client.wait(timeout=2 * HANG_S) for client in self.clients]
         assert not any(codes), codes
 
     def __enter__(self) -> Self:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from guarantees.scale import SCALE, Scale
 from histories.run import report, run
+from support.scale import SCALE, Scale
 
 SEEDS = range(SCALE(1, 20))
 

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from guarantees.scale import SCALE
+from support.scale import SCALE
 
 from .target import Target
 

@@ -21,8 +21,8 @@ from cloudpar_protocol import codec
 from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.codec import ErrorReply
 from cloudpar_protocol.routes import ROUTES, Route
-from master.asgi import Exchange
 from master.server.served import CONNECTION, Served, awaiting, publication, retrieval, start_tasks
+from support.asgi import Exchange
 from support.backends import CountedIds
 
 MEDIA = (codec.MSGPACK, codec.JSON)

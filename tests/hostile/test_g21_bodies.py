@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cloudpar_protocol import codec
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.routes import ROUTES, Route
-from guarantees.scale import Scale
+from support.scale import Scale
 
 from .mutations import DEEP, goldens, knocks
 from .target import MEDIA, Knock, Target

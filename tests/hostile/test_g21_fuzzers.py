@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cloudpar_protocol.limits import HOLD_S
-from master.server.masters import TOKENS, Master
+from support.master_process import TOKENS, Master
 
 ROOT = Path(__file__).parents[2]
 BIN = ROOT / "build/fuzz/bin"

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from simulation.books import Broken
+from support.checks import Broken
 
 from .exploration import explore
 from .scenarios import SCENARIOS

@@ -7,9 +7,9 @@ import pytest
 from cloudpar_master.core.fold import tasks
 from cloudpar_master.core.head import Head
 from cloudpar_master.services import client_service
-from master.memory.packages import MemoryPackageStore
 from simulation import bugs
 from simulation.bugs import Bug
+from support.memory.packages import MemoryPackageStore
 
 
 def a_closed_lease_gives_nothing_back(patch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from cloudpar_master.core.head import stored
 from cloudpar_protocol import ranges
-from simulation.books import hold
+from support.checks import hold
 
 from .deployment import AccountRows, History, PackageRows
 

@@ -17,7 +17,7 @@ from cloudpar_protocol.client_messages import (
     StartTasks,
 )
 from cloudpar_protocol.payloads import Range, RangeData, TaskCode
-from simulation.books import hold
+from support.checks import hold
 
 from .desk import Deed, Desk, Memory
 

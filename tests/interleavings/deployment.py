@@ -12,10 +12,10 @@ from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegist
 from cloudpar_master.core.head import Head
 from cloudpar_master.ports import AccountRecord, BlobStore, Clock, WorkerRecord
 from cloudpar_protocol.payloads import Link, TaskResult
-from master.memory.accounts import Books, MemoryAccountStore
-from master.memory.packages import MemoryPackageStore, Package
-from master.memory.queue import Letter, Letters, MemoryTaskQueue
-from simulation.books import hold
+from support.checks import hold
+from support.memory.accounts import Books, MemoryAccountStore
+from support.memory.packages import MemoryPackageStore, Package
+from support.memory.queue import Letter, Letters, MemoryTaskQueue
 
 PARTS: Final = ("packages", "accounts", "queue", "registry", "blobs")
 """The ports that have data. The part of a port's data has the port's name."""

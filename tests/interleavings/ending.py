@@ -3,7 +3,7 @@
 from typing import Final
 
 from cloudpar_master.core.head import Head, stored
-from simulation.books import hold
+from support.checks import hold
 
 from .clients import GONE, READ, TICK
 from .deployment import AccountRows, PackageRows

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from cloudpar_master.ports import AccountRecord
-from master.stores import NOW
-from simulation.books import Broken
+from support.checks import Broken
+from support.clock import NOW
 
 from .deployment import AccountRows
 from .ending import Ending, finishers

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from simulation.books import Broken
+from support.checks import Broken
 
 from .space import FIRST_ACTOR, Space, State
 

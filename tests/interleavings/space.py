@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from cloudpar_master.core.head import package
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.errors import RequestError
-from master.stores import NOW
-from simulation.books import Broken
+from support.checks import Broken
+from support.clock import NOW
 
 from .checks import check_part
 from .deployment import PARTS, PortCall, bytes_of, content_of, empty, perform

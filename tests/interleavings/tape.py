@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from cloudpar_master.ports import PackageStore
 from cloudpar_protocol.errors import RequestError
-from simulation.books import hold
+from support.checks import hold
 
 from .deployment import PARTS, PortCall
 

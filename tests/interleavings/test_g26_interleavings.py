@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from guarantees.scale import SCALE
-from simulation.books import Broken
+from support.checks import Broken
+from support.scale import SCALE
 
 from .bugs import PLANTED, Planted
 from .exploration import explore

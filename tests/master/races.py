@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from cloudpar_master.adapters.aws.errors import translate
 from cloudpar_protocol.errors import Unavailable
-
-from .stores import Factory, SetClock, Stores
+from support.clock import SetClock
+from support.stores import Factory, Stores
 
 T = TypeVar("T")
 

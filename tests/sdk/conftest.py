@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from cloudpar import Pool
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 
 @pytest.fixture

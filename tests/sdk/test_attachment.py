@@ -11,7 +11,7 @@ from cloudpar._client.open_packages import OpenPackages
 from cloudpar.attachment import Attachment
 from cloudpar.errors import CloudparError, Gone, NotFound, PackageFailed
 from cloudpar_protocol.client_messages import AwaitTasks
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 
 def started(master: FakeMaster) -> str:

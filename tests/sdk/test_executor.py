@@ -18,7 +18,7 @@ from cloudpar import Pool
 from cloudpar._pool import submit_batcher
 from cloudpar.errors import MasterUnreachable, TooLarge
 from cloudpar_protocol.client_messages import CancelTasks
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 
 class OwnError(Exception):

@@ -22,7 +22,7 @@ from cloudpar.errors import (
 from cloudpar.future import TaskFuture
 from cloudpar_protocol.errors import Outcome
 from cloudpar_protocol.payloads import TaskResult
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 
 @pytest.fixture

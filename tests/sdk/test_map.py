@@ -11,7 +11,7 @@ from cloudpar import Attachment, MapResults, Pool
 from cloudpar.errors import NotFound, PackageFailed, TaskCancelled, TooLarge
 from cloudpar_protocol.limits import INLINE_CODE_BYTES
 from cloudpar_protocol.payloads import InlineData, RangeData
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from cloudpar._arguments.pool_options import Output
 from cloudpar.effects import SideEffectError
 from cloudpar.errors import ConfigurationError, InvalidToken, SerializationError
 from cloudpar_protocol.payloads import TaskResult
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 
 def test_parallel_for_copies_writes_back(any_pool: Pool) -> None:

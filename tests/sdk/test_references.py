@@ -15,7 +15,7 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.payloads import BlobRef, InlineData, RangeData, TaskCode
-from sdk.fake_master import FakeMaster
+from support.fake_master import FakeMaster
 
 
 def test_a_reference_travels_as_its_name_and_its_data_as_messagepack(master: FakeMaster, pool: Pool) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from cloudpar import Pool, snapshot, snapshots
 from cloudpar.errors import SerializationError
-from sdk.fake_master import FakeMaster
+from support.fake_master import FakeMaster
 
 
 def test_a_snapshot_does_not_see_later_changes_and_is_serialized_once(

@@ -13,6 +13,7 @@ from cloudpar_protocol.client_messages import CancelTasksReply, PackageStatus
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.worker_messages import GiveBack, PublishResults, RetrieveTasksReply
+from support.checks import hold
 
 if TYPE_CHECKING:
     from .clients import Client
@@ -28,20 +29,6 @@ FAULTS = (
     " for the 2.",
     " has drained",
 )
-
-
-class Broken(AssertionError):
-    """A check has failed."""
-
-
-def hold(condition: object, *what: object) -> None:
-    """Check a condition.
-
-    Raises:
-        Broken: It does not hold.
-    """
-    if not condition:
-        raise Broken(" ".join(map(str, what)))
 
 
 def in_words(name: str, arguments: tuple[Any, ...], answer: Any) -> str:

@@ -13,9 +13,9 @@ from cloudpar_master.ports import Opened
 from cloudpar_master.services import folding
 from cloudpar_master.services.folding import Folding, Taken
 from cloudpar_master.services.worker_service import WorkerService
-from master.memory.accounts import MemoryAccountStore
-from master.memory.packages import MemoryPackageStore
-from master.memory.queue import MemoryTaskQueue
+from support.memory.accounts import MemoryAccountStore
+from support.memory.packages import MemoryPackageStore
+from support.memory.queue import MemoryTaskQueue
 
 Bug = Callable[[pytest.MonkeyPatch], None]
 

@@ -17,8 +17,8 @@ from cloudpar_master.ports import Sending
 from cloudpar_protocol import routes
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
-from master.services.world import HOUR_US, World, master
-from master.stores import NOW
+from support.clock import NOW
+from support.world import HOUR_US, World, master
 
 from .worker import PYTHON, SimulatedWorker, Task
 

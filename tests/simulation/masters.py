@@ -13,8 +13,8 @@ from cloudpar_protocol import codec
 from cloudpar_protocol.errors import RateLimited, RequestError, Unavailable
 from cloudpar_protocol.routes import Route
 from master.crash.crashing import Crash
-from master.memory.stores import over
 from support.backends import backend_on
+from support.memory.stores import over
 
 if TYPE_CHECKING:
     from .system import System

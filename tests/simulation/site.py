@@ -10,8 +10,8 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol import routes
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
-from master.services.world import HOUR_US, World
-from master.stores import NOW
+from support.clock import NOW
+from support.world import HOUR_US, World
 
 from .worker import PYTHON, SimulatedWorker, Task
 

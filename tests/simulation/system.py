@@ -8,11 +8,12 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.backend import hash_token
 from cloudpar_worker.core import stimuli as on
-from master.memory.stores import Data, over
 from support.backends import CountedIds
+from support.checks import Broken, hold
+from support.memory.stores import Data, over
 
 from .agents import Agent
-from .books import Books, Broken, hold
+from .books import Books
 from .clients import Client, Operator
 from .fate import Fate, draw
 from .masters import Master

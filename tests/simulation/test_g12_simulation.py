@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantees.scale import SCALE
+from support.scale import SCALE
 
 from .bugs import BUGS, RARE, Bug
 from .system import DAY_US, run, story

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from master.memory.stores import in_memory
-from master.services.world import master
 from simulation.calls import SECOND, OpenSite, run_calls_beside_a_long_job, start_call
 from simulation.site import Site
+from support.memory.stores import in_memory
+from support.world import master
 
 SLACK_US = 200_000
 

@@ -16,11 +16,12 @@ from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
 from cloudpar_master.core.planning import EXPRESS_TASKS
 from cloudpar_protocol.worker_messages import Lease, RetrieveTasks, RetrieveTasksReply
-from master.memory.stores import in_memory
-from master.services.world import HOUR_US, master
-from master.stores import SetClock, Stores
 from simulation.calls import SECOND, OpenSite, run_calls_beside_a_long_job, start_call
 from simulation.site import Site
+from support.clock import SetClock
+from support.memory.stores import in_memory
+from support.stores import Stores
+from support.world import HOUR_US, master
 
 
 @contextmanager

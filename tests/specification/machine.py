@@ -16,10 +16,10 @@ from cloudpar_master.services.effect_runner import EffectRunner
 from cloudpar_master.services.folding import Folding
 from cloudpar_protocol.payloads import Range, TaskResult
 from cloudpar_protocol.worker_messages import GiveBack, Lease, Publication, PublishResults, RetrieveTasks, Return
-from master.memory.stores import Data, over
-from master.services.world import World
-from master.stores import SetClock
 from support.backends import CountedIds, backend_on
+from support.clock import SetClock
+from support.memory.stores import Data, over
+from support.world import World
 
 from .mailbox import Letter, Mailbox
 from .values import State

@@ -11,7 +11,7 @@ import pytest
 from cloudpar_master.core.events import QuotaGranted
 from cloudpar_master.core.fold import cancellation, open_ranges, quota, tasks
 from cloudpar_master.core.fold.draft import Draft
-from guarantees.scale import Scale
+from support.scale import Scale
 
 from .machine import Machine
 from .replay import replay

@@ -9,7 +9,7 @@ from cloudpar_master.core.head import Head, OpenRange
 from cloudpar_master.ports import PackageStore
 from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_protocol.payloads import Range
-from master.memory.stores import Data
+from support.memory.stores import Data
 
 from .mailbox import Letter
 from .values import Record, State

@@ -10,7 +10,7 @@ from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.dispatcher import Dispatcher
 from cloudpar_protocol import codec
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
-from master.stores import Stores
+from support.stores import Stores
 
 WORKER_TOKEN, ADMIN_TOKEN = "worker", "admin"
 

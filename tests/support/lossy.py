@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cloudpar_protocol import routes
-from system.forwarders import Proxy, serving
+from support.forwarders import Proxy, serving
 
 ONE_IN = 5
 """On each path, one answer is lost in this many in a row, at a random position."""

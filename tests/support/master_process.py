@@ -15,9 +15,7 @@ from msgspec import Struct
 
 from cloudpar_protocol import codec
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
-
-END_S = 60.0
-"""Seconds that only a hang takes."""
+from support.waiting import HANG_S
 
 TOKENS = {"user_token": "user", "worker_token": "worker", "admin_token": "admin"}
 
@@ -54,7 +52,7 @@ class Master:
 
     def connect(self) -> http.client.HTTPConnection:
         """Open a connection."""
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=END_S)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG_S)
 
     def send(self, token: str, route: Route[RequestT, ReplyT], request: Struct) -> http.client.HTTPConnection:
         """Send a call on a connection of its own. Its answer is still to be read."""
@@ -74,7 +72,7 @@ class Master:
 
     def speak(self, request: bytes) -> bytes:
         """Send bytes as they are, and read until the master closes the connection."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=END_S) as peer:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=HANG_S) as peer:
             peer.sendall(request)
             said = peer.recv(65536)
             peer.shutdown(socket.SHUT_WR)
@@ -85,7 +83,7 @@ class Master:
     def kill(self) -> None:
         """Kill the master."""
         self.process.kill()
-        self.process.communicate(timeout=END_S)
+        self.process.communicate(timeout=HANG_S)
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, bytes]:
         """Send the master a signal, and return its exit code and its standard error."""
@@ -94,7 +92,7 @@ class Master:
 
     def wait(self) -> tuple[int, bytes]:
         """Wait until the master has ended, and return its exit code and its standard error."""
-        _, errors = self.process.communicate(timeout=END_S)
+        _, errors = self.process.communicate(timeout=HANG_S)
         return self.process.returncode, errors
 
     def __enter__(self) -> Self:
@@ -115,5 +113,5 @@ def connection_of(folder: Path) -> Any:
 def run(folder: Path, *options: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run a master that ends by itself."""
     return subprocess.run(
-        command(folder, *options), input=stdin, capture_output=True, check=False, timeout=END_S, env=os.environ
+        command(folder, *options), input=stdin, capture_output=True, check=False, timeout=HANG_S, env=os.environ
     )

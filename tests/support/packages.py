@@ -8,9 +8,8 @@ from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.ports import InboxItem, PackageStore
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.payloads import InlineData, TaskCode, TaskData, TaskResult
-
-from . import heads
-from .stores import NOW
+from support import heads
+from support.clock import NOW
 
 
 def make_spec(package_id: str = "p", *, data: TaskData | None = None, started_at: float = NOW, tasks: int = 4) -> Spec:

@@ -1,4 +1,4 @@
-"""Agent processes for tests."""
+"""An agent in a process of its own."""
 
 import json
 import os
@@ -10,8 +10,9 @@ from typing import IO, Any
 
 import psutil
 
-from system.work import until
-from worker.scripted_master import TOKEN
+from support.waiting import until
+
+TOKEN = "worker-token-for-tests"
 
 
 class RunningAgent:

@@ -1,4 +1,4 @@
-"""Opens the adapters under test: every suite in this folder runs on each of FACTORIES."""
+"""The adapters of one process of a master. The suites in tests/master run on each of FACTORIES."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -25,33 +25,8 @@ from cloudpar_master.server.storage_state import StorageState
 from cloudpar_master.server.turns import Turns
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.payloads import Link
-from master.asgi import Answer, exchange
-
-NOW = 1_800_000_000.0
-
-
-class SetClock:
-    """A clock that a test moves.
-
-    Attributes:
-        date_ahead_s: How far the date is ahead of the master's time, as after the machine's clock was set.
-    """
-
-    def __init__(self) -> None:
-        self.time = NOW
-        self.date_ahead_s = 0.0
-
-    def now(self) -> float:
-        """Return the seconds since 1970, UTC."""
-        return self.time
-
-    def date(self, at: float) -> float:
-        """Return a time by the machine's clock."""
-        return at + self.date_ahead_s
-
-    def move(self, seconds: float) -> None:
-        """Let time pass."""
-        self.time += seconds
+from support.asgi import Answer, exchange
+from support.clock import SetClock
 
 
 class Transfer(Protocol):

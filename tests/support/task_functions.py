@@ -1,32 +1,14 @@
-"""The functions that these tests run as tasks."""
+"""Functions that several tests run as tasks. A task imports this module, so the module imports little."""
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 
 from cloudpar.demo.factorization import factorize, problem
-
-HANG_S = 60.0
-"""A time that only a hanging process exceeds."""
 
 TASKS = 80
 NUMBERS = problem(TASKS, 500_000, seed=7)
 """Factorizations of about 10 ms each."""
-
-
-def await_file(path: Path) -> None:
-    """Wait until a task has made a file."""
-    until(path.exists)
-
-
-def until(condition: Callable[[], bool], longest_s: float = HANG_S) -> None:
-    """Wait for a condition that another process changes."""
-    deadline = time.monotonic() + longest_s
-    while not condition():
-        assert time.monotonic() < deadline
-        Event().wait(0.01)
 
 
 def factorize_before_gate(job: tuple[int, str | None]) -> tuple[int, int]:

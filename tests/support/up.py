@@ -1,14 +1,12 @@
-"""Runs the command line in processes of its own."""
+"""`cloudpar up` and `cloudpar worker` in processes of their own."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Self
 
 import psutil
 
@@ -17,42 +15,8 @@ from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
-
-CLOUDPAR = [sys.executable, "-m", "cloudpar"]
-END_S = 60.0
-"""A time that only a hanging process exceeds."""
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Return this process's environment without the user's configuration of Cloud Parallelizer."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("CLOUDPAR_")} | more
-
-
-def cloudpar(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(
-        [*CLOUDPAR, *arguments], env=environment(**more), capture_output=True, text=True, check=False, timeout=END_S
-    )
-
-
-def cloudpar_json(*arguments: str) -> Any:
-    """Run a command that succeeds, and return the JSON object that it prints."""
-    ended = cloudpar(*arguments, "--json")
-    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
-    assert ended.stdout.count("\n") == 1
-    return json.loads(ended.stdout)
-
-
-def pipe(path: Path) -> str:
-    """Make a named pipe: opening one of its ends waits for the other."""
-    os.mkfifo(path)
-    return str(path)
-
-
-def pass_gate(running: str, gate: str) -> str:
-    """Report that this task runs, and end when the test writes to the gate."""
-    Path(running).write_text("running")
-    return Path(gate).read_text()
+from support.command import CLOUDPAR, environment
+from support.waiting import HANG_S
 
 
 class Up:
@@ -91,7 +55,7 @@ class Up:
 
     def accounts(self) -> list[Account]:
         """Return all accounts that the operator sees."""
-        connection = Connection(self.endpoint, self.connection["admin_token"], RetryPolicy(END_S))
+        connection = Connection(self.endpoint, self.connection["admin_token"], RetryPolicy(HANG_S))
         try:
             return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
         finally:
@@ -104,7 +68,7 @@ class Up:
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; returns the exit code and standard error."""
         self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=END_S)
+        _, errors = self.process.communicate(timeout=HANG_S)
         return self.process.returncode, errors
 
     def __enter__(self) -> Self:
@@ -114,7 +78,7 @@ class Up:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.process.communicate(timeout=END_S)
+            self.process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.communicate()
@@ -141,4 +105,4 @@ def worker(
     finally:
         if process.poll() is None:
             process.terminate()
-        process.communicate(timeout=END_S)
+        process.communicate(timeout=HANG_S)

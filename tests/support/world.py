@@ -1,10 +1,10 @@
 """A master without a server: the services, a clock that a test moves, and short names for requests."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -43,8 +43,9 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
-from master.stores import Factory, SetClock, Stores, embedded
 from support.backends import backend_on
+from support.clock import SetClock
+from support.stores import Factory, Stores, embedded
 
 HOUR_US = 3_600_000_000
 POLICY = Policy()
@@ -194,35 +195,6 @@ def publication(
 
 def all_results(status: PackageStatus) -> list[int]:
     return [result.index for result in status.results]
-
-
-class Watched:
-    """A port that notes its calls. `instead` replaces some of them."""
-
-    def __init__(self, name: str, port: object, calls: list[str]) -> None:
-        self._name = name
-        self._port = port
-        self._calls = calls
-        self.instead: dict[str, Callable[..., Any]] = {}
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def call(*args: Any, **more: Any) -> Any:
-            self._calls.append(f"{self._name}.{name}")
-            done = self.instead.get(name) or getattr(self._port, name)
-            return done(*args, **more)
-
-        return call
-
-
-class WatchedWorld(World):
-    """A world whose ports note their calls. `ports` are by their names in Backend."""
-
-    def __init__(self, world: World) -> None:
-        self.calls: list[str] = []
-        names = ("packages", "accounts", "queue", "blobs")
-        self.ports = {name: Watched(name, getattr(world.backend, name), self.calls) for name in names}
-        super().__init__(world.backend._replace(**cast("dict[str, Any]", self.ports)), world.clock)
-        self.numbers = world.numbers
 
 
 def world_on(stores: Stores, clock: SetClock, policy: Policy = POLICY) -> World:

@@ -33,7 +33,7 @@ from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Link, RangeData, TaskCode, TaskData
 from hostile.target import Knock
 from hostile.test_g21_bodies import CORPUS
-from worker.leases import PYTHON, code_of
+from support.leases import PYTHON, code_of
 
 from .raw_line import Line
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up
+from support.up import Up
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from cloudpar._local import child
 from cloudpar.cli import main
 from cloudpar_master.__main__ import main as run_master
-from master.server.disk import Disk
+from support.disk import Disk
 
 BROKEN = "BROKEN_DISK"
 """Names the environment variable with the path of the file."""

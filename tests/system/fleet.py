@@ -7,9 +7,9 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from master.server.masters import TOKENS
+from support.master_process import TOKENS
+from support.running_agent import RunningAgent
 from system.site import Site
-from worker.agents import RunningAgent
 
 NAMED = """
 import os, sys, time

@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from cli.operation import END_S
 from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import Account, ListAccounts
-from master.server.masters import TOKENS, Master
+from support.master_process import TOKENS, Master
+from support.waiting import HANG_S
 from system import journal
 
 TESTS = Path(__file__).parents[1]
@@ -38,7 +38,7 @@ class Site(Master):
         return ["--endpoint", self.endpoint, "--admin-token", TOKENS["admin_token"]]
 
     def accounts(self) -> list[Account]:
-        connection = Connection(self.endpoint, TOKENS["admin_token"], RetryPolicy(END_S))
+        connection = Connection(self.endpoint, TOKENS["admin_token"], RetryPolicy(HANG_S))
         try:
             return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
         finally:

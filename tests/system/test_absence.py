@@ -8,11 +8,13 @@ import psutil
 import pytest
 from bench.ending import end_s
 
-from cli.operation import END_S, Up
 from cloudpar._client import awaiter, connection
 from cloudpar.demo.factorization import correct
-from system.books import Customer, close_books
-from system.work import NUMBERS, TASKS, factorize_before_gate, main_job, until
+from support.books import close_books
+from support.customer import Customer
+from support.task_functions import NUMBERS, TASKS, factorize_before_gate, main_job
+from support.up import Up
+from support.waiting import HANG_S, until
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def test_a_map_completes_after_all_processes_were_killed(
         found = [next(results)]
         family = psutil.Process(up.process.pid).children(recursive=True)
         up.process.kill()
-        _, alive = psutil.wait_procs(family, timeout=END_S)
+        _, alive = psutil.wait_procs(family, timeout=HANG_S)
         assert not alive
     gate.touch()
     await_warning(warnings, "does not answer")

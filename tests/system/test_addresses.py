@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import END_S, Up, worker
 from cloudpar import Pool
 from cloudpar_protocol.errors import MasterUnreachable
-from system.forwarders import forwarded_port, passed, reverse_proxy
+from support.forwarders import forwarded_port, passed, reverse_proxy
+from support.up import Up, worker
+from support.waiting import HANG_S
 
 LARGE, HUGE = 500_000, 100_000_000
 
@@ -24,7 +25,7 @@ def move(endpoint: str, token: str, sizes: list[int]) -> None:
     """Send payloads to tasks and back, by a pool that uses this address."""
     values = [bytes([number]) * size for number, size in enumerate(sizes)]
     with Pool(endpoint, token, progress=False) as pool:
-        assert list(pool.map(bytes.swapcase, values, timeout=END_S * 2)) == [value.swapcase() for value in values]
+        assert list(pool.map(bytes.swapcase, values, timeout=HANG_S * 2)) == [value.swapcase() for value in values]
 
 
 def test_client_and_worker_behind_forwarded_ports_move_payloads(master: Up) -> None:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up, worker
 from cloudpar.errors import TaskLost
-from system.books import Customer, close_books, progress
-from system.work import until
+from support.books import close_books, progress
+from support.customer import Customer
+from support.up import Up, worker
+from support.waiting import until
 
 LOSSES, MOST_LOSSES = 4, 12
 """Losses of the task alone, and the most losses if other chunks were lost with it."""

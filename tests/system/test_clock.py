@@ -8,14 +8,16 @@ from typing import IO, Any
 
 import pytest
 
-from cli.operation import END_S, cloudpar_json
 from cloudpar import Pool
-from master.server.masters import TOKENS
-from system.books import Customer, close_books
+from support.books import close_books
+from support.command import cloudpar_json
+from support.customer import Customer
+from support.master_process import TOKENS
+from support.running_agent import RunningAgent
+from support.task_functions import mark_and_wait
+from support.waiting import HANG_S, until
 from system.clock_master import AHEAD
 from system.site import Site
-from system.work import mark_and_wait, until
-from worker.agents import RunningAgent
 
 HOUR_S, YEAR_S = 3_600.0, 365 * 86_400.0
 LEASE_S = 1.2
@@ -58,7 +60,7 @@ def test_a_map_with_a_lost_worker_completes_although_the_clock_is_set_back_by_an
     with Machine(tmp_path / "machine") as machine:
         with Customer(machine, "ann").pool() as pool:
             with worker(machine) as lost:
-                results = pool.map(mark_and_wait, [(str(mark), str(gate))], timeout=END_S)
+                results = pool.map(mark_and_wait, [(str(mark), str(gate))], timeout=HANG_S)
                 until(mark.exists)
                 lost.process.kill()
                 machine.set_clock(-HOUR_S)
@@ -87,8 +89,8 @@ def test_no_package_expires_when_a_machine_that_started_in_1970_gets_the_time(tm
             ended: "completed", running: "running",
         }  # fmt: skip
         with worker(machine), Pool(machine.endpoint, customer.token, progress=False) as pool:
-            assert pool.attach(ended).results(END_S) == [1, 2]
-            assert pool.attach(running).results(END_S) == [3, 4]
+            assert pool.attach(ended).results(HANG_S) == [1, 2]
+            assert pool.attach(running).results(HANG_S) == [3, 4]
         dates = [each["started_at"] for each in seen.values()] + [seen[ended]["ended_at"]]
         assert all(abs(date - time.time()) < YEAR_S for date in dates), "people see when it was"
     finally:

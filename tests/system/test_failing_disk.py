@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up
 from cloudpar import Pool
 from cloudpar.errors import Unavailable
+from support.up import Up
+from support.waiting import until
 from system import failing_up
-from system.work import until
 
 TESTS = Path(__file__).parents[1]
 LINE = re.compile(

@@ -1,8 +1,9 @@
 """A small package of one account beside a huge one of another."""
 
-from cli.operation import Up
-from system.books import Customer, Master, progress
-from system.work import ten_milliseconds
+from support.books import Master, progress
+from support.customer import Customer
+from support.task_functions import ten_milliseconds
+from support.up import Up
 
 TASK_S, EXECUTORS, PROMISED_S = 0.01, 2, 2.0
 TASKS_IN_PROMISED_TIME = int(PROMISED_S * EXECUTORS / TASK_S)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psutil
 
-from cli.operation import Up
-from system.work import until
+from support.up import Up
+from support.waiting import until
 
 ROOM_BYTES = 500_000
 """How far each file of the master may grow: enough for a package to start, too little for its results."""

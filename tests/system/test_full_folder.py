@@ -14,7 +14,7 @@ import pytest
 from cloudpar import Pool
 from cloudpar._client import storage_watch
 from cloudpar.errors import FolderUnwritable
-from system.work import until
+from support.waiting import until
 
 ROOM_BYTES = 1_000_000
 

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
-from guarantees.scale import Scale
-from system.books import Customer, close_books
+from support.books import close_books
+from support.customer import Customer
+from support.scale import Scale
+from support.task_functions import slowly_square
 from system.fleet import Fleet
 from system.holders import Holders
 from system.site import Site
-from system.work import slowly_square
 
 KILL_S = 1.0
 

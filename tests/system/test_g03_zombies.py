@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cloudpar_protocol import routes
-from guarantees.scale import Scale
-from system.books import Customer, close_books
+from support.books import close_books
+from support.customer import Customer
+from support.scale import Scale
+from support.task_functions import pid_after_gate
+from support.waiting import HANG_S, until
 from system.fleet import Fleet, Member
 from system.site import Site
-from system.work import HANG_S, pid_after_gate, until
 
 LEASE_S = 1.0
 

@@ -9,7 +9,6 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from cli.operation import Up, worker
 from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
@@ -42,11 +41,13 @@ from cloudpar_protocol.worker_messages import (
 )
 from cloudpar_worker.shell.master_client import MasterClient
 from cloudpar_worker.shell.reach import Reach
-from guarantees.scale import Scale
-from master.server.masters import Master
-from system.books import Customer, close_books
-from system.lossy import lossy_line
-from system.work import ten_milliseconds
+from support.books import close_books
+from support.customer import Customer
+from support.lossy import lossy_line
+from support.master_process import Master
+from support.scale import Scale
+from support.task_functions import ten_milliseconds
+from support.up import Up, worker
 
 THREADS = 8
 TASKS, CHUNK = 6, 2

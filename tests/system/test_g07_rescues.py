@@ -8,12 +8,13 @@ from pathlib import Path
 
 from cloudpar_protocol import routes
 from cloudpar_worker.core.master_policy import BEATS
-from guarantees.scale import Scale
-from system.books import Customer, close_books
+from support.books import close_books
+from support.customer import Customer
+from support.scale import Scale
+from support.task_functions import slowly_square
 from system.fleet import Fleet
 from system.holders import Holders, numbers
 from system.site import Site
-from system.work import slowly_square
 
 KILL_S = 1.0
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from cloudpar.errors import ExecutorCrashed, ExecutorOutOfMemory
-from system.books import Customer, close_books
+from support.books import close_books
+from support.customer import Customer
 from system.fleet import Fleet
 from system.site import Site
 

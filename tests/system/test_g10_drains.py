@@ -8,12 +8,14 @@ from pathlib import Path
 
 from cloudpar import MapResults
 from cloudpar_protocol import routes
-from guarantees.scale import SCALE, Scale
-from system.books import Customer, close_books
+from support.books import close_books
+from support.customer import Customer
+from support.scale import SCALE, Scale
+from support.task_functions import NUMBER_BYTES, write_down
+from support.waiting import until
 from system.fleet import Fleet, Member
 from system.journal import Entry
 from system.site import Site
-from system.work import NUMBER_BYTES, until, write_down
 
 LATEST_S = 0.1
 TASKS = SCALE(300, 2_000)

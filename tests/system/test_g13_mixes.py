@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from guarantees.scale import SCALE, Scale
+from support.scale import SCALE, Scale
 from system.mixture import LAST_OF, TODAY, Mixture, unpack
 
 CORE = ["tests/sdk/test_embedded.py", "tests/sdk/test_references.py"]

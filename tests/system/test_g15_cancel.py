@@ -7,14 +7,15 @@ from pathlib import Path
 
 import psutil
 
-from cli.operation import Up, worker
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks
 from cloudpar_worker.core.master_policy import BEATS
-from guarantees.scale import Scale
-from system.books import Customer, close_books, connected
-from system.work import HANG_S, await_file
+from support.books import close_books, connected
+from support.customer import Customer
+from support.scale import Scale
+from support.up import Up, worker
+from support.waiting import HANG_S, await_file
 
 BEAT_S = Policy().lease_s / BEATS
 AFTER_BEAT_S = 2.0

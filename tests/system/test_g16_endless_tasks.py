@@ -11,11 +11,12 @@ import psutil
 import pytest
 
 from cloudpar.errors import TaskTimeout
-from system.books import Customer, close_books
+from support.books import close_books
+from support.customer import Customer
+from support.waiting import until
 from system.endless import Note, busy_loop, hang_in_c, ignore_signals, swallow_exceptions, with_child
 from system.fleet import Fleet
 from system.site import Site
-from system.work import until
 
 LIMIT_S = 1.2
 """Long enough that no other task reaches it on a busy machine."""

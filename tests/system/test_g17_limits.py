@@ -7,13 +7,14 @@ from threading import Barrier
 
 import pytest
 
-from cli.operation import CLOUDPAR, Up
 from cloudpar.errors import TooLarge
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.transport.connection_pool import Timeouts
-from system.books import connected
-from system.work import until
+from support.books import connected
+from support.command import CLOUDPAR
+from support.up import Up
+from support.waiting import until
 
 LIMITS = {"requests_per_s": 40, "request_burst": 20, "running_packages": 2, "running_tasks": 100}
 CALLERS, CALLS = 8, 12

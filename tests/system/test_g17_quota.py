@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
-from cli.operation import Up
 from cloudpar import Pool
 from cloudpar.errors import QuotaExhausted
 from cloudpar_worker.executor import runner
-from guarantees.scale import Scale
-from system.books import Books, Customer, close_books
+from support.books import Books, close_books
+from support.customer import Customer
+from support.scale import Scale
+from support.up import Up
 
 EXECUTORS = 2
 TASK_S, LIMIT_S, PUBLISHING_S = 0.01, 0.3, 0.2

@@ -10,14 +10,14 @@ from statistics import median
 
 import pytest
 
-from cli.operation import Up, worker
 from cloudpar import Pool
 from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount
-from guarantees.scale import Scale
-from system.books import connected
+from support.books import connected
+from support.scale import Scale
+from support.task_functions import ten_milliseconds
+from support.up import Up, worker
 from system.test_g22_memory import TOLERATED_MB, TOLERATED_SHARE, own_mb
-from system.work import ten_milliseconds
 
 TASKS = 20
 BOUND_S = 30.0

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.operation import Up
 from cloudpar import Pool
-from guarantees.scale import Scale
+from support.scale import Scale
+from support.up import Up
 
 MB = 1_000_000
 AT_ONCE = 20

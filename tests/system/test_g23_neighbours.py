@@ -20,10 +20,10 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount, RevokeAccount
 from cloudpar_protocol.transport.answer import Answer
 from cloudpar_protocol.transport.connection_pool import ConnectionPool
-from guarantees.scale import Scale
-from master.server.masters import TOKENS, Master
-from system.work import until
-from worker.agents import RunningAgent
+from support.master_process import TOKENS, Master
+from support.running_agent import RunningAgent
+from support.scale import Scale
+from support.waiting import until
 from worker.isolation.shared import imports_for, python_for_all
 
 EXECUTORS = 2

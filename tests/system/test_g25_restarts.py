@@ -11,14 +11,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from cli.operation import END_S, cloudpar, cloudpar_json, environment, worker
 from cloudpar import Pool
 from cloudpar_protocol import codec
 from cloudpar_protocol.proofs import Prove
-from guarantees.scale import Scale
-from master.server.masters import Master, connection_of
+from support.command import cloudpar, cloudpar_json, environment
+from support.master_process import Master, connection_of
+from support.scale import Scale
+from support.task_functions import mark_and_wait
+from support.up import worker
+from support.waiting import HANG_S, await_file, until
 from system.impostor import Impostor, is_challenge, traces
-from system.work import HANG_S, await_file, mark_and_wait, until
 
 ROOT = Path(__file__).parents[2]
 TSX = str(ROOT / "node_modules/.bin/tsx")
@@ -111,7 +113,7 @@ class JavaScript:
         """End the client, and read all of its output."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(END_S)
+        self._process.wait(HANG_S)
         self._thread.join()
 
     def until_mapped(self) -> None:

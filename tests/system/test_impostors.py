@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from cli.operation import cloudpar, worker
 from cloudpar import Pool
 from cloudpar.demo.factorization import correct
 from cloudpar.errors import MasterUnreachable
 from cloudpar_protocol import codec, proofs
 from cloudpar_protocol.proofs import Prove
-from master.server.masters import Master, connection_of
+from support.command import cloudpar
+from support.master_process import Master, connection_of
+from support.task_functions import NUMBERS, factorize_before_gate, main_job
+from support.up import worker
+from support.waiting import until
 from system.impostor import WRONG_PROOF, Impostor
-from system.work import NUMBERS, factorize_before_gate, main_job, until
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["new tokens", "tokens of an earlier release"])

@@ -6,10 +6,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.operation import Up
 from cloudpar.demo.factorization import correct
-from system.books import Customer, close_books
-from system.work import NUMBERS, TASKS, factorize_before_gate, main_job
+from support.books import close_books
+from support.customer import Customer
+from support.task_functions import NUMBERS, TASKS, factorize_before_gate, main_job
+from support.up import Up
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from bench.memory import peak_mb
 
-from cli.operation import Up
+from support.up import Up
 
 TASKS = 200_000
 """The bench runs a million tasks."""

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.operation import Up
 from cloudpar import Pool
 from cloudpar.errors import SerializationError, TooLarge
 from cloudpar_protocol.limits import NESTING
+from support.up import Up
 
 
 @pytest.fixture(scope="module")

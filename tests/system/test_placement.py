@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from cli.operation import Up, cloudpar_json, worker
 from cloudpar._client import session
 from cloudpar.errors import PythonMismatch
-from system.work import until
-from worker.agents import RunningAgent
+from support.command import cloudpar_json
+from support.running_agent import RunningAgent
+from support.up import Up, worker
+from support.waiting import until
 
 LIBRARY = "only_at_one_worker"
 OURS = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up, environment
+from support.command import environment
+from support.up import Up
 from system.mixture import TODAY, Mixture, unpack
 
 Run = Callable[[str], list[str]]

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up, cloudpar_json
 from cloudpar.errors import PackageFailed, QuotaExhausted, TaskQuotaExceeded
-from system.books import Customer, close_books
-from system.work import ten_milliseconds
+from support.books import close_books
+from support.command import cloudpar_json
+from support.customer import Customer
+from support.task_functions import ten_milliseconds
+from support.up import Up
 
 GRANTED_US = 300_000
 OVERRUN_TASKS = 2 * (200_000 // 10_000 + 1)

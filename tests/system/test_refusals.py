@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up, cloudpar_json
 from cloudpar import Pool
 from cloudpar.errors import InvalidToken, PackageFailed, SerializationError
-from system.books import Customer
-from system.work import await_file, mark_and_wait
+from support.command import cloudpar_json
+from support.customer import Customer
+from support.task_functions import mark_and_wait
+from support.up import Up
+from support.waiting import await_file
 
 
 def test_an_unknown_token_is_refused(cluster: Up) -> None:

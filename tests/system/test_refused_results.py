@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import END_S
 from cloudpar.errors import TaskLost
-from master.server.masters import TOKENS
-from system.books import Customer, close_books
-from system.forwarders import limited_proxy
+from support.books import close_books
+from support.customer import Customer
+from support.forwarders import limited_proxy
+from support.master_process import TOKENS
+from support.running_agent import RunningAgent
+from support.task_functions import zeros
+from support.waiting import HANG_S
 from system.site import Site
-from system.work import zeros
-from worker.agents import RunningAgent
 
 SMALL, LARGE = 10, 30_000
 """Sizes of results, in bytes. A result of LARGE bytes still travels inside a publication."""
@@ -28,7 +29,7 @@ def test_a_map_ends_and_names_the_task_whose_result_a_proxy_refuses_for_good(tmp
         agent = RunningAgent(address, token=TOKENS["worker_token"], executors=1).wait_until_ready()
         try:
             with customer.pool() as pool:
-                results = pool.map(zeros, jobs, chunksize=chunksize, return_exceptions=True, timeout=END_S)
+                results = pool.map(zeros, jobs, chunksize=chunksize, return_exceptions=True, timeout=HANG_S)
                 assert results.package_id is not None
                 lost, small = results
                 books = close_books(site, customer.token, results.package_id)

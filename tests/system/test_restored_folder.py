@@ -4,9 +4,9 @@ import shutil
 from pathlib import Path
 
 from cloudpar import Pool
-from master.server.masters import TOKENS, Master
-from system.work import number_after_gate
-from worker.agents import RunningAgent
+from support.master_process import TOKENS, Master
+from support.running_agent import RunningAgent
+from support.task_functions import number_after_gate
 
 READ, REST = 12, 10
 """How many results the client reads after the backup, and how many tasks end only after the restore."""

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
-from cli.operation import END_S, Up, cloudpar_json
 from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
-from system.work import await_file, mark_and_wait
+from support.command import cloudpar_json
+from support.task_functions import mark_and_wait
+from support.up import Up
+from support.waiting import HANG_S, await_file
 
 
 def test_packages_that_run_or_are_unread_during_a_rotation_can_be_read_afterwards(tmp_path: Path) -> None:
@@ -31,7 +33,7 @@ def test_packages_that_run_or_are_unread_during_a_rotation_can_be_read_afterward
 
 def pool_key(up: Up) -> bytes | None:
     """Return the key that a new pool gets."""
-    connection = Connection(up.endpoint, up.connection["token"], RetryPolicy(END_S))
+    connection = Connection(up.endpoint, up.connection["token"], RetryPolicy(HANG_S))
     try:
         return connection.call(routes.HELLO, Hello()).seal_key
     finally:

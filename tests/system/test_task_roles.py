@@ -16,9 +16,9 @@ from cloudpar_master.adapters.aws.account_store import DynamoAccountStore
 from cloudpar_master.adapters.aws.clients import Clients
 from cloudpar_master.adapters.aws.task_roles import StsTaskRoles
 from master.conformance.test_accounts import make_account
-from master.stores import SetClock
+from support.clock import SetClock
+from support.leases import inline, lease_of
 from worker.isolation.shared import MODES, Shared, python_for_all
-from worker.leases import inline, lease_of
 from worker.tasks import value_of
 
 REGION = "us-east-1"

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cli.operation import Up
 from cloudpar import Pool
 from cloudpar_master.adapters.embedded.migrations import FORMAT, RELEASES
+from support.books import close_books
+from support.up import Up
 from system import earlier_release
-from system.books import close_books
 from system.mixture import LAST_OF, Mixture, unpack
 
 FILL_S = 100.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.agents import RunningAgent
+from support.running_agent import RunningAgent
 from worker.scripted_master import ScriptedMaster
 
 

@@ -8,7 +8,7 @@ from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import ExecutorResult
 from cloudpar_worker.core.state import WorkerState
-from worker.leases import PYTHON
+from support.leases import PYTHON
 
 CODE = TaskCode("0" * 64, b"code")
 

@@ -24,11 +24,10 @@ from cloudpar_protocol.worker_messages import (
     TaskCredentials,
 )
 from support.http_server import Answer, HttpServer, Request
+from support.running_agent import TOKEN
+from support.waiting import HANG_S
 
-TOKEN = "worker-token-for-tests"
 LEASE_S = 1.5
-HANG_S = 60.0
-"""Only a hang takes this long."""
 
 
 class ScriptedMaster:

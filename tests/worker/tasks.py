@@ -4,7 +4,7 @@ import pickle
 from typing import Any
 
 from cloudpar_protocol.payloads import TaskResult
-from worker.leases import lease_of
+from support.leases import lease_of
 from worker.scripted_master import ScriptedMaster
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.operation import Up
 from cloudpar_worker.sandbox import uid_pool
 from cloudpar_worker.sandbox.kernel import NEEDED
-from system.work import HANG_S, await_file, mark_and_wait
+from support.task_functions import mark_and_wait
+from support.up import Up
+from support.waiting import HANG_S, await_file
 from worker.whereabouts import whereabouts
 
 from .image import CONTRACT, ROOT, USER, Image

@@ -7,7 +7,7 @@ from master.crash.crashing import Fuse
 from master.crash.scenario import Scenario
 from master.crash.scenarios import run
 from master.crash.world import World
-from master.stores import SetClock
+from support.clock import SetClock
 
 from .room import with_room
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from guarantees.scale import SCALE, some
 from master.crash.scenario import Scenario
 from master.crash.scenarios import SCENARIOS, WORK
+from support.scale import SCALE, some
 
 from .breaking import AwsFuse, Break, Unreliable, breaks
 from .runs import name_of, ran

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from guarantees.scale import some
 from master.crash.crashing import CrashPoint, Fuse
 from master.crash.scenario import Scenario
 from master.crash.scenarios import SCENARIOS
+from support.scale import some
 
 from .runs import name_of, ran
 

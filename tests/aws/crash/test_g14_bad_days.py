@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from guarantees.scale import SCALE, Scale
 from master.crash.scenario import Scenario
 from master.crash.scenarios import SCENARIOS
+from support.scale import SCALE, Scale
 
 from .runs import name_of, ran
 from .storms import SHARES, BadDay

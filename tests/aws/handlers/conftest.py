@@ -16,7 +16,8 @@ from aws.stores import REGION, clients, create, name_of, on_moto
 from cloudpar_master.adapters.aws.parameter_key import ParameterKey
 from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.tokens import new_token
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
 
 WORKER_TOKEN = "worker-token"
 USER_TOKEN = new_token()

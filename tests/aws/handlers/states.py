@@ -14,9 +14,9 @@ from cloudpar_master.core.head import BLOB_BYTES, Head, OpenRange
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode, TaskData, TaskResult
-from master.heads import altered
-from master.packages import make_head, make_results, make_spec
-from master.stores import Stores
+from support.heads import altered
+from support.packages import make_head, make_results, make_spec
+from support.stores import Stores
 
 from .conftest import USER_TOKEN
 

@@ -10,7 +10,7 @@ from botocore.client import BaseClient
 from cloudpar_master.ports import Fit, WorkerRecord
 from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.payloads import Unfit
-from master.stores import Stores
+from support.stores import Stores
 
 from . import states
 from .conftest import USER_TOKEN, Context, Start

@@ -11,8 +11,8 @@ from cloudpar import Pool
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol.limits import INLINE_RESULT_BYTES
-from master.stores import Stores
-from worker.agents import RunningAgent
+from support.running_agent import RunningAgent
+from support.stores import Stores
 
 from .conftest import WORKER_TOKEN, Start
 from .gateway import REFUSALS, Gateway

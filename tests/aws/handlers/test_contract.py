@@ -19,7 +19,7 @@ from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import LARGEST_RECEIVES
 from cloudpar_protocol import routes
-from master.stores import Stores
+from support.stores import Stores
 
 from . import states
 from .conftest import Start

@@ -16,7 +16,7 @@ from cloudpar_protocol.errors import InvalidToken
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.payloads import InlineData, TaskCode, TaskResult
 from cloudpar_protocol.worker_messages import Publication, PublishResults, RetrieveTasks
-from master.stores import Stores
+from support.stores import Stores
 
 from .calls import ask, body_of, event
 from .conftest import USER_TOKEN, WORKER_TOKEN, Context, Start

@@ -16,11 +16,11 @@ from cloudpar_master.services.backend import hash_token
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.codec import ErrorReply
 from cloudpar_protocol.routes import ROUTES, Route
-from guarantees.scale import Scale
 from hostile.mutations import goldens, knocks
 from hostile.target import Knock
 from master.server.served import awaiting, publication, retrieval, start_tasks
-from master.stores import Stores
+from support.scale import Scale
+from support.stores import Stores
 
 from .calls import ask, body_of, event
 from .conftest import USER_TOKEN, WORKER_TOKEN, Context, Start

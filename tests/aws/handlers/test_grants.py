@@ -56,7 +56,7 @@ from cloudpar_protocol.worker_messages import (
     RetrieveTasks,
     Return,
 )
-from master.stores import Stores
+from support.stores import Stores
 
 from . import states
 from .calls import ask

@@ -11,7 +11,7 @@ from cloudpar_master.ports import AccountRecord, Sending
 from cloudpar_master.services.chunk_text import ChunkText
 from cloudpar_protocol import routes
 from cloudpar_protocol.worker_messages import ExtendLeases, Lease, LeaseRef, RetrieveTasks
-from master.stores import Stores
+from support.stores import Stores
 
 from . import states
 from .calls import ask

@@ -13,8 +13,8 @@ from cloudpar_master.services.fleet_keeper import SilentFleet
 from cloudpar_master.services.steps import Steps
 from cloudpar_master.services.timer import MESSAGES, Due
 from cloudpar_protocol.errors import Unavailable
-from master.packages import make_head, make_spec
-from master.stores import Stores
+from support.packages import make_head, make_spec
+from support.stores import Stores
 
 from .conftest import Context, Start
 from .states import lose

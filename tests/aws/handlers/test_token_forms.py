@@ -9,7 +9,7 @@ from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import InvalidToken
 from cloudpar_protocol.tokens import PREFIX
 from cloudpar_protocol.worker_messages import RetrieveTasks
-from master.stores import Stores
+from support.stores import Stores
 
 from .calls import ask, body_of, event
 from .conftest import WORKER_TOKEN, Context, Start, hash_token

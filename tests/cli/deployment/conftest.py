@@ -15,7 +15,7 @@ from moto import mock_aws
 from cli.deployment import fake_cdk
 from cli.deployment.stand_in import NAME, StandIn
 from cloudpar.deployment import checks
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 GROUP = f"{NAME}-workers"
 LOADER = create_loader()

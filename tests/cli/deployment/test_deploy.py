@@ -16,7 +16,7 @@ from cli.deployment.stand_in import NAME, StandIn
 from cli.here import Here
 from cloudpar.deployment import checks, profile
 from cloudpar.deployment.profile import Profile
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 
 def cdk_calls(aws: StandIn) -> list[list[str]]:

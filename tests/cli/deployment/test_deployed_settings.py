@@ -15,7 +15,7 @@ from cli.deployment.stand_in import NAME, StandIn
 from cli.deployment.test_deploy import cdk_calls
 from cli.here import Here
 from cloudpar.cli.application import run
-from sdk.fake_master import FakeMaster
+from support.fake_master import FakeMaster
 
 QUIETLY = ["deploy", "--yes", "--no-first-map"]
 

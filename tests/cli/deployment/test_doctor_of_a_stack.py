@@ -12,7 +12,7 @@ from cli.deployment.stand_in import NAME, StandIn
 from cli.here import Here
 from cloudpar.deployment import profile
 from cloudpar.deployment.profile import Profile
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 
 @pytest.fixture

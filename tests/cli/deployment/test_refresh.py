@@ -8,7 +8,7 @@ from cli.deployment.conftest import GROUP, outputs
 from cli.deployment.stand_in import StandIn
 from cli.here import Here
 from cloudpar.deployment.refresh import outdated
-from sdk.fake_master import FakeMaster
+from support.fake_master import FakeMaster
 
 ARM, X86 = "lt-arm", "lt-x86"
 

@@ -9,7 +9,7 @@ from cli.deployment.stand_in import StandIn
 from cli.here import Here, Printed
 from cloudpar.deployment import profile
 from docs.pages import ROOT, blocks
-from sdk.fake_master import FakeMaster
+from support.fake_master import FakeMaster
 
 PAGE = ROOT / "docs/tutorials/aws.md"
 REGION = "us-east-1"

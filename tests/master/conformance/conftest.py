@@ -5,8 +5,9 @@ import pytest
 
 from aws.differences import conforming
 from cloudpar_master.ports import AccountRecord
-from master.services.world import World, world_on
-from master.stores import Factory, SetClock, Stores
+from support.clock import SetClock
+from support.stores import Factory, Stores
+from support.world import World, world_on
 
 ON_NONE = "on none"
 

@@ -8,7 +8,8 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_master.ports.account_store import MOST_US
 from cloudpar_protocol.errors import IdempotencyConflict
 from master.races import patiently, race
-from master.stores import NOW, Factory, SetClock, Stores
+from support.clock import NOW, SetClock
+from support.stores import Factory, Stores
 
 
 def make_account(name: str = "a", *, granted_us: int = 1000, created_at: float = NOW) -> AccountRecord:

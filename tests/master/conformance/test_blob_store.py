@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec.structs import replace
 
-from master.asgi import Answer
-from master.stores import Stores
+from support.asgi import Answer
+from support.stores import Stores
 
 KEY = "results/p/l/0"
 BODY = bytes(range(256)) * 40

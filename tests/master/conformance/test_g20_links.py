@@ -6,8 +6,9 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from cloudpar_protocol.limits import LINK_S
-from master.asgi import Answer
-from master.stores import SetClock, Stores
+from support.asgi import Answer
+from support.clock import SetClock
+from support.stores import Stores
 
 KEY, OTHER = "results/p/l/0", "results/p/l/1"
 BODY = bytes(range(256)) * 40

@@ -9,9 +9,10 @@ from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.core.head import Head
 from cloudpar_protocol.payloads import InlineData, RangeData
 from cloudpar_protocol_tools.samples import samples
-from master.packages import create, forget, inbox, make_head, make_results, make_spec
 from master.races import race
-from master.stores import NOW, Factory, SetClock, Stores
+from support.clock import NOW, SetClock
+from support.packages import create, forget, inbox, make_head, make_results, make_spec
+from support.stores import Factory, Stores
 
 RACERS = 16
 DAY_S = 86_400.0

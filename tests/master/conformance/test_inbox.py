@@ -8,9 +8,10 @@ import pytest
 from cloudpar_master.core.events import Event, ExecutorsIdle, Published
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol_tools.samples import samples
-from master.packages import create, forget, inbox
 from master.races import race
-from master.stores import Factory, SetClock, Stores
+from support.clock import SetClock
+from support.packages import create, forget, inbox
+from support.stores import Factory, Stores
 
 EVENTS: list[Event] = [event for kind in get_args(Event) for event in samples(kind)]
 

@@ -9,9 +9,10 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services import timer
 from cloudpar_master.services.uncut_packages import SKIPPED_S
 from cloudpar_protocol.worker_messages import Lease
-from master.packages import inbox, make_head, make_spec
-from master.services.world import POLICY, WatchedWorld, World, publication
-from master.stores import NOW
+from support.clock import NOW
+from support.packages import inbox, make_head, make_spec
+from support.watched_world import WatchedWorld
+from support.world import POLICY, World, publication
 
 LATER = {"priority": msgspec.Raw(msgspec.msgpack.encode(3))}
 """A field that no release has yet."""

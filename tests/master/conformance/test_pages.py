@@ -5,8 +5,9 @@ from msgspec.structs import replace
 
 from cloudpar_master.ports import ResultPage
 from cloudpar_protocol.payloads import TaskResult
-from master.packages import create, forget, make_results, put_page
-from master.stores import NOW, Stores
+from support.clock import NOW
+from support.packages import create, forget, make_results, put_page
+from support.stores import Stores
 
 PLENTY = 10_000_000
 

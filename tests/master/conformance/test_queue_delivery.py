@@ -6,7 +6,8 @@ import pytest
 
 from cloudpar_master.ports import Message, Sending
 from master.races import race
-from master.stores import Factory, SetClock, Stores
+from support.clock import SetClock
+from support.stores import Factory, Stores
 
 from .test_task_queue import VISIBILITY_S, bodies, send, take
 

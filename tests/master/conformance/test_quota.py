@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from cloudpar_master.ports import AccountRecord, Reservation
 from master.races import race
-from master.stores import NOW, Factory, SetClock, Stores
+from support.clock import NOW, SetClock
+from support.stores import Factory, Stores
 
 
 @pytest.fixture(autouse=True)

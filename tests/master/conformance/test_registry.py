@@ -4,9 +4,10 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.head import Head, Spec
 from cloudpar_master.ports import Running
-from master.heads import altered
-from master.packages import forget, make_head, make_spec
-from master.stores import NOW, Stores
+from support.clock import NOW
+from support.heads import altered
+from support.packages import forget, make_head, make_spec
+from support.stores import Stores
 
 
 def create(stores: Stores, package_id: str, started_at: float = NOW, account_id: str = "a") -> tuple[Spec, Head]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from cloudpar_master.ports import Fit, Message, Sending
 from master.races import race
-from master.stores import Factory, SetClock, Stores
+from support.clock import SetClock
+from support.stores import Factory, Stores
 
 VISIBILITY_S = 6.0
 DEDUPLICATION_S = 300.0

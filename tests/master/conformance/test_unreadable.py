@@ -14,8 +14,8 @@ from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.errors import Gone
 from cloudpar_protocol.worker_messages import Lease, RetrieveTasks
 from master.damage import damage
-from master.services.world import POLICY, World, publication, start_tasks
-from master.stores import Stores
+from support.stores import Stores
+from support.world import POLICY, World, publication, start_tasks
 
 
 def leased(world: World, package_id: str) -> Lease:

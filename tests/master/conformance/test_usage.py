@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from cloudpar_master.ports import AccountRecord
-from master.stores import NOW, SetClock, Stores
+from support.clock import NOW, SetClock
+from support.stores import Stores
 
 DAY_S = 86_400
 

@@ -1,7 +1,8 @@
 """WorkerRegistry: which workers there are, and what they reported of themselves."""
 
 from cloudpar_master.ports import Fit, WorkerRecord
-from master.stores import SetClock, Stores
+from support.clock import SetClock
+from support.stores import Stores
 
 MEMORY_S = 60.0
 FIT = Fit(("3.11", "3.12"), ("p1", "p2"))

@@ -9,7 +9,7 @@ from cloudpar_master.core.head import Head, OpenRange
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.errors import Outcome
 from cloudpar_protocol.payloads import Range, TaskResult
-from master.heads import make_head
+from support.heads import make_head
 
 NOW = 1_800_000_000.0
 POLICY = Policy()

@@ -6,7 +6,7 @@ from cloudpar_master.core.fold.resending import quiet_s
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from master.core.folds import NOW, POLICY, finished, new, published, running, then
-from master.heads import altered
+from support.heads import altered
 
 
 def sent(head: Head) -> Head:

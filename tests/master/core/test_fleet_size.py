@@ -6,7 +6,7 @@ import pytest
 
 from cloudpar_master.core.fleet_size import BOOT_US, HostShape, Work, hosts_needed, work_of
 from cloudpar_master.core.head import Head, OpenRange
-from master import heads
+from support import heads
 
 PAIR = HostShape(executors=2, chunks_per_executor=2)
 HUGE = HostShape(executors=32, chunks_per_executor=2)

@@ -15,7 +15,7 @@ from cloudpar_master.core.pacing import (
 )
 from cloudpar_master.core.policy import Policy
 from master.core.folds import NOW, POLICY, running
-from master.heads import altered
+from support.heads import altered
 
 QUOTA_US = 10**12
 

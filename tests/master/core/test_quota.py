@@ -2,7 +2,7 @@ from cloudpar_master.core.head import Head, Member
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.core.quota import FIRST_SLICE_US, MARGIN_US, MOST_US, add_us, budget_us, slice_wanted_us
 from master.core.folds import NOW, running
-from master.heads import altered
+from support.heads import altered
 
 POLICY = Policy(slice_us=30_000_000)
 

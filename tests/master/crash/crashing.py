@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from master.stores import Stores
+from support.stores import Stores
 
 PortT = TypeVar("PortT")
 

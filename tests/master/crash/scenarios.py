@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from cloudpar_master.services import folding
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import CancelTasks
-from master.stores import Factory, SetClock
+from support.clock import SetClock
+from support.stores import Factory
 
 from .client import Client
 from .crashing import Fuse

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from guarantees.scale import some
-from master.stores import FACTORIES, Factory, SetClock
+from support.clock import SetClock
+from support.scale import some
+from support.stores import FACTORIES, Factory
 
 from .crashing import CrashPoint, Fuse
 from .scenario import Scenario

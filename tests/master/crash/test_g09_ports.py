@@ -6,7 +6,8 @@ from typing import Any, get_args, get_type_hints
 
 from cloudpar_master import ports
 from cloudpar_master.services.backend import Backend
-from master.stores import SetClock, embedded
+from support.clock import SetClock
+from support.stores import embedded
 
 from .scenarios import SCENARIOS, run
 

@@ -19,8 +19,9 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
-from master.stores import Factory, SetClock, Stores
 from support.backends import ADMIN_TOKEN, WORKER_TOKEN, CountedIds, backend_on, call
+from support.clock import SetClock
+from support.stores import Factory, Stores
 
 from .crashing import Crash, Fuse, fused
 from .rival import Contended

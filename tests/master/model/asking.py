@@ -10,7 +10,7 @@ from msgspec import Struct
 from cloudpar_master.core.head import Head
 from cloudpar_protocol import routes
 from cloudpar_protocol.routes import Route
-from master.stores import SetClock
+from support.clock import SetClock
 
 from .reference import Package, Reference
 from .sides import ACCOUNTS, PLENTY_US, Side, alike

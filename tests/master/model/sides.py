@@ -18,9 +18,10 @@ from cloudpar_master.services.timer import Timer
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.worker_messages import Lease
-from master.memory.stores import Data, over
-from master.stores import NOW, SetClock, Stores, sqlite_stores
 from support.backends import CountedIds, backend_on, call
+from support.clock import NOW, SetClock
+from support.memory.stores import Data, over
+from support.stores import Stores, sqlite_stores
 
 POLICY = Policy(first_window=2, lease_s=6.0, slice_us=100_000, chunk_target_us=100_000)
 

@@ -17,7 +17,8 @@ from aws.stores import name_of, on_ministack, stores
 from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import Fit, Message, Sending, TaskQueue
 from cloudpar_master.ports.task_queue import ANY
-from master.stores import Factory, SetClock, Stores
+from support.clock import SetClock
+from support.stores import Factory, Stores
 
 LONG_S = 3600.0
 AGES_S = 10**8

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import get_state_machine_test
 
-from guarantees.scale import SCALE
-from master.stores import SetClock
+from support.clock import SetClock
+from support.scale import SCALE
 
 from .machine import Services, Tally
 from .sides import Opening, Side, memory, sqlite

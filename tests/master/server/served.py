@@ -16,8 +16,8 @@ from cloudpar_protocol.codec import ErrorReply
 from cloudpar_protocol.payloads import RangeData, TaskCode
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
 from cloudpar_protocol.worker_messages import Lease, PublishResults, RetrieveTasks
-from master.asgi import Answer, Exchange
-from master.services import world
+from support import world
+from support.asgi import Answer, Exchange
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import Hello, HelloReply
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.version import __version__
-from master.asgi import Answer
+from support.asgi import Answer
 
 from .served import Served, decoded, error
 

@@ -31,9 +31,9 @@ from cloudpar_protocol.worker_messages import (
     Publication,
     PublishResults,
 )
-from master.asgi import Answer, Exchange
+from support.asgi import Answer, Exchange
+from support.disk import Disk
 
-from .disk import Disk
 from .served import Served, awaiting, decoded, error, retrieval, start_tasks
 
 T = TypeVar("T")

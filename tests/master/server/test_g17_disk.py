@@ -19,9 +19,9 @@ from cloudpar_master.services.stored_bytes import READ_S, UPLOAD_BYTES
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
 from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults
-from master.asgi import Answer, Exchange, Message
+from support.asgi import Answer, Exchange, Message
 
-from .masters import END_S
+from support.waiting import HANG_S
 from .served import CONNECTION, Served, error, publication, retrieval, start_tasks
 
 BODY = b"payload"
@@ -83,9 +83,9 @@ class Stalled(Exchange):
 async def _stall_many(served: Served, url: str, reached: Callable[[str], None]) -> None:
     uploads = [Stalled("PUT", url, BODY[:1]) for _ in range(100)]
     tasks = [asyncio.ensure_future(upload.run(served.app)) for upload in uploads]
-    done, arriving = await asyncio.wait(tasks, timeout=END_S, return_when=asyncio.FIRST_COMPLETED)
+    done, arriving = await asyncio.wait(tasks, timeout=HANG_S, return_when=asyncio.FIRST_COMPLETED)
     while len(done) < len(tasks) - 2:
-        done, arriving = await asyncio.wait(tasks, timeout=END_S / 100)
+        done, arriving = await asyncio.wait(tasks, timeout=HANG_S / 100)
     assert {task.result().status for task in done} == {429}
     assert served.assembly.blobs._reserved_bytes == len(arriving) * (len(BODY) - 1)
     for upload in uploads:

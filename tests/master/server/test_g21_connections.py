@@ -19,9 +19,10 @@ from cloudpar_master.server.process import ACCEPTED, descriptors
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.limits import BODY_BYTES
+from support.master_process import Master
+from support.waiting import HANG_S
 
 from .dialing import Dial, Line, dialing, until
-from .masters import END_S, Master
 
 pytestmark = pytest.mark.anyio
 
@@ -90,7 +91,7 @@ async def test_g21_the_request_of_a_stranger_who_hangs_up_takes_no_memory(dial: 
     line.writer.write(HELLO % b"never")
     await until(lambda: line.server._tasks == 1)
     line.writer.close()
-    async with asyncio.timeout(END_S):
+    async with asyncio.timeout(HANG_S):
         await until(lambda: line.server._tasks == 0)
 
 

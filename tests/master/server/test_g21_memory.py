@@ -11,8 +11,9 @@ import pytest
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.limits import HOLD_S
+from support.master_process import Master
+from support.waiting import HANG_S
 
-from .masters import END_S, Master
 from .served import awaiting
 
 CONNECTIONS = 8
@@ -85,7 +86,7 @@ def test_g21_what_comes_on_a_connection_fills_no_memory(master: Master, start: b
     before = process.memory_info().rss
     with ExitStack() as peers:
         for _ in range(CONNECTIONS):
-            peer = peers.enter_context(socket.create_connection(("127.0.0.1", master.port), timeout=END_S))
+            peer = peers.enter_context(socket.create_connection(("127.0.0.1", master.port), timeout=HANG_S))
             with suppress(ConnectionError):
                 flood(master, peer, start, repeated)
         assert process.memory_info().rss - before < GROWTH_BYTES

@@ -21,7 +21,7 @@ from cloudpar_protocol.client_messages import AwaitTasksReply, Hello, ListPackag
 from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.payloads import Unwritable
 from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef, RetrieveTasksReply
-from master.asgi import Answer
+from support.asgi import Answer
 
 from .served import Served, awaiting, decoded, publication, retrieval, start_tasks
 

@@ -14,8 +14,9 @@ import pytest
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.limits import HOLD_S
+from support.master_process import Master, command, connection_of, run
+from support.waiting import HANG_S
 
-from .masters import END_S, Master, command, connection_of, run
 from .served import awaiting, retrieval, start_tasks
 
 
@@ -61,8 +62,8 @@ def test_a_master_ends_with_its_parent(tmp_path: Path) -> None:
     master, keeper = (psutil.Process(int(pid)) for pid in pids)
     assert master.is_running()
     parent.kill()
-    parent.wait(END_S)
-    gone, _ = psutil.wait_procs([master], timeout=END_S)
+    parent.wait(HANG_S)
+    gone, _ = psutil.wait_procs([master], timeout=HANG_S)
     parent.stdin.close()
     parent.stdout.close()
     keeper.terminate()
@@ -139,7 +140,7 @@ def test_a_master_listens_on_this_machine_only(tmp_path: Path) -> None:
 def test_a_master_takes_a_socket_that_listens_already(tmp_path: Path) -> None:
     """Clients may connect before the master has started."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        early = socket.create_connection(listening.getsockname(), timeout=END_S)
+        early = socket.create_connection(listening.getsockname(), timeout=HANG_S)
         descriptor = os.dup(listening.fileno())
         os.set_inheritable(descriptor, True)
         process = subprocess.Popen(
@@ -151,7 +152,7 @@ def test_a_master_takes_a_socket_that_listens_already(tmp_path: Path) -> None:
         assert early.recv(65536).startswith(b"HTTP/1.1 401")
         early.close()
     process.terminate()
-    _, errors = process.communicate(timeout=END_S)
+    _, errors = process.communicate(timeout=HANG_S)
     assert (process.returncode, errors) == (0, b"")
 
 

@@ -10,8 +10,8 @@ from cloudpar_protocol import codec, proofs, routes
 from cloudpar_protocol.account_messages import CreateAccount, RevokeAccount
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.proofs import Prove, ProveReply
-from master.asgi import Answer
 from master.server.served import CONNECTION, Served, decoded, error
+from support.asgi import Answer
 
 NONCE = "0123456789abcdef" * 2
 HELLO = codec.encode(Hello())

@@ -12,8 +12,8 @@ from cloudpar_master.server.data_folder import DataFolderError
 from cloudpar_master.server.secret import key_secret
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
+from support.master_process import Master, connection_of, run
 
-from .masters import Master, connection_of, run
 from .served import Served
 
 

@@ -17,7 +17,7 @@ from cloudpar_master.server.account_shares import Shares
 from cloudpar_master.server.blob_routes import PART_BYTES
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
-from master.asgi import Exchange
+from support.asgi import Exchange
 
 from .dialing import dialing, until
 from .served import Served, start_tasks

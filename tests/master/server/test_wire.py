@@ -13,8 +13,9 @@ import pytest
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import Hello, PrepareUploads, Upload
 from cloudpar_protocol.limits import BODY_BYTES, HOLD_S
+from support.master_process import Master
+from support.waiting import HANG_S
 
-from .masters import END_S, Master
 from .served import publication, retrieval, start_tasks
 
 HELLO = b"POST /v1/hello HTTP/1.1\r\nHost: m\r\nAuthorization: Bearer user\r\n"
@@ -64,7 +65,7 @@ def test_a_malformed_request_is_refused(master: Master, request_head: bytes) -> 
 
 
 def test_a_body_that_is_too_large_is_refused_before_its_end(master: Master) -> None:
-    with socket.create_connection(("127.0.0.1", master.port), timeout=END_S) as peer:
+    with socket.create_connection(("127.0.0.1", master.port), timeout=HANG_S) as peer:
         peer.sendall(HELLO + f"Content-Length: {10**9}\r\n\r\n".encode())
         peer.sendall(b"x" * (BODY_BYTES + 65536))
         assert status(peer.recv(65536)) == 413
@@ -78,8 +79,8 @@ def test_a_slow_client_does_not_delay_others(master: Master) -> None:
     assert prepared.link is not None
     target = urlsplit(prepared.link.url)
     with (
-        socket.create_connection(("127.0.0.1", master.port), timeout=END_S) as caller,
-        socket.create_connection(("127.0.0.1", master.port), timeout=END_S) as uploader,
+        socket.create_connection(("127.0.0.1", master.port), timeout=HANG_S) as caller,
+        socket.create_connection(("127.0.0.1", master.port), timeout=HANG_S) as uploader,
     ):
         caller.sendall(HELLO + f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:1])
         head = f"PUT {target.path}?{target.query} HTTP/1.1\r\nHost: m\r\nContent-Length: {len(payload)}\r\n\r\n"

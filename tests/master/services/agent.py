@@ -2,7 +2,7 @@
 
 from cloudpar_protocol.payloads import Unfit
 from cloudpar_protocol.worker_messages import GiveBack, Lease, RetrieveTasks, RetrieveTasksReply, Return
-from master.services.world import World
+from support.world import World
 
 LACKS = Unfit("host-a", "no module named 'numpy'")
 

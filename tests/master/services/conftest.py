@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from cloudpar_master.ports import AccountRecord
-from master.services.world import World, master
+from support.world import World, master
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.payloads import BlobRef, InlineData, TaskResult
 from cloudpar_protocol.seals import Seals, is_sealed
 from cloudpar_protocol.worker_messages import PublishResults
-from master.services.world import World, publication
+from support.world import World, publication
 
 SECRET = secrets.token_bytes(32)
 

@@ -7,7 +7,7 @@ from cloudpar_master.services.backend import hash_token
 from cloudpar_master.services.steps import finish
 from cloudpar_protocol.account_messages import Account, CreateAccount, GrantQuota, ListAccounts, RevokeAccount
 from cloudpar_protocol.errors import Gone, IdempotencyConflict, NotFound
-from master.services.world import HOUR_US, World, publication
+from support.world import HOUR_US, World, publication
 
 
 def create(world: World, *, key: str = "key", name: str = "cy", text: str = "t", quota_us: int = HOUR_US) -> Account:

@@ -4,7 +4,7 @@ import pytest
 
 from cloudpar_master.ports import LARGEST_RECEIVES, AccountRecord
 from cloudpar_protocol.errors import Outcome
-from master.services.world import POLICY, World, publication
+from support.world import POLICY, World, publication
 
 LOSSES = 4
 """The number in docs/sdk.md."""

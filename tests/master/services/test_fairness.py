@@ -11,7 +11,7 @@ from cloudpar_master.core.head import Head
 from cloudpar_master.core.planning import NESTED_PACKAGES
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.worker_messages import Lease
-from master.services.world import HOUR_US, POLICY, World, master, publication
+from support.world import HOUR_US, POLICY, World, master, publication
 
 TASK_S = 0.010
 AHEAD_S = 0.3

@@ -10,7 +10,7 @@ from cloudpar_master.ports import AccountRecord, FleetSize, WorkerRecord
 from cloudpar_master.ports.fleet import StandingFleet
 from cloudpar_master.services import fleet_keeper
 from cloudpar_master.services.fleet_keeper import FleetKeeper, MissingHosts, SilentFleet
-from master.services.world import World
+from support.world import World
 
 
 class Recorded(StandingFleet):

@@ -6,8 +6,9 @@ from cloudpar_master.core.events import CancelAsked, Event
 from cloudpar_master.ports import AccountRecord, InboxItem, Opened
 from cloudpar_master.services.folding import EVENTS, Folding
 from cloudpar_protocol.errors import Unavailable
-from master.packages import inbox
-from master.services.world import WatchedWorld, World, all_results, publication
+from support.packages import inbox
+from support.watched_world import WatchedWorld
+from support.world import World, all_results, publication
 
 
 def losing(world: World, times: int) -> WatchedWorld:

@@ -10,11 +10,11 @@ import pytest
 
 from aws.differences import SOUND
 from cloudpar_master.core.policy import Policy
-from guarantees.scale import Scale
 from master.races import LONGEST_S, patiently, race
-from master.stores import Factory, SetClock, Stores
-
-from .world import master, world_on
+from support.clock import SetClock
+from support.scale import Scale
+from support.stores import Factory, Stores
+from support.world import master, world_on
 
 CALLERS = 64
 AT_ONCE = 5

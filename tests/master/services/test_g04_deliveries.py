@@ -16,10 +16,10 @@ from cloudpar_master.ports import Fit, Message, Sending, TaskQueue
 from cloudpar_master.ports.task_queue import ANY
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import Lease, Publication
-from guarantees.scale import Scale
-from master.stores import Factory, SetClock
-
-from .world import HOUR_US, World, master, publication
+from support.clock import SetClock
+from support.scale import Scale
+from support.stores import Factory
+from support.world import HOUR_US, World, master, publication
 
 TIMES = 3
 CHUNK = 5

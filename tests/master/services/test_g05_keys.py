@@ -11,11 +11,12 @@ from aws.stores import on_moto
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.account_messages import CreateAccount, GrantQuota
 from cloudpar_protocol.errors import IdempotencyConflict
-from guarantees.scale import Scale
 from master.races import patiently, race
-from master.stores import FACTORIES, Factory, SetClock, Stores
-
-from .world import HOUR_US, POLICY, WatchedWorld, World, all_results, master, start_tasks, world_on
+from support.clock import SetClock
+from support.scale import Scale
+from support.stores import FACTORIES, Factory, Stores
+from support.watched_world import WatchedWorld
+from support.world import HOUR_US, POLICY, World, all_results, master, start_tasks, world_on
 
 CALLERS = 50
 FORGOTTEN_S = POLICY.tombstone_s + 1

@@ -12,11 +12,11 @@ import pytest
 from aws.differences import SOUND
 from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.client_messages import CancelTasksReply
-from guarantees.scale import Scale
 from master.races import LONGEST_S, patiently
-from master.stores import Factory, SetClock
-
-from .world import World, all_results, master, publication
+from support.clock import SetClock
+from support.scale import Scale
+from support.stores import Factory
+from support.world import World, all_results, master, publication
 
 PLENTY_US = 10**15
 TASKS = 2

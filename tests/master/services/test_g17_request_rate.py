@@ -10,8 +10,8 @@ from cloudpar_master.services import bodies, request_rate
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.errors import InvalidToken, RateLimited
-from master.services.world import World, master
 from support.backends import call
+from support.world import World, master
 
 POLICY = Policy(requests_per_s=4.0, request_burst=10)
 

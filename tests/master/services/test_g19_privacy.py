@@ -8,8 +8,8 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import CancelTasks, Hello, ListPackages
 from cloudpar_protocol.errors import Forbidden, NotFound
 from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode
-from master.services.world import World
 from support.backends import call
+from support.world import World
 
 
 def test_g19_another_accounts_package_cannot_be_awaited(world: World, ann: AccountRecord, bob: AccountRecord) -> None:

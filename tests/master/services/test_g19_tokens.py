@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from cli.operation import Up, cloudpar_json
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services import access
 from cloudpar_master.services.backend import hash_token
@@ -18,7 +17,9 @@ from cloudpar_protocol.errors import Forbidden, InvalidToken
 from cloudpar_protocol.routes import ROUTES, Route
 from cloudpar_protocol.tokens import has_checksum
 from cloudpar_protocol_tools.samples import samples
-from master.services.world import World
+from support.command import cloudpar_json
+from support.up import Up
+from support.world import World
 
 ROLES = {"worker": "worker", "admin": "admin", "user": "ann"}
 """A token of each role in these tests' world."""

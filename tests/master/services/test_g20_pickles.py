@@ -15,8 +15,8 @@ from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.payloads import InlineData, TaskCode
 from cloudpar_protocol.routes import ROUTES
 from cloudpar_protocol_tools.samples import samples
-from master.services.world import World, publication
-from protocol.writing import Writing
+from support.world import World, publication
+from support.writing import Writing
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from cloudpar_master.services.timer import PACKAGES
 from cloudpar_master.services.uncut_packages import REFUSED_S, SPENT_S, TOGETHER, UncutPackages
 from cloudpar_protocol.account_messages import GrantQuota
 from cloudpar_protocol.worker_messages import RetrieveTasks
-from master.heads import altered
-from master.memory.stores import in_memory
-from master.services.world import HOUR_US, POLICY, WatchedWorld, World, master
+from support.heads import altered
+from support.memory.stores import in_memory
+from support.watched_world import WatchedWorld
+from support.world import HOUR_US, POLICY, World, master
 
 WAITING = 100
 """As many packages as one request folds at most."""

@@ -1,7 +1,7 @@
 from cloudpar_master.ports import Fit
 from cloudpar_master.ports.task_queue import ANY
 from cloudpar_master.services.idle_workers import IdleWorkers
-from master.packages import make_head, make_spec
+from support.packages import make_head, make_spec
 
 HEADS = [make_head(make_spec("p"))]
 

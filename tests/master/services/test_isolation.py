@@ -8,7 +8,8 @@ import pytest
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.isolation import each, gathered
 from cloudpar_protocol.errors import Unavailable
-from master.services.world import POLICY, WatchedWorld, World, all_results, publication
+from support.watched_world import WatchedWorld
+from support.world import POLICY, World, all_results, publication
 
 ERRORS = [OSError("x"), KeyError("x"), Unavailable("x", 1.0)]
 

@@ -9,7 +9,7 @@ from cloudpar_master.core.head import Head
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from cloudpar_master.ports import PackageStore
 from cloudpar_master.services.timer import PACKAGES
-from master.services.world import POLICY, World, publication
+from support.world import POLICY, World, publication
 
 PACKAGES_OF_ONE, SECONDS = 200, 60
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cloudpar_master.core.fold.resending import quiet_s
 from cloudpar_master.ports import AccountRecord
-from master.services.world import POLICY, World, all_results, master, publication
+from support.world import POLICY, World, all_results, master, publication
 
 TASKS = 10
 QUIET_S = quiet_s(POLICY)

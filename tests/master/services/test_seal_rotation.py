@@ -14,7 +14,7 @@ from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.errors import BadRequest, NotFound
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.seals import Seals, package_id
-from master.services.world import World, publication, start_tasks
+from support.world import World, publication, start_tasks
 
 SECRET = secrets.token_bytes(32)
 

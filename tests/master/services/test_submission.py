@@ -6,7 +6,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.errors import BadRequest, RequestError, TooLarge
 from cloudpar_protocol.limits import INLINE_CODE_BYTES, INLINE_DATA_BYTES, INLINE_ITEM_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, TaskCode
-from master.services.world import World
+from support.world import World
 
 HASH = "0" * 64
 EMPTY = INLINE_DATA_BYTES // INLINE_ITEM_BYTES + 1

@@ -13,9 +13,8 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.account_messages import AccountReply, SetRole
 from cloudpar_protocol.errors import BadRequest, NotFound, Unavailable
 from cloudpar_protocol.worker_messages import ExtendLeases, Lease, LeaseRef, RetrieveTasks, TaskCredentials
-from master.stores import NOW
-
-from .world import World
+from support.clock import NOW
+from support.world import World
 
 ROLE = "arn:aws:iam::123456789012:role/cloudpar/ann"
 

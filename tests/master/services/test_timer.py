@@ -1,6 +1,6 @@
 from cloudpar_master.ports import AccountRecord
-from master.packages import forget
-from master.services.world import POLICY, World
+from support.packages import forget
+from support.world import POLICY, World
 
 
 def kill_workers(world: World) -> None:

@@ -13,7 +13,7 @@ from cloudpar_protocol.errors import BadRequest, Forbidden
 from cloudpar_protocol.limits import PART_BYTES
 from cloudpar_protocol.payloads import Link, Parts
 from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults
-from master.services.world import World
+from support.world import World
 
 
 class PartedBlobs(BlobStore):

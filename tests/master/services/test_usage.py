@@ -8,9 +8,8 @@ from cloudpar_master.services.access import Caller
 from cloudpar_protocol import codec
 from cloudpar_protocol.account_messages import ListUsage, ListUsageReply, Usage
 from cloudpar_protocol.errors import Forbidden
-from master.stores import NOW
-
-from .world import World
+from support.clock import NOW
+from support.world import World
 
 
 def usage(world: World) -> list[Usage]:

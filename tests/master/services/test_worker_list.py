@@ -10,10 +10,10 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import ListPackages
 from cloudpar_protocol.errors import Forbidden
 from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkers, ListWorkersReply, SetAside
-from master.stores import NOW
+from support.clock import NOW
+from support.world import POLICY, World
 
 from .agent import LACKS, Agent
-from .world import POLICY, World
 
 
 def workers(world: World) -> list[ConnectedWorker]:

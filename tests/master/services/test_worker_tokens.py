@@ -7,8 +7,8 @@ from cloudpar_master.services.backend import hash_token
 from cloudpar_master.services.steps import finish
 from cloudpar_protocol.account_messages import Account, CreateAccount, ListAccounts, RevokeAccount
 from cloudpar_protocol.errors import Forbidden, InvalidToken
-from master.services.world import World
-from master.stores import NOW
+from support.clock import NOW
+from support.world import World
 
 HOUR_S = 3600.0
 

@@ -6,7 +6,7 @@ import pytest
 
 from cloudpar import Pool
 from cloudpar.errors import ConfigurationError, TooLarge
-from sdk.fake_master import FakeMaster
+from support.fake_master import FakeMaster
 
 NUMBERS = ["x", "", b"3", [], {}, object(), float("nan"), float("inf"), True, 10**30]
 """Values that no argument accepts as a number."""

@@ -7,7 +7,7 @@ import pytest
 from cloudpar import Pool
 from cloudpar.errors import Unavailable
 from cloudpar_protocol.client_messages import StartTasks
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 UNAVAILABLE = "cloudpar_protocol.errors.Unavailable"
 """The name of this class in messages, which workers of every release know."""

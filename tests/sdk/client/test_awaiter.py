@@ -5,7 +5,7 @@ import pytest
 from cloudpar import Pool
 from cloudpar._client import awaiter
 from cloudpar_protocol.client_messages import AwaitTasks
-from sdk.fake_master import FakeMaster
+from support.fake_master import FakeMaster
 
 
 def test_the_pause_of_an_unheld_answer_does_not_delay_news_of_the_next_package(

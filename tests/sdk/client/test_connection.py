@@ -18,8 +18,8 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import AwaitTasks, Cursor, Hello, HelloReply
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.transport.retries import Stopped
-from sdk import fake_master
-from sdk.fake_master import TOKEN, FakeMaster
+from support import fake_master
+from support.fake_master import TOKEN, FakeMaster
 
 Connect = Callable[..., Connection]
 

@@ -16,8 +16,8 @@ from cloudpar.errors import SealBroken
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData, TaskResult
 from cloudpar_protocol.seals import Seals, is_sealed, package_id
-from protocol.writing import Writing
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
+from support.writing import Writing
 
 KEY = bytes(range(32))
 

@@ -9,7 +9,7 @@ import pytest
 from cloudpar import Pool
 from cloudpar.errors import NotFound, PackageFailed, QuotaExhausted, SerializationError, TaskCancelled
 from cloudpar.map_results import MapResults
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 
 def reciprocal(x: int) -> float:

@@ -18,7 +18,7 @@ from cloudpar._client.places import Places
 from cloudpar.errors import Gone, PackageFailed, QuotaExhausted, SerializationError, TaskTimeout
 from cloudpar_protocol.errors import Outcome
 from cloudpar_protocol.payloads import TaskResult
-from sdk.fake_master import FakeMaster
+from support.fake_master import FakeMaster
 
 
 def fail(x: object) -> None:

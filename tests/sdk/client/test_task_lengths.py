@@ -2,7 +2,7 @@
 
 from cloudpar import Pool
 from cloudpar._client.task_lengths import OWN_WHOLE_US, REMEMBERED, WHOLE_US, TaskLengths
-from sdk.fake_master import FakeMaster
+from support.fake_master import FakeMaster
 
 
 def test_the_chunk_size_of_an_unmeasured_function_is_left_to_the_master() -> None:

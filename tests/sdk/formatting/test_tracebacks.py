@@ -16,7 +16,7 @@ import cloudpar
 from cloudpar import Pool, errors
 from cloudpar._formatting.tracebacks import with_source
 from cloudpar.errors import CloudparError, NotFound, QuotaExhausted, SerializationError
-from sdk.fake_master import TOKEN, FakeMaster
+from support.fake_master import TOKEN, FakeMaster
 
 LOCK = threading.Lock()
 INSIDES = str(Path(cloudpar.__file__).parent)

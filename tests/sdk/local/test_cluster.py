@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cloudpar._local.cluster import LocalCluster
 from cloudpar_protocol.tokens import has_checksum
-from system.work import await_file
+from support.waiting import await_file
 
 
 def test_all_tokens_of_a_pools_own_master_have_the_form_that_scanners_for_secrets_find() -> None:

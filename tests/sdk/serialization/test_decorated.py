@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cloudpar._serialization.pickling import dumps
-from protocol.decorated_script import definitions
 from sdk.effects.loop import gathered
+from support.decorated_script import definitions
 
 
 @pytest.fixture

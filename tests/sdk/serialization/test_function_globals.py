@@ -10,8 +10,8 @@ from cloudpar._serialization.footprint import footprint
 from cloudpar._serialization.pickling import dumps
 from cloudpar.errors import SideEffectError
 from cloudpar_protocol.function_globals import global_names
-from protocol.nested_script import NAMES, definitions, run_elsewhere
 from sdk.effects.loop import gathered
+from support.nested_script import NAMES, definitions, run_elsewhere
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
 from cloudpar_master.ports import AccountRecord, Clock, DayUsage, Reservation, UsagePart
 from cloudpar_master.ports.account_store import MOST_US, day_of, name_taken
 from cloudpar_protocol.errors import IdempotencyConflict
-
-from .packages import ALONE
+from support.memory.packages import ALONE
 
 
 class Books:

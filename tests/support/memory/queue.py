@@ -5,8 +5,7 @@ from msgspec import Struct
 from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Needs, Sending
 from cloudpar_master.ports.task_queue import ANY
-
-from .packages import ALONE
+from support.memory.packages import ALONE
 
 MEMORY_S = 300.0
 

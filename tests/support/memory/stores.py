@@ -10,12 +10,12 @@ from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegist
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import Clock, Ids
 from cloudpar_protocol.payloads import Link
-from master.asgi import Answer
-from master.stores import SetClock, Stores
-
-from .accounts import Books, MemoryAccountStore
-from .packages import MemoryPackageStore, Package
-from .queue import Letters, MemoryTaskQueue
+from support.asgi import Answer
+from support.clock import SetClock
+from support.memory.accounts import Books, MemoryAccountStore
+from support.memory.packages import MemoryPackageStore, Package
+from support.memory.queue import Letters, MemoryTaskQueue
+from support.stores import Stores
 
 
 class Data:

@@ -9,8 +9,8 @@ from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.decisions import FULL_US
 from cloudpar_worker.core.executor_result import ExecutorResult
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 LARGE = 1000
 

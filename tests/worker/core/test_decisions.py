@@ -12,8 +12,8 @@ from cloudpar_worker.core.executor_record import ExecutorRecord
 from cloudpar_worker.core.executor_result import ExecutorResult
 from cloudpar_worker.core.facts import Facts
 from cloudpar_worker.core.lease_record import LeaseRecord
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 EXECUTORS = 40
 TASK_US = 60_000

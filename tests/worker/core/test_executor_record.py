@@ -7,7 +7,7 @@ from cloudpar_protocol.payloads import TaskCode
 from cloudpar_worker.core.executor_record import LATENCY_US, ExecutorRecord
 from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
 from cloudpar_worker.core.lease_record import LeaseRecord
-from worker.leases import PYTHON, lease_of
+from support.leases import PYTHON, lease_of
 
 
 def fed(tasks: int, more: int = 0) -> tuple[ExecutorRecord, LeaseRecord]:

@@ -11,8 +11,8 @@ from cloudpar_worker.core.executor_result import ExecutorResult
 from cloudpar_worker.core.feeding import run_tasks
 from cloudpar_worker.core.lease_record import LeaseRecord
 from cloudpar_worker.core.prefetching import HORIZON_US, chunks_needed, remaining_us
+from support.leases import PYTHON, lease_of
 from worker.driven import CODE, Worker
-from worker.leases import PYTHON, lease_of
 
 
 def executor(queued: int = -1) -> ExecutorRecord:

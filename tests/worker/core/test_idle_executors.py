@@ -5,8 +5,8 @@ import pytest
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.supervision import DESCRIPTORS, IDLE_MEASURE_US, IDLE_US
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 
 def worked(*, shared: bool) -> Worker:

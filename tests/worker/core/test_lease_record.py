@@ -3,8 +3,8 @@
 from cloudpar_protocol.payloads import BlobData, BlobRef, TaskResult
 from cloudpar_worker.core.lease_record import LeaseRecord
 from cloudpar_worker.core.publishing import publications
+from support.leases import lease_of
 from worker.driven import CODE
-from worker.leases import lease_of
 
 
 def downloaded(*segments: tuple[int, int]) -> LeaseRecord:

@@ -12,8 +12,8 @@ from cloudpar_worker.core.executor_result import ExecutorResult
 from cloudpar_worker.core.nesting import LEASES, SURPLUS_US
 from cloudpar_worker.core.supervision import MEASURE_US
 from cloudpar_worker.executor.frames import GOES_ON, WAITS, Garbage, ResultReader, encode_result_into
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 MEMORY = 10**9
 """The memory limit of each executor."""

@@ -7,8 +7,8 @@ from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import ExecutorResult
 from cloudpar_worker.core.master_policy import PUBLISH_BYTES
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 
 def test_the_end_of_a_package_applies_to_all_its_leases() -> None:

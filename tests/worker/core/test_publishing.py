@@ -9,7 +9,7 @@ from cloudpar_protocol.payloads import TaskCode, TaskResult
 from cloudpar_protocol.worker_messages import PublishResults
 from cloudpar_worker.core.lease_record import LeaseRecord
 from cloudpar_worker.core.publishing import LARGE_BYTES, publications, requests, result_bytes, split
-from worker.leases import lease_of
+from support.leases import lease_of
 
 SIZES = st.one_of(st.integers(0, 100), st.integers(30_000, INLINE_RESULT_BYTES), st.just(10**6), st.just(LARGE_BYTES))
 ZEROS = b"0" * LARGE_BYTES

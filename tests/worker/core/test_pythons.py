@@ -3,8 +3,8 @@
 from cloudpar_protocol.payloads import TaskCode
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 PYTHONS = ("3.13", "3.12")
 

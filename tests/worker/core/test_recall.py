@@ -11,8 +11,8 @@ from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_record import SKIP_US
 from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
 from cloudpar_worker.core.supervision import RECALL_VISIBLE_US, STUCK_US
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 TASKS = 8
 LEASE = lease_of(CODE, TASKS, mean_us=20_000)

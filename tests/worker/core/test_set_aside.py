@@ -8,8 +8,8 @@ from cloudpar_protocol.payloads import LACKS_CHARS, BlobData, BlobRef, Link, Unf
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import UNFIT, ExecutorResult
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 NUMPY = "no module named 'numpy'"
 

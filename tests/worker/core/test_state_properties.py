@@ -15,7 +15,7 @@ from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
 from cloudpar_worker.core.state import WorkerState
-from worker.leases import lease_of
+from support.leases import lease_of
 
 CODE = TaskCode("0" * 64, b"code")
 REFERENCE = TaskCode("1" * 64, reference="package.module:function")

@@ -11,8 +11,8 @@ from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_record import SKIP_US
 from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 from cloudpar_worker.core.supervision import IDLE_MEASURE_US, RECALL_VISIBLE_US, STUCK_US
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 LONG_US = 10_000_000
 SOON_US = 10_000

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cloudpar_worker.executor.failures import portable, serialize
-from protocol import nested_script
-from protocol.decorated_script import definitions
+from support import nested_script
+from support.decorated_script import definitions
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from cloudpar_protocol.limits import ERROR_TEXT_CHARS
-from worker.leases import code_from
+from support.leases import code_from
 from worker.scripted_master import ScriptedMaster
 from worker.tasks import error_of, run, value_of
 

@@ -12,8 +12,8 @@ from msgspec import msgpack
 
 from cloudpar_protocol.payloads import BlobData, InlineData, Link, TaskCode, TaskResult
 from cloudpar_worker.executor import references
+from support.leases import data_blob
 from worker import tasks
-from worker.leases import data_blob
 from worker.scripted_master import ScriptedMaster
 
 

@@ -9,7 +9,7 @@ import pytest
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.executor.failures import is_among
-from worker.leases import inline
+from support.leases import inline
 from worker.scripted_master import ScriptedMaster
 from worker.tasks import error_of, run
 

@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from worker.leases import code_of, inline, lease_of
-from worker.scripted_master import TOKEN, ScriptedMaster
+from support.leases import code_of, inline, lease_of
+from support.running_agent import TOKEN
+from worker.scripted_master import ScriptedMaster
 from worker.tasks import run, value_of
 
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up, cloudpar, worker
 from cloudpar import Pool
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.executor.thread_limits import VARIABLES, thread_variables
+from support.command import cloudpar
+from support.leases import lease_of
+from support.up import Up, worker
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 pytestmark = pytest.mark.usefixtures("_no_variables")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from support.running_agent import TOKEN
 from worker.isolation.shared import MODES, Shared, python_for_all
-from worker.scripted_master import TOKEN
 
 
 @pytest.fixture(scope="module")

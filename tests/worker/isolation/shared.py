@@ -16,9 +16,9 @@ import psutil
 
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.sandbox import uid_pool
-from worker.agents import RunningAgent
+from support.leases import inline, lease_of
+from support.running_agent import RunningAgent
 from worker.image import link
-from worker.leases import inline, lease_of
 from worker.scripted_master import ScriptedMaster
 
 SECRET = "the-operators-key"

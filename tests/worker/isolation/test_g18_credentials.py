@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from cloudpar_protocol.worker_messages import Lease, TaskCredentials
+from support.leases import inline, lease_of
 from worker.isolation.shared import MODES, Shared
-from worker.leases import inline, lease_of
 from worker.tasks import value_of
 
 Clues = dict[str, Any]

@@ -24,10 +24,10 @@ from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.executor import runner
 from cloudpar_worker.executor.frames import encode_result_into
 from cloudpar_worker.sandbox import kernel
-from guarantees.scale import Scale
+from support.leases import lease_of
+from support.scale import Scale
 from worker.isolation.shared import Shared
 from worker.isolation.test_g18_users import OWN_USERS, in_container
-from worker.leases import lease_of
 from worker.tasks import value_of
 
 Clues = dict[str, Any]

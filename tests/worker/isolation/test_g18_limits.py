@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from support.leases import inline, lease_of
 from worker.isolation.shared import Shared
-from worker.leases import inline, lease_of
 from worker.tasks import value_of
 
 Clues = dict[str, Any]

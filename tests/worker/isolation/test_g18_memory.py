@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from cloudpar_worker.sandbox import kernel
+from support.leases import inline, lease_of
 from worker.isolation.shared import Shared
 from worker.isolation.test_g18_users import OWN_USERS, in_container
-from worker.leases import inline, lease_of
 from worker.tasks import value_of
 
 Clues = dict[str, Any]

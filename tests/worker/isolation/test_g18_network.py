@@ -12,13 +12,13 @@ import psutil
 import pytest
 
 from cloudpar_worker.sandbox import kernel
-from system.work import until
+from support.leases import inline, lease_of
+from support.waiting import until
 from worker.isolation.probes import network
 from worker.isolation.probes.probing import Clues
 from worker.isolation.shared import MODES, Shared, found
 from worker.isolation.test_g18_users import in_container
 from worker.isolation.test_usual_code import loop
-from worker.leases import inline, lease_of
 from worker.tasks import value_of
 
 IN_CONTAINER = "in-container"

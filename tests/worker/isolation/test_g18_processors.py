@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from cloudpar_worker.zygote.cpu_share import niceness
-from system.work import until
+from support.leases import inline, lease_of
+from support.waiting import until
 from worker.isolation.probes.probing import Clues
 from worker.isolation.shared import MODES, Shared
 from worker.isolation.test_g18_users import in_container
-from worker.leases import inline, lease_of
 from worker.tasks import value_of
 
 BUSY = 40

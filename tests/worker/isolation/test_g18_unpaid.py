@@ -14,8 +14,8 @@ import pytest
 from cloudpar_worker.core import outcomes
 from cloudpar_worker.core.executor_result import UNFIT, ExecutorResult
 from cloudpar_worker.executor.frames import encode_result_into
+from support.leases import inline, lease_of
 from worker.isolation.shared import Shared
-from worker.leases import inline, lease_of
 
 Clues = dict[str, Any]
 COMPUTES_S = 0.3

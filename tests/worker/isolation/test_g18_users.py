@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from cloudpar_worker.sandbox import cleanup, kernel, uid_pool
+from support.leases import inline, lease_of
 from worker.isolation.shared import MODES, Shared
-from worker.leases import inline, lease_of
 from worker.tasks import value_of
 
 Clues = dict[str, Any]

@@ -17,13 +17,13 @@ from typing import Any
 import psutil
 import pytest
 
-from guarantees.scale import Scale
-from system.work import until
+from support.leases import inline, lease_of
+from support.scale import Scale
+from support.waiting import until
 from worker.isolation import leaving
 from worker.isolation.leaving import ENDS, TRICKS, endless, listeners
 from worker.isolation.shared import Shared
 from worker.isolation.traces import named, names_of_open_files, of_worker
-from worker.leases import inline, lease_of
 from worker.tasks import value_of
 
 EXECUTORS = 2

@@ -17,11 +17,11 @@ from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode
 from cloudpar_protocol.worker_messages import LeaseView
 from cloudpar_worker.shell.agent import Agent
-from system.work import until
+from support.leases import code_of, data_blob, lease_of
+from support.running_agent import RunningAgent
+from support.waiting import HANG_S, until
 from worker.agent_killer import end_agent
-from worker.agents import RunningAgent
-from worker.leases import code_of, data_blob, lease_of
-from worker.scripted_master import HANG_S, ScriptedMaster
+from worker.scripted_master import ScriptedMaster
 
 StartAgent = Callable[..., RunningAgent]
 

@@ -8,9 +8,9 @@ import pytest
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.decisions import GIVE_UP_US
-from worker.agents import RunningAgent
+from support.leases import lease_of
+from support.running_agent import RunningAgent
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 from worker.scripted_master import ScriptedMaster
 from worker.shell.test_agent import asked, gate
 

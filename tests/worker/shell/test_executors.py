@@ -9,7 +9,7 @@ import pytest
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.shell.executors import Executors
 from cloudpar_worker.shell.settings import WorkerSettings
-from worker.leases import PYTHON
+from support.leases import PYTHON
 
 SETTINGS = WorkerSettings(endpoint="http://127.0.0.1:1", token="t", executors=1)
 

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-from worker.agents import RunningAgent
-from worker.leases import lease_of
+from support.leases import lease_of
+from support.running_agent import RunningAgent
 from worker.scripted_master import ScriptedMaster
 
 LEAPING = """

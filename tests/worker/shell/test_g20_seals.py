@@ -17,9 +17,9 @@ from cloudpar_protocol.seals import Seals, package_id
 from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.shell.executor_process import ExecutorProcess
 from cloudpar_worker.shell.verifying import SealBroken, verify
-from protocol.writing import Writing
-from worker.agents import RunningAgent
-from worker.leases import code_from, code_of, inline, lease_of
+from support.leases import code_from, code_of, inline, lease_of
+from support.running_agent import RunningAgent
+from support.writing import Writing
 from worker.scripted_master import ScriptedMaster
 
 KEY = bytes(range(32))

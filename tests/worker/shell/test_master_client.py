@@ -20,8 +20,9 @@ from cloudpar_worker.core.lease_record import LeaseRecord
 from cloudpar_worker.shell import reach as reach_module
 from cloudpar_worker.shell.master_client import MasterClient
 from cloudpar_worker.shell.reach import Reach
-from worker.leases import lease_of
-from worker.scripted_master import TOKEN, ScriptedMaster
+from support.leases import lease_of
+from support.running_agent import TOKEN
+from worker.scripted_master import ScriptedMaster
 
 DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 

@@ -25,7 +25,7 @@ from cloudpar_protocol.worker_messages import (
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.shell import master_io
 from cloudpar_worker.shell.master_io import MasterIO
-from worker.leases import code_from, lease_of
+from support.leases import code_from, lease_of
 
 LEASE: dict[str, Any] = {"package_id": "p", "lease_id": "l", "receipt": "r", "start": 0, "end": 1, "generation": 1}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up, worker
 from cloudpar.errors import ExecutorOutOfMemory
+from support.up import Up, worker
 
 LIMIT = ["--memory-mb", "230"]
 

@@ -10,7 +10,7 @@ from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode
 from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.shell.master_client import PayloadRefused
 from cloudpar_worker.shell.payload_store import TABLE_TASKS, TOO_LARGE_TASKS, PayloadStore, TooLarge, code_key
-from worker.leases import code_from, lease_of
+from support.leases import code_from, lease_of
 
 MINE = b"a secret function"
 LIMIT = 10**9

@@ -8,9 +8,9 @@ import pytest
 
 from cloudpar_worker.shell import signs
 from cloudpar_worker.shell.signs import Signs
-from system.work import until
-from worker.agents import RunningAgent
-from worker.leases import lease_of
+from support.leases import lease_of
+from support.running_agent import RunningAgent
+from support.waiting import until
 from worker.scripted_master import ScriptedMaster
 
 LONG_AGO_S = 1_000.0

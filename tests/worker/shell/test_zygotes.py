@@ -22,8 +22,8 @@ from cloudpar_worker.shell.executors import Executors
 from cloudpar_worker.shell.settings import WorkerSettings
 from cloudpar_worker.shell.zygote_process import ZygoteProcess
 from cloudpar_worker.shell.zygotes import IDLE_US, Zygotes
-from worker.agents import RunningAgent
-from worker.leases import PYTHON, lease_of
+from support.leases import PYTHON, lease_of
+from support.running_agent import RunningAgent
 from worker.scripted_master import ScriptedMaster
 
 StartAgent = Callable[..., RunningAgent]

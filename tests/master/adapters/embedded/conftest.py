@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from cloudpar_master.adapters.embedded.database import Database
-from master.stores import SetClock
+from support.clock import SetClock
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_protocol.errors import IdempotencyConflict
 from master.conformance.test_accounts import make_account
-from master.stores import SetClock
+from support.clock import SetClock
 
 
 def test_accounts_of_the_same_name_stay_and_no_third_one_is_made(tmp_path: Path, clock: SetClock) -> None:

@@ -13,7 +13,7 @@ import pytest
 from cloudpar_master.adapters.embedded import blob_store
 from cloudpar_master.adapters.embedded.blob_store import WASTE, FileBlobStore
 from cloudpar_protocol.errors import IdempotencyConflict, TooLarge
-from master.stores import NOW, SetClock
+from support.clock import NOW, SetClock
 
 BODY = b"payload"
 

@@ -20,9 +20,9 @@ from cloudpar_protocol.link_urls import FILES
 from cloudpar_protocol.parts import NOT_CHECKED
 from cloudpar_protocol.payloads import BlobRef, TaskCode
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
-from master.heads import altered
-from master.packages import make_head, make_spec
-from master.stores import NOW, SetClock
+from support.clock import NOW, SetClock
+from support.heads import altered
+from support.packages import make_head, make_spec
 
 SIZE, ROOM = 1_000, 3
 """Bytes of each blob of code, and how many blobs fit."""

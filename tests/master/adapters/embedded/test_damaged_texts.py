@@ -13,7 +13,7 @@ from cloudpar_master.services.steps import finish
 from cloudpar_protocol import codec
 from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, ListAccountsReply
 from cloudpar_protocol.client_messages import ListPackages
-from master.services.world import POLICY, World, all_results, master, publication
+from support.world import POLICY, World, all_results, master, publication
 
 TABLES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) \((.*?)\n?\);", SCHEMA, re.DOTALL)
 TEXTS = [(table, column) for table, columns in TABLES for column in re.findall(r"(\w+) TEXT", columns)]

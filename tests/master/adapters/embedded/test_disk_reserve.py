@@ -13,7 +13,7 @@ import pytest
 from cloudpar_master.adapters.embedded import blob_store
 from cloudpar_master.adapters.embedded.blob_store import RESERVE_BYTES, UNSTARTED_S, FileBlobStore
 from cloudpar_protocol.errors import Unavailable
-from master.stores import SetClock
+from support.clock import SetClock
 
 BODY = b"payload"
 GIB = 1024**3

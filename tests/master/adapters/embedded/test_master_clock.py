@@ -11,7 +11,7 @@ from cloudpar_master.adapters.embedded.master_clock import MOST_AWAY_S, REPEAT_S
 from cloudpar_master.adapters.embedded.task_queue import MEMORY_S, SqliteTaskQueue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import Sending
-from master.stores import NOW, SetClock
+from support.clock import NOW, SetClock
 
 DAY_S = 86_400.0
 

@@ -25,8 +25,8 @@ from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.head import OpenRange
 from cloudpar_master.ports import Sending
-from master.packages import make_head, make_spec
-from master.stores import SetClock
+from support.clock import SetClock
+from support.packages import make_head, make_spec
 from system.mixture import LAST_OF, ROOT
 
 PACKAGE, STARTED_AT = "p1", 1_000.5

@@ -12,8 +12,8 @@ from cloudpar_master.adapters.embedded.task_queue import MEMORY_S, SqliteTaskQue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.events import Acknowledged
 from cloudpar_master.ports import Fit, Sending
-from master.packages import make_head, make_results, make_spec
-from master.stores import NOW, SetClock
+from support.clock import NOW, SetClock
+from support.packages import make_head, make_results, make_spec
 
 MANY = 100_000
 FIT = Fit(("3.11", "3.12"), ("p3", "p4"))

@@ -3,7 +3,7 @@
 from cloudpar_master.adapters.embedded.database import Database
 from cloudpar_master.adapters.embedded.package_store import RESULT_BYTES, SqlitePackageStore
 from cloudpar_protocol.payloads import TaskResult
-from master.packages import create, put_page
+from support.packages import create, put_page
 
 
 def test_a_read_of_many_small_results_is_bounded_by_their_number(database: Database) -> None:

@@ -7,8 +7,8 @@ from cloudpar_master.adapters.embedded.package_store import SqlitePackageStore
 from cloudpar_master.adapters.embedded.task_queue import COUNTED, SqliteTaskQueue
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import Needs, Sending
-from master.packages import create, make_head
-from master.stores import SetClock
+from support.clock import SetClock
+from support.packages import create, make_head
 
 
 def test_a_saved_head_is_signalled_and_a_lost_save_is_not(database: Database) -> None:

@@ -27,7 +27,7 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_protocol.limits import PACKAGE_TASKS
 from cloudpar_protocol.payloads import Unfit
 from master.core.folds import NOW, PLENTY_US, granted, new, published, spans, take, then
-from master.heads import altered, make_head
+from support.heads import altered, make_head
 
 POLICY = Policy()
 FEW_ENTRIES, FEW_RESERVED = 560, 120

@@ -5,7 +5,7 @@ from cloudpar_master.core.events import Acknowledged, CancelAsked, Cleared, Gave
 from cloudpar_master.core.head import ENTRIES, Head, OpenRange
 from cloudpar_protocol.payloads import Range
 from master.core.folds import NOW, POLICY, finished, published, running, spans, take, then
-from master.heads import altered
+from support.heads import altered
 
 
 def cancel(*asked: Range) -> CancelAsked:

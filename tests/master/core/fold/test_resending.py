@@ -4,7 +4,7 @@ from cloudpar_master.core.fold.resending import DAY_S, quiet_s
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.policy import Policy
 from master.core.folds import PLENTY_US, POLICY, granted, new, published, running, then
-from master.heads import altered
+from support.heads import altered
 
 QUIET_S = quiet_s(POLICY)
 

@@ -8,7 +8,7 @@ from cloudpar_master.core.head.package import PACKAGE_BYTES
 from cloudpar_protocol.client_messages import StartTasks
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode, TaskData
 from master.core.folds import NOW, running
-from master.heads import altered
+from support.heads import altered
 
 ITEMS = InlineData([b"12345"] * 4)
 BLOB = BlobData(BlobRef("tasks/p", 1_000))

@@ -14,8 +14,9 @@ from cloudpar_master.services.steps import finish
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol.client_messages import Acknowledge, ListPackages
 from cloudpar_protocol.payloads import BlobData, BlobRef
-from master.services.world import POLICY, WatchedWorld, World, publication
-from master.stores import NOW
+from support.clock import NOW
+from support.watched_world import WatchedWorld
+from support.world import POLICY, World, publication
 
 DAY_S = 86400.0
 

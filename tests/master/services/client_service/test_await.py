@@ -10,7 +10,8 @@ from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.payloads import BlobRef, TaskResult
 from cloudpar_protocol.worker_messages import Publication
-from master.services.world import WatchedWorld, World, all_results, publication
+from support.watched_world import WatchedWorld
+from support.world import World, all_results, publication
 
 
 def test_an_await_of_a_running_package_has_its_progress_and_a_delay(world: World, ann: AccountRecord) -> None:

@@ -3,7 +3,7 @@ import pytest
 from cloudpar_master.core.head import CANCELLED_RANGES
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.errors import BadRequest, NotFound
-from master.services.world import POLICY, World, all_results, publication
+from support.world import POLICY, World, all_results, publication
 
 
 def test_a_cancelled_package_never_runs(world: World, ann: AccountRecord) -> None:

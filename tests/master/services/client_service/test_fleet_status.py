@@ -7,7 +7,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_master.ports.fleet import StandingFleet
 from cloudpar_master.services.client_service import LONELY_S
 from cloudpar_protocol.client_messages import FleetStatus
-from master.services.world import World
+from support.world import World
 
 STARTING = FleetStatus(starting=2, message="no capacity")
 

@@ -12,7 +12,7 @@ from cloudpar_protocol.client_messages import PrepareUploads, Upload
 from cloudpar_protocol.errors import RateLimited, TooLarge
 from cloudpar_protocol.limits import INLINE_ITEM_BYTES
 from cloudpar_protocol.payloads import InlineData
-from master.services.world import World, master, start_tasks
+from support.world import World, master, start_tasks
 
 POLICY = Policy(running_packages=3, running_tasks=100, running_bytes=1_000)
 

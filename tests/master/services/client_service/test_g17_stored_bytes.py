@@ -19,7 +19,7 @@ from cloudpar_protocol.errors import RateLimited, TooLarge, Unavailable
 from cloudpar_protocol.limits import INLINE_ITEM_BYTES, LINK_S
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, TaskCode, TaskResult
 from cloudpar_protocol.worker_messages import Publication
-from master.services.world import World, master, start_tasks
+from support.world import World, master, start_tasks
 
 MIB = 1024**2
 LIMIT = 10 * MIB

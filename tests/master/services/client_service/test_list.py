@@ -4,7 +4,8 @@ from msgspec.structs import replace
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.steps import finish
 from cloudpar_protocol.client_messages import ListPackages
-from master.services.world import WatchedWorld, World
+from support.watched_world import WatchedWorld
+from support.world import World
 
 MANY = ListPackages(limit=3)
 

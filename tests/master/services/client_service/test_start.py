@@ -5,7 +5,8 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.client_messages import PrepareUploads, Upload
 from cloudpar_protocol.errors import IdempotencyConflict, NotFound, QuotaExhausted
 from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode
-from master.services.world import HOUR_US, WatchedWorld, World, start_tasks
+from support.watched_world import WatchedWorld
+from support.world import HOUR_US, World, start_tasks
 
 
 def test_a_started_package_has_chunks_in_the_queue(world: World, ann: AccountRecord) -> None:

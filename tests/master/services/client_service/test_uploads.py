@@ -4,7 +4,7 @@ from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
 from cloudpar_protocol.errors import BadRequest, TooLarge
 from cloudpar_protocol.limits import BLOB_BYTES
-from master.services.world import World
+from support.world import World
 
 HASH = "ab" * 32
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from master.memory import stores as memory
-from master.services.world import World, master
+from support.memory import stores as memory
+from support.world import World, master
 
 
 @pytest.fixture(params=["a queue that looks", "a queue that cannot look"])

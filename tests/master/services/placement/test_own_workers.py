@@ -10,7 +10,7 @@ from cloudpar_master.services.placement import NOT_SERVED
 from cloudpar_protocol.errors import Forbidden
 from cloudpar_protocol.payloads import Unfit
 from master.services.agent import Agent
-from master.services.world import POLICY, World, master, publication
+from support.world import POLICY, World, master, publication
 
 from .test_placement import hungry, placement_of
 

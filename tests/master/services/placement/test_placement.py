@@ -14,9 +14,10 @@ from cloudpar_master.services.retrieval import UNFIT_DELAYS_S, UNFIT_ROUNDS
 from cloudpar_protocol.client_messages import ListPackages, Placement
 from cloudpar_protocol.payloads import TaskCode, Unfit
 from cloudpar_protocol.worker_messages import ExtendLeases, GiveBack, Lease, LeaseRef, RetrieveTasks
-from master.memory import stores as memory
 from master.services.agent import LACKS, Agent
-from master.services.world import POLICY, WatchedWorld, World, master, publication
+from support.memory import stores as memory
+from support.watched_world import WatchedWorld
+from support.world import POLICY, World, master, publication
 
 LACKING = 2 * ALLOWANCE_US // POLICY.chunk_target_us
 """How many workers give a call back. If their chunks counted, they would be twice what first chunks may be ahead."""

@@ -3,7 +3,7 @@
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.worker_messages import Lease
 from master.services.agent import Agent
-from master.services.world import POLICY, World, publication
+from support.world import POLICY, World, publication
 
 
 def lose_and_put_back(world: World, package_id: str) -> Lease:

@@ -12,9 +12,9 @@ from aws.stores import on_dynamodb_local, on_elasticmq, on_ministack
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.payloads import BlobRef
 from cloudpar_protocol.worker_messages import Lease, Publication
-from guarantees.scale import SCALE, Scale
-from master.services.world import POLICY, World, master, publication
-from master.stores import Factory, embedded
+from support.scale import SCALE, Scale
+from support.stores import Factory, embedded
+from support.world import POLICY, World, master, publication
 
 QUICK: list[Factory] = [embedded, in_process]
 FULL: list[Factory] = [*QUICK, on_dynamodb_local, on_elasticmq, on_ministack]

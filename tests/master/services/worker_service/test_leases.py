@@ -7,8 +7,9 @@ import pytest
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.worker_messages import GiveBack, LeaseView, PrepareResult, PrepareResults, Return
-from master.packages import forget
-from master.services.world import POLICY, WatchedWorld, World, publication
+from support.packages import forget
+from support.watched_world import WatchedWorld
+from support.world import POLICY, World, publication
 
 
 def test_an_extended_lease_stays_with_its_worker(world: World, ann: AccountRecord) -> None:

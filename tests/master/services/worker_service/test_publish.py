@@ -1,7 +1,7 @@
 from msgspec.structs import replace
 
 from cloudpar_master.ports import AccountRecord
-from master.services.world import POLICY, World, all_results, publication
+from support.world import POLICY, World, all_results, publication
 
 
 def test_one_request_publishes_leases_of_several_packages(world: World, ann: AccountRecord, bob: AccountRecord) -> None:

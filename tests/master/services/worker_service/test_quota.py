@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.quota import FIRST_SLICE_US
 from cloudpar_master.ports import AccountRecord
-from master.heads import altered
-from master.packages import make_head, make_spec
-from master.services.world import HOUR_US, POLICY, World, all_results, publication
+from support.heads import altered
+from support.packages import make_head, make_spec
+from support.world import HOUR_US, POLICY, World, all_results, publication
 
 FIX = "ask the operator to grant more"
 

@@ -20,8 +20,9 @@ from cloudpar_protocol.limits import (
 )
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef, RetrieveTasks, RetrieveTasksReply
-from master.packages import forget, make_head, make_spec
-from master.services.world import CODE, POLICY, WatchedWorld, World, master, publication
+from support.packages import forget, make_head, make_spec
+from support.watched_world import WatchedWorld
+from support.world import CODE, POLICY, World, master, publication
 
 
 def test_a_lease_has_everything_that_a_worker_needs(world: World, ann: AccountRecord) -> None:
