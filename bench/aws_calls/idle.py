@@ -2,7 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from .clock import Clock
+from support.timeline import Timeline
+
 from .counts import Counts
 from .master import Master, on_aws
 from .package import advance, greet, start_package, watch_minutes
@@ -43,12 +44,12 @@ def count_idle(calm_us: int = CALM_US) -> Idle:
     Args:
         calm_us: How long the agents run before their requests are counted, in simulated microseconds.
     """
-    clock, counts = Clock(), Counts()
+    clock, counts = Timeline(), Counts()
     with on_aws(clock, counts, AGENTS) as master:
         return _run(clock, master, calm_us)
 
 
-def _run(clock: Clock, master: Master, calm_us: int) -> Idle:
+def _run(clock: Timeline, master: Master, calm_us: int) -> Idle:
     counts = master.counts
     for number in range(AGENTS):
         Agent(clock, master, f"{number:032x}", EXECUTORS, TASK_US)

@@ -33,8 +33,9 @@ from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
 from cloudpar_protocol.seals import KEY_BYTES
+from support.ids import CountedIds
+from support.timeline import Timeline
 
-from .clock import Clock
 from .counts import Counts
 from .meter import metered
 from .quick_tables import quick
@@ -62,17 +63,6 @@ class _Safe:
 
     def open(self, account_id: str, encrypted: bytes) -> bytes | None:
         return b"k" * KEY_BYTES if encrypted == self.make(account_id) else None
-
-
-class _Ids:
-    """Yields the same ids in every run."""
-
-    def __init__(self) -> None:
-        self._number = 0
-
-    def fresh(self) -> str:
-        self._number += 1
-        return f"{self._number:032x}"
 
 
 class Group:
@@ -105,7 +95,7 @@ class Group:
 class Master:
     """The Lambda functions of a deployment: for clients, for workers, and the timer, each with its own caches."""
 
-    def __init__(self, clock: Clock, counts: Counts, deploy: Callable[[], Backend]) -> None:
+    def __init__(self, clock: Timeline, counts: Counts, deploy: Callable[[], Backend]) -> None:
         self.counts = counts
         self._clock = clock
         self._traced_s: dict[str, int] = {}
@@ -141,7 +131,7 @@ class Master:
 
 
 @contextmanager
-def on_aws(clock: Clock, counts: Counts, hosts: int) -> Iterator[Master]:
+def on_aws(clock: Timeline, counts: Counts, hosts: int) -> Iterator[Master]:
     """Yield a master on moto, whose fleet has this many hosts; its calls are counted."""
     at = clients_in_process(clock)
     names = create(f"calls-{next(_numbers)}", ENDPOINT, ENDPOINT, ENDPOINT)
@@ -161,8 +151,8 @@ def on_aws(clock: Clock, counts: Counts, hosts: int) -> Iterator[Master]:
         free(names)
 
 
-def _deployment(clock: Clock, names: Names, at: Clients, group: Any) -> Backend:
-    ids, packages = _Ids(), Table(at.dynamodb, names.packages)
+def _deployment(clock: Timeline, names: Names, at: Clients, group: Any) -> Backend:
+    ids, packages = CountedIds(), Table(at.dynamodb, names.packages)
     return Backend(
         packages=DynamoPackageStore(packages, Objects(lambda: at.s3, names.bucket), clock, ids, 30 * DAY_S),
         accounts=DynamoAccountStore(Table(at.dynamodb, names.accounts), clock),

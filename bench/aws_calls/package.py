@@ -12,8 +12,8 @@ from cloudpar_protocol.client_messages import Acknowledge, AwaitTasks, Cursor, H
 from cloudpar_protocol.payloads import RangeData, TaskCode
 from cloudpar_protocol.seals import Seals, package_id
 from simulation.worker import PYTHON
+from support.timeline import Timeline
 
-from .clock import Clock
 from .counts import Counts
 from .master import USER, Master, on_aws
 from .workers import ROUND_TRIP_US, Agent
@@ -46,16 +46,15 @@ def count_package(load: Load, progress: Callable[[int], None] = lambda _done: No
     Between its requests for results, the client waits as long as the master tells it to. For a package of one task, it
     sends its first request when the task should be done, so that one request is enough.
     """
-    clock, counts = Clock(), Counts()
+    clock, counts = Timeline(), Counts()
     with on_aws(clock, counts, load.agents) as master:
         return Counted(counts, _run(clock, master, load, progress))
 
 
-def _run(clock: Clock, master: Master, load: Load, progress: Callable[[int], None]) -> float:
+def _run(clock: Timeline, master: Master, load: Load, progress: Callable[[int], None]) -> float:
     for number in range(load.agents):
-        clock.at(
-            number * IDLE_US // load.agents, partial(Agent, clock, master, f"{number:032x}", EXECUTORS, load.task_us)
-        )
+        start = partial(Agent, clock, master, f"{number:032x}", EXECUTORS, load.task_us)
+        clock.after(number * IDLE_US // load.agents, start)
     watch_minutes(clock, master)
     advance(clock, IDLE_US)
     who = greet(master)
@@ -97,7 +96,7 @@ def start_package(master: Master, who: HelloReply, tasks: int) -> str:
         return master.call(USER, routes.START_TASKS, start).package_id
 
 
-def _await(clock: Clock, master: Master, package: str, tasks: int, progress: Callable[[int], None]) -> None:
+def _await(clock: Timeline, master: Master, package: str, tasks: int, progress: Callable[[int], None]) -> None:
     cursor, results = 0, 0
     while True:
         with master.counts.during("await"):
@@ -112,15 +111,15 @@ def _await(clock: Clock, master: Master, package: str, tasks: int, progress: Cal
         advance(clock, clock.now_us + ROUND_TRIP_US + round(reply.retry_after_s * 1e6))
 
 
-def advance(clock: Clock, until_us: int) -> None:
+def advance(clock: Timeline, until_us: int) -> None:
     """Run all events up to an instant of simulated time."""
     arrived: list[bool] = []
-    clock.at(until_us, lambda: arrived.append(True))
+    clock.after(until_us - clock.now_us, lambda: arrived.append(True))
     while not arrived:
         clock.step()
 
 
-def watch_minutes(clock: Clock, master: Master) -> None:
+def watch_minutes(clock: Timeline, master: Master) -> None:
     """Run the timer once a minute from now on."""
 
     def tick() -> None:

@@ -10,8 +10,8 @@ from cloudpar_protocol.worker_messages import PublishResults, RetrieveTasks
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import ExecutorResult
 from simulation.worker import Executor, SimulatedWorker
+from support.timeline import Timeline
 
-from .clock import Clock
 from .master import WORKER, Master
 
 ROUND_TRIP_US = 30_000
@@ -34,7 +34,7 @@ class Agent(SimulatedWorker):
 
     request_us = ROUND_TRIP_US
 
-    def __init__(self, clock: Clock, master: Master, name: str, executors: int, task_us: int) -> None:
+    def __init__(self, clock: Timeline, master: Master, name: str, executors: int, task_us: int) -> None:
         self._clock = clock
         self._master = master
         self._task_us = task_us

@@ -1,7 +1,6 @@
 """Clusters that `cloudpar up` starts, as an operator starts them."""
 
 import os
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -10,14 +9,9 @@ import pytest
 from cli.here import Here
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.cli import access
-from support.up import Up
+from support.up import cluster_of
 
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Start a master with one executor for all tests of a file."""
-    with Up(tmp_path_factory.mktemp("data"), workers=1) as up:
-        yield up
+cluster = cluster_of(workers=1)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from docs.pages import Block, blocks
@@ -129,9 +128,7 @@ class Reader:
         (self._folder / "home").mkdir()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for terminal in reversed(self._terminals):
             terminal.interrupt()
 

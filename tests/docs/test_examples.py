@@ -8,7 +8,6 @@ import pkgutil
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +24,7 @@ from docs import pages
 from docs.pages import ROOT, Block
 from docs.reader import steps
 from support.command import environment
-from support.up import Up
+from support.up import Up, cluster_of
 
 PACKAGES = (cloudpar_protocol, cloudpar, cloudpar_master, cloudpar_worker)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -53,11 +52,7 @@ def _examples(name: str) -> list[doctest.DocTest]:
 EXAMPLES = {name: _examples(name) for names in MODULES.values() for name in names}
 
 
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Start a master for examples that need one."""
-    with Up(tmp_path_factory.mktemp("data"), workers=1) as running:
-        yield running
+up = cluster_of(workers=1)
 
 
 # docstrings

@@ -1,14 +1,13 @@
 """Workers that are started with an endpoint, as on an instance of the fleet."""
 
-import signal
 import subprocess
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
 
 from support.command import CLOUDPAR, environment
+from support.processes import stop
 from support.waiting import HANG_S, until
 
 from .deployment import Deployment
@@ -56,14 +55,5 @@ class Worker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(HANG_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise
+    def __exit__(self, *_: object) -> None:
+        stop(self.process)

@@ -4,13 +4,13 @@ import os
 import socket
 import subprocess
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import botocore.session
 import urllib3
 from botocore.config import Config
 
+from support.processes import stop
 from support.waiting import until
 
 REGION = "us-east-1"
@@ -67,15 +67,8 @@ class StandIn:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    def __exit__(self, *_: object) -> None:
+        stop(self.process)
 
 
 def free_port() -> int:

@@ -23,7 +23,7 @@ from cloudpar_protocol.codec import ErrorReply
 from cloudpar_protocol.routes import ROUTES, Route
 from master.server.served import CONNECTION, Served, awaiting, publication, retrieval, start_tasks
 from support.asgi import Exchange
-from support.backends import CountedIds
+from support.ids import CountedIds
 
 MEDIA = (codec.MSGPACK, codec.JSON)
 TOKENS = {"user": CONNECTION.token, "worker": CONNECTION.worker_token, "admin": CONNECTION.admin_token}

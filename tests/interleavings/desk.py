@@ -14,8 +14,8 @@ from cloudpar_master.services.timer import Timer
 from cloudpar_master.services.worker_service import WorkerService
 from cloudpar_protocol.seals import package_id
 from cloudpar_protocol.worker_messages import LeaseRef
-from support.backends import CountedIds
 from support.clock import NOW
+from support.ids import CountedIds
 
 from .tape import Tape, newer
 

@@ -32,6 +32,7 @@ from cloudpar_protocol.client_messages import PrepareUploads, Upload
 from cloudpar_protocol.parts import NOT_CHECKED
 from cloudpar_protocol.transport.payload_folder import UPLOAD, PayloadFolder
 from cloudpar_worker.executor.code_cache import CACHED_BYTES
+from support.waiting import await_file
 from worker.agent_killer import end_agent
 
 MEGABYTE = 1 << 20
@@ -50,14 +51,6 @@ def family(pool: Pool) -> list[psutil.Process]:
     """The pool's processes, including executors."""
     parents = [psutil.Process(pid) for pid in pids(pool)]
     return [*parents, *(child for parent in parents for child in parent.children(recursive=True))]
-
-
-def until(path: Path) -> None:
-    """Wait until a task has made a file."""
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
 
 
 def touch_and_wait(path: str) -> None:
@@ -187,7 +180,7 @@ class NoSocket:
 
 def test_cancel_stops_a_running_task(embedded: Pool, tmp_path: Path) -> None:
     future = embedded.submit(touch_and_wait, str(tmp_path / "up"))
-    until(tmp_path / "up")
+    await_file(tmp_path / "up")
     assert future.cancel()
     assert future.cancelled()
     assert embedded.submit(abs, -1).result(60) == 1
@@ -204,7 +197,7 @@ def test_shutdown_lets_running_tasks_finish(tmp_path: Path) -> None:
         return "finished"
 
     first = pool.submit(wait)
-    until(up)
+    await_file(up)
     others = [pool.submit(abs, -number) for number in range(10)]
     threading.Timer(0.3, go.touch).start()
     pool.shutdown(cancel_futures=True)
@@ -365,7 +358,7 @@ def interrupted(path: Path, script: str, *more: Path) -> tuple[int, str]:
     """Press Ctrl-C in a script once its task runs; return its exit status and its standard error."""
     with subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, text=True) as client:
         for each in (path, *more):
-            until(each)
+            await_file(each)
         client.send_signal(signal.SIGINT)
         _, errors = client.communicate(timeout=50)
     return client.returncode, errors

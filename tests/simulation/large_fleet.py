@@ -5,31 +5,23 @@ Run it with other figures by PYTHONPATH=tests .venv/bin/python -m simulation.lar
 
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
-from heapq import heappop, heappush, heapreplace
-from itertools import count
+from collections.abc import Sequence
+from heapq import heapreplace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cloudpar_master.core.head import stored
 from cloudpar_master.ports import Sending
-from cloudpar_protocol import routes
-from cloudpar_protocol.routes import Route
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
-from support.clock import NOW
 from support.world import HOUR_US, World, master
 
-from .worker import PYTHON, SimulatedWorker, Task
+from .timed_world import Heard, TimedWorld
+from .worker import PYTHON, Task
 
 SHORT_US, LONG_US = 1_000_000, 10_000_000
-WAY_US = 1_000
-"""How long a request or an answer travels, in microseconds."""
-
 TICK_US = 1_000_000
 """The time between two ticks of the master's timer, which also wakes held retrievals for chunks that wait."""
-
-Event = Callable[[], object]
 
 
 def task_us(index: int) -> int:
@@ -48,58 +40,39 @@ def ideal_us(tasks: int, executors: int) -> int:
 class Held:
     """A retrieval that the master holds until `until_us`. `waits` is False once it was performed again."""
 
-    def __init__(self, request: RetrieveTasks, until_us: int, heard: Callable[[Any], object]) -> None:
+    def __init__(self, request: RetrieveTasks, until_us: int, heard: Heard) -> None:
         self.request, self.until_us, self.heard = request, until_us, heard
         self.waits = True
 
 
-class LargeFleet:
+class LargeFleet(TimedWorld):
     """All workers have the same number of executors. As at the embedded master, a chunk wakes one held retrieval."""
 
     def __init__(self, world: World, workers: int, executors: int) -> None:
-        self.world = world
-        self.now_us = 0
+        super().__init__(world)
         self.tasks_run = 0
         self.busy = 0
         """How many executors run a task now."""
-        self._events: list[tuple[int, int, Event]] = []
-        self._numbers = count()
         self._held: deque[Held] = deque()
         self._sent = 0
         self._send = world.backend.queue.send
         world.backend.queue.send = self._count_sent  # type: ignore[method-assign]
-        self.workers = [
-            SimulatedWorker(f"w{number}", executors, lambda: self.now_us, self.after, ask=self._ask, start=self._start)
-            for number in range(workers)
-        ]
+        self.add_workers(*[executors] * workers)
         self._tick()
-
-    def after(self, delay_us: int, event: Event) -> None:
-        heappush(self._events, (self.now_us + delay_us, next(self._numbers), event))
-
-    def run_until(self, at_us: int) -> None:
-        while self._events[0][0] <= at_us:
-            self.step()
-        self._set(at_us)
 
     def step(self) -> None:
         """Perform the next event, and then the held retrievals that it wakes."""
-        at_us, _, event = heappop(self._events)
-        self._set(at_us)
-        event()
+        super().step()
         while self._sent and self._held:
             held = self._held.popleft()
             if held.waits:
                 self._sent -= 1
                 held.waits = False
-                self._retrieve(held.request, held.until_us, held.heard)
+                self.hold(held.request, held.until_us, held.heard)
         self._sent = 0
 
-    def _set(self, at_us: int) -> None:
-        self.now_us = at_us
-        self.world.clock.time = NOW + at_us / 1e6
-
-    def _start(self, task: Task) -> int:
+    def start_task(self, task: Task) -> int:
+        """See TimedWorld."""
         duration_us = task_us(task.index)
         self.tasks_run += 1
         self.busy += 1
@@ -118,22 +91,13 @@ class LargeFleet:
         self._sent += len(messages)
         return self._send(messages)
 
-    def _ask(self, route: Route[Any, Any], request: Any, heard: Callable[[Any], object]) -> None:
-        self.after(WAY_US, lambda: self._arrive(route, request, heard))
-
-    def _arrive(self, route: Route[Any, Any], request: Any, heard: Callable[[Any], object]) -> None:
-        if route is routes.RETRIEVE_TASKS:
-            self._retrieve(request, self.now_us + int(request.hold_s * 1e6), heard)
-        else:
-            reply = getattr(self.world.worker, route.name)(request)
-            self.after(WAY_US, lambda: heard(reply))
-
-    def _retrieve(self, request: RetrieveTasks, until_us: int, heard: Callable[[Any], object]) -> None:
+    def hold(self, request: RetrieveTasks, until_us: int, heard: Heard) -> None:
+        """See TimedWorld."""
         reply = self.world.worker.retrieve_tasks(request)
         if reply.leases or reply.waiting or self.now_us >= until_us:
             holds = request.hold_s > 0
             answer = RetrieveTasksReply(leases=reply.leases, waiting=reply.waiting, holds=holds)
-            self.after(WAY_US, lambda: heard(answer))
+            self.reply(heard, answer)
             return
         held = Held(request, until_us, heard)
         if not request.peek:  # there is one package, so no peek hears of another one
@@ -143,7 +107,7 @@ class LargeFleet:
     def _over(self, held: Held) -> None:
         if held.waits:
             held.waits = False
-            self._retrieve(held.request, held.until_us, held.heard)
+            self.hold(held.request, held.until_us, held.heard)
 
 
 class Figures(NamedTuple):

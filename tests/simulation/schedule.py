@@ -1,14 +1,12 @@
 """Simulated time and simulated concurrency: one thread, in which a seed decides which task goes on next."""
 
-import heapq
 from collections.abc import Callable
-from itertools import count
 from random import Random
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-START_S = 1_800_000_000.0
+from support.timeline import Timeline
 
 
 class Box:
@@ -19,32 +17,20 @@ class Box:
         self.waiter: Any = None
 
 
-class Schedule:
+class Schedule(Timeline):
     """Decides what happens when. Tasks are greenlets: they go on until they sleep or wait.
 
+    Its time is the true time, which no part of the system knows. An event that `after` runs must not sleep: `spawn`
+    starts a task that may.
+
     Attributes:
-        now_us: The true time, which no part of the system knows.
         random: The only source of chance.
     """
 
     def __init__(self, seed: int) -> None:
+        super().__init__()
         self.random = Random(seed)
-        self.now_us = 0
         self._hub: Any = getcurrent()
-        self._events: list[tuple[int, int, Callable[[], object]]] = []
-        self._numbers = count()
-
-    def now(self) -> float:
-        """Return the true time in seconds since 1970, as clocks do."""
-        return START_S + self.now_us / 1e6
-
-    def date(self, at: float) -> float:
-        """Return the same time."""
-        return at
-
-    def after(self, delay_us: int, event: Callable[[], object]) -> None:
-        """Call a function later. It must not sleep: use `spawn` for one that does."""
-        heapq.heappush(self._events, (self.now_us + max(delay_us, 0), next(self._numbers), event))
 
     def spawn(self, work: Callable[[], object], delay_us: int = 0) -> None:
         """Start a task."""
@@ -76,11 +62,6 @@ class Schedule:
         if waiter is not None:
             box.answer = answer
             self.after(0, waiter.switch)
-
-    def step(self) -> None:
-        """Let the next event happen."""
-        self.now_us, _, event = heapq.heappop(self._events)
-        event()
 
     def about(self, mean_us: float) -> int:
         """Draw a delay: mostly shorter than the mean, now and then much longer."""

@@ -8,8 +8,8 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.backend import hash_token
 from cloudpar_worker.core import stimuli as on
-from support.backends import CountedIds
 from support.checks import Broken, hold
+from support.ids import CountedIds
 from support.memory.stores import Data, over
 
 from .agents import Agent

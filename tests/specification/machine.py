@@ -16,8 +16,9 @@ from cloudpar_master.services.effect_runner import EffectRunner
 from cloudpar_master.services.folding import Folding
 from cloudpar_protocol.payloads import Range, TaskResult
 from cloudpar_protocol.worker_messages import GiveBack, Lease, Publication, PublishResults, RetrieveTasks, Return
-from support.backends import CountedIds, backend_on
+from support.backends import backend_on
 from support.clock import SetClock
+from support.ids import CountedIds
 from support.memory.stores import Data, over
 from support.world import World
 

@@ -15,19 +15,6 @@ from support.stores import Stores
 WORKER_TOKEN, ADMIN_TOKEN = "worker", "admin"
 
 
-class CountedIds:
-    """Ids that are counted, so that a run can be repeated. Those of different names never meet."""
-
-    def __init__(self, name: str = "") -> None:
-        self._name = name
-        self._count = 0
-
-    def fresh(self) -> str:
-        """Return the next id."""
-        self._count += 1
-        return f"{self._name}{self._count:032x}"
-
-
 def backend_on(
     stores: Stores, clock: Clock, policy: Policy, *, ids: Ids | None = None, safe: KeySafe | None = None
 ) -> Backend:

@@ -6,20 +6,19 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import psutil
+import pytest
 
 from cloudpar import Pool
-from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import RetryPolicy
-from cloudpar_protocol import routes
-from cloudpar_protocol.account_messages import Account, ListAccounts
 from support.command import CLOUDPAR, environment
+from support.operated import Operated
+from support.processes import stop
 from support.waiting import HANG_S
 
 
-class Up:
+class Up(Operated):
     """`cloudpar up --json` on a free port.
 
     Its worker runs tasks of all accounts, since many tests have several; `isolation` None leaves the default.
@@ -40,26 +39,15 @@ class Up:
         assert line, self.process.communicate()
         self.connection: dict[str, str] = json.loads(line)
         self.endpoint = self.connection["endpoint"]
+        self.admin_token = self.connection["admin_token"]
 
     def pool(self) -> Pool:
         """Open a pool of the default account."""
         return Pool(self.endpoint, self.connection["token"], progress=False)
 
-    def admin(self) -> list[str]:
-        """The options of an operator."""
-        return ["--endpoint", self.endpoint, "--admin-token", self.connection["admin_token"]]
-
     def user(self) -> list[str]:
         """The options of the default account."""
         return ["--endpoint", self.endpoint, "--token", self.connection["token"]]
-
-    def accounts(self) -> list[Account]:
-        """Return all accounts that the operator sees."""
-        connection = Connection(self.endpoint, self.connection["admin_token"], RetryPolicy(HANG_S))
-        try:
-            return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
-        finally:
-            connection.close()
 
     def child(self, module: str) -> psutil.Process:
         """Return the process that runs `python -m module`."""
@@ -75,14 +63,7 @@ class Up:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.communicate(timeout=HANG_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.communicate()
-            raise
+        stop(self.process)
 
 
 @contextmanager
@@ -103,6 +84,15 @@ def worker(
         assert "working for" in process.stderr.readline()
         yield process
     finally:
-        if process.poll() is None:
-            process.terminate()
-        process.communicate(timeout=HANG_S)
+        stop(process)
+
+
+def cluster_of(workers: int) -> Any:
+    """Make a fixture: a master with this many executors, for all tests of a file."""
+
+    @pytest.fixture(scope="module")
+    def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+        with Up(tmp_path_factory.mktemp("data"), workers) as up:
+            yield up
+
+    return cluster

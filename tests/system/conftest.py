@@ -1,18 +1,12 @@
 """Clusters of real processes."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.up import Up
+from support.up import cluster_of
 
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Start a master with two executors for all tests of a file."""
-    with Up(tmp_path_factory.mktemp("data"), workers=2) as up:
-        yield up
+cluster = cluster_of(workers=2)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import random
 import re
 import signal
 from time import monotonic
-from types import TracebackType
 from typing import Any, Self
 
 from support.master_process import TOKENS
@@ -85,8 +84,6 @@ class Fleet:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for member in self.members + self.former:
             member.close()

@@ -4,19 +4,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from cloudpar._client.connection import Connection
-from cloudpar._client.retry_policy import RetryPolicy
-from cloudpar_protocol import routes
-from cloudpar_protocol.account_messages import Account, ListAccounts
 from support.master_process import TOKENS, Master
-from support.waiting import HANG_S
+from support.operated import Operated
 from system import journal
 
 TESTS = Path(__file__).parents[1]
 
 
-class Site(Master):
+class Site(Master, Operated):
     """A master process without workers: tests start these separately, and may kill them."""
+
+    admin_token = TOKENS["admin_token"]
 
     def __init__(
         self, folder: Path, module: str = "system.recording_master", more: dict[str, str] | None = None,
@@ -33,13 +31,3 @@ class Site(Master):
     def journal(self) -> Iterator[journal.Entry]:
         """Return the journal of the workers' requests."""
         return journal.read(self._journal)
-
-    def admin(self) -> list[str]:
-        return ["--endpoint", self.endpoint, "--admin-token", TOKENS["admin_token"]]
-
-    def accounts(self) -> list[Account]:
-        connection = Connection(self.endpoint, TOKENS["admin_token"], RetryPolicy(HANG_S))
-        try:
-            return connection.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts
-        finally:
-            connection.close()

@@ -1,6 +1,6 @@
 """kill -9 during the main job: the job completes with correct results, and each task is charged once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -10,14 +10,10 @@ from cloudpar.demo.factorization import correct
 from support.books import close_books
 from support.customer import Customer
 from support.task_functions import NUMBERS, TASKS, factorize_before_gate, main_job
-from support.up import Up
+from support.up import Up, cluster_of
 
-
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Start one cluster for all tests: it restarts killed processes."""
-    with Up(tmp_path_factory.mktemp("data"), workers=2) as up:
-        yield up
+up = cluster_of(workers=2)
+"""One cluster for all tests: it restarts killed processes."""
 
 
 def master(up: Up) -> psutil.Process:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -15,14 +15,10 @@ import pytest
 from cloudpar import Pool
 from cloudpar.errors import SerializationError, TooLarge
 from cloudpar_protocol.limits import NESTING
-from support.up import Up
+from support.up import Up, cluster_of
 
-
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Start a master with one executor, so that a waiting task that kept it would never end."""
-    with Up(tmp_path_factory.mktemp("data"), workers=1) as up:
-        yield up
+up = cluster_of(workers=1)
+"""It has one executor, so that a waiting task that kept it would never end."""
 
 
 def square(number: int) -> int:

@@ -15,8 +15,9 @@ import pytest
 
 from cloudpar_worker.sandbox import uid_pool
 from cloudpar_worker.sandbox.kernel import NEEDED
+from support.processes import stop
 from support.task_functions import mark_and_wait
-from support.up import Up
+from support.up import Up, cluster_of
 from support.waiting import HANG_S, await_file
 from worker.whereabouts import whereabouts
 
@@ -32,11 +33,7 @@ def image(folder: Path) -> Image:
     return Image(folder, requirements)
 
 
-@pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A master without workers."""
-    with Up(tmp_path_factory.mktemp("data"), workers=0) as up:
-        yield up
+master = cluster_of(workers=0)
 
 
 @contextmanager
@@ -57,9 +54,7 @@ def container(image: Image, master: Up, folder: Path, **more: str) -> Iterator["
     try:
         yield process
     finally:
-        if process.poll() is None:
-            process.terminate()
-        process.communicate(timeout=HANG_S)
+        stop(process)
 
 
 def test_the_image_is_built_as_the_stack_builds_it(image: Image) -> None:

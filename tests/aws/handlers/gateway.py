@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from itertools import count
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, Self
 
 from cloudpar_protocol import routes
@@ -70,9 +70,7 @@ class Gateway:
         self._timer.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._server.close()
         self._timer.join()

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from aws.differences import conforming
-from cloudpar_master.ports import AccountRecord
 from support.clock import SetClock
 from support.stores import Factory, Stores
 from support.world import World, world_on
@@ -49,13 +48,3 @@ def others(factory: Factory, tmp_path: Path, clock: SetClock, stores: Stores) ->
 @pytest.fixture
 def world(stores: Stores, clock: SetClock) -> World:
     return world_on(stores, clock)
-
-
-@pytest.fixture
-def ann(world: World) -> AccountRecord:
-    return world.account("ann")
-
-
-@pytest.fixture
-def bob(world: World) -> AccountRecord:
-    return world.account("bob")

@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from msgspec import Struct
@@ -19,8 +18,9 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.errors import Unavailable
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
-from support.backends import ADMIN_TOKEN, WORKER_TOKEN, CountedIds, backend_on, call
+from support.backends import ADMIN_TOKEN, WORKER_TOKEN, backend_on, call
 from support.clock import SetClock
+from support.ids import CountedIds
 from support.stores import Factory, Stores
 
 from .crashing import Crash, Fuse, fused
@@ -149,7 +149,5 @@ class World:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()

@@ -18,8 +18,9 @@ from cloudpar_master.services.timer import Timer
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.worker_messages import Lease
-from support.backends import CountedIds, backend_on, call
+from support.backends import backend_on, call
 from support.clock import NOW, SetClock
+from support.ids import CountedIds
 from support.memory.stores import Data, over
 from support.stores import Stores, sqlite_stores
 

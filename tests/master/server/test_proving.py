@@ -1,6 +1,5 @@
 """The challenge that a master answers to callers without a token, and the tokens that are encrypted for its process."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,6 @@ from support.asgi import Answer
 NONCE = "0123456789abcdef" * 2
 HELLO = codec.encode(Hello())
 MSGPACK = {"content-type": codec.MSGPACK}
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    made = Served(tmp_path / "data")
-    yield made
-    made.close()
 
 
 def challenge(served: Served, token: str) -> ProveReply:

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_master.ports import AccountRecord
 from support.world import World, master
 
 
@@ -11,13 +10,3 @@ from support.world import World, master
 def world(tmp_path: Path) -> Iterator[World]:
     with master(tmp_path) as world:
         yield world
-
-
-@pytest.fixture
-def ann(world: World) -> AccountRecord:
-    return world.account("ann")
-
-
-@pytest.fixture
-def bob(world: World) -> AccountRecord:
-    return world.account("bob")
