@@ -48,6 +48,11 @@ def blocks(page: Path) -> list[Block]:
 ALL = [block for page in PAGES for block in blocks(page)]
 
 
+def without_links(text: str) -> str:
+    """Return a text of a page with the words of its links only."""
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+
+
 def of(language: str) -> list[Block]:
     """Return all blocks of one language, except those in the reference, which come from docstrings."""
     return [

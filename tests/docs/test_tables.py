@@ -22,8 +22,8 @@ PROTOCOL, STATES = ROOT / "docs/protocol.md", ROOT / "docs/state-machine.md"
 
 
 def table(page: Path, heading: str) -> list[list[str]]:
-    """Return the rows of the first table after a heading, without its head; code marks are removed."""
-    section = page.read_text(encoding="utf-8").partition(f"\n{heading}\n")[2]
+    """Return the rows of the first table after a heading, without its head; code marks and links are removed."""
+    section = pages.without_links(page.read_text(encoding="utf-8").partition(f"\n{heading}\n")[2])
     rows = re.search(r"^\|.*\n\|[-|]+\n((?:\|.*\n)+)", section, re.MULTILINE)
     assert rows is not None, heading
     return [[cell.strip().replace("`", "") for cell in line.strip("|").split(" | ")] for line in rows[1].splitlines()]

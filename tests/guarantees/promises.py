@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from docs.pages import without_links
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/guarantees.md"
 MEASURED: Final = {7, 10, 15, 16, 17, 22, 23}
@@ -30,4 +32,6 @@ class Promise(NamedTuple):
 
 
 def promises() -> list[Promise]:
-    return [Promise(int(number), words, asked) for number, words, asked in _ROW.findall(PAGE.read_text())]
+    return [
+        Promise(int(number), words, asked) for number, words, asked in _ROW.findall(without_links(PAGE.read_text()))
+    ]
