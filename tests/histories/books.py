@@ -1,4 +1,7 @@
-"""A history, sorted by package and by account. Field names are those of docs/openapi.json."""
+"""A history, sorted by package and by account. Field names are those of docs/openapi.json.
+
+This module shares no code with the project or with the tests of other folders, so that it does not repeat their errors.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

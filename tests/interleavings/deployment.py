@@ -13,7 +13,7 @@ from cloudpar_master.core.head import Head
 from cloudpar_master.ports import AccountRecord, BlobStore, Clock, WorkerRecord
 from cloudpar_protocol.payloads import Link, TaskResult
 from support.checks import hold
-from support.memory.accounts import Books, MemoryAccountStore
+from support.memory.accounts import MemoryAccountStore, StoredAccounts
 from support.memory.packages import MemoryPackageStore, Package
 from support.memory.queue import Letter, Letters, MemoryTaskQueue
 
@@ -155,7 +155,7 @@ def _note(histories: dict[str, History], head: Head, _: float, results: Sequence
 
 
 def _accounts(rows: AccountRows, name: str, arguments: tuple[Any, ...], clock: Clock) -> Any:
-    books = Books()
+    books = StoredAccounts()
     books.keys, books.accounts, books.slices, books.charged = rows.keys, rows.accounts, rows.slices, rows.charged
     books.grants = set(rows.grants)
     answer = getattr(MemoryAccountStore(books, clock), name)(*arguments)

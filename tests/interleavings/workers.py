@@ -1,4 +1,8 @@
-"""What workers do."""
+"""What workers do.
+
+All that such a worker knows is a `Memory`, which the checker copies, compares and restores. A worker of other tests is
+an object that changes, so it cannot stand here.
+"""
 
 from typing import Final, NamedTuple
 

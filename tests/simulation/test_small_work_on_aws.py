@@ -46,6 +46,14 @@ def started_meanwhile(site: Site, small: str, at_us: int) -> int:
     return sum(at_us < other_us < first_us for (package_id, _), other_us in site.started.items() if package_id != small)
 
 
+def start_behind_first_windows(site: Site) -> str:
+    """Start a call, 40 s after three packages whose first windows are 96 chunks of unknown length."""
+    for name in ("ann", "bob", "eve"):
+        site.start(site.account(name), 3_000, 2 * SECOND)
+    site.run_until(40 * SECOND)
+    return site.start(site.account("kim"), 1, 10_000)
+
+
 @pytest.mark.parametrize("at_us", [1_300_000, 3_050_000, 5_990_000, 9_000_000])
 @pytest.mark.parametrize("executors", [(2,), (1, 1), (4,), (3, 2)])
 @pytest.mark.parametrize("other", [False, True], ids=["of the same account", "of another account"])
@@ -65,12 +73,8 @@ def test_a_call_goes_before_the_chunks_of_a_long_job(
 def test_a_call_goes_before_the_first_windows_of_several_packages(
     open_site: OpenSite, executors: tuple[int, ...]
 ) -> None:
-    """These windows are 96 chunks of unknown length."""
     site = open_site(*executors)
-    for name in ("ann", "bob", "eve"):
-        site.start(site.account(name), 3_000, 2 * SECOND)
-    site.run_until(40 * SECOND)
-    small = site.start(site.account("kim"), 1, 10_000)
+    small = start_behind_first_windows(site)
     assert started_meanwhile(site, small, 40 * SECOND) <= 2 * sum(executors)
 
 
@@ -109,10 +113,7 @@ def test_a_call_keeps_its_place_when_a_worker_that_cannot_run_it_retrieves_it(
 ) -> None:
     """Such a worker idles, so it may well send the first retrieval."""
     site = open_site(*executors)
-    for name in ("ann", "bob", "eve"):
-        site.start(site.account(name), 3_000, 2 * SECOND)
-    site.run_until(40 * SECOND)
-    small = site.start(site.account("kim"), 1, 10_000)
+    small = start_behind_first_windows(site)
     unfit = RetrieveTasks(attempt_id="a", worker_id="unfit", executors=2, chunks=2, pythons=["3.12"], besides=besides)
     assert not site.world.worker.retrieve_tasks(unfit).leases
     assert started_meanwhile(site, small, 40 * SECOND) <= 2 * sum(executors)

@@ -1,4 +1,8 @@
-"""Workers that send the same requests as the real ones, one step a turn."""
+"""Workers that send the same requests as the real ones, one step a turn.
+
+They are scripts, unlike the workers of the simulation, which run the agent's state machine: a repeated run must make
+the same port calls in the same order, so that each call is a crash point with a number.
+"""
 
 import random
 import zlib

@@ -1,4 +1,7 @@
-"""Workers that retrieve tasks, publish results, extend leases and give tasks back."""
+"""Workers that retrieve tasks, publish results, extend leases and give tasks back.
+
+Hypothesis chooses each request, so these workers have no behaviour that other tests could share.
+"""
 
 from typing import Any, ClassVar
 

@@ -4,7 +4,7 @@ from cloudpar_protocol.errors import IdempotencyConflict
 from support.memory.packages import ALONE
 
 
-class Books:
+class StoredAccounts:
     """The stored accounts."""
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Books:
 class MemoryAccountStore:
     """Accounts in dictionaries."""
 
-    def __init__(self, books: Books, clock: Clock) -> None:
+    def __init__(self, books: StoredAccounts, clock: Clock) -> None:
         self._books = books
         self._clock = clock
 

@@ -12,7 +12,7 @@ from cloudpar_master.ports import Clock, Ids
 from cloudpar_protocol.payloads import Link
 from support.asgi import Answer
 from support.clock import SetClock
-from support.memory.accounts import Books, MemoryAccountStore
+from support.memory.accounts import MemoryAccountStore, StoredAccounts
 from support.memory.packages import MemoryPackageStore, Package
 from support.memory.queue import Letters, MemoryTaskQueue
 from support.stores import Stores
@@ -24,7 +24,7 @@ class Data:
     def __init__(self) -> None:
         self.packages: dict[str, Package] = {}
         self.numbers = count()
-        self.books = Books()
+        self.books = StoredAccounts()
         self.letters = Letters()
         self.registry = MemoryWorkerRegistry()
 

@@ -86,10 +86,16 @@ class Folder:
         assert head is not None
         assert self.packages.save(altered(head, version=head.version + 1, state="completed"), NOW)
 
-    def run(self, name: str) -> None:
-        self.upload(name)
-        self.start(name)
-        self.end(name)
+    def use(self, name: str, package_id: str | None = None) -> None:
+        """Start and end a package with this code."""
+        self.start(name, package_id)
+        self.end(name, package_id)
+
+    def run(self, names: str) -> None:
+        """Upload the code of each of these names, and use it once."""
+        for name in names:
+            self.upload(name)
+            self.use(name)
 
     @property
     def names(self) -> str:
@@ -102,18 +108,15 @@ def folder(tmp_path: Path, database: Database, clock: SetClock) -> Folder:
 
 
 def test_code_of_ended_packages_stays_up_to_a_size(folder: Folder) -> None:
-    for name in "abcde":
-        folder.run(name)
+    folder.run("abcde")
     assert folder.names == "cde"
 
 
 def test_code_that_was_used_last_stays(folder: Folder) -> None:
-    for name in "abc":
-        folder.run(name)
+    folder.run("abc")
     folder.clock.move(1.0)
     assert folder.blobs.exists("code/a/a")
-    folder.start("a", "again")
-    folder.end("a", "again")
+    folder.use("a", "again")
     folder.run("d")
     assert folder.names == "acd"
 
@@ -133,13 +136,10 @@ def test_code_that_a_client_was_promised_stays_until_it_has_started(folder: Fold
     folder.run("a")
     assert folder.blobs.exists("code/a/a", promise=True)  # the answer to one client
     assert folder.blobs.exists("code/a/a", promise=True)  # the answer to another one
-    folder.start("a", "of the first")
-    folder.end("a", "of the first")
-    for name in "bcd":
-        folder.run(name)
+    folder.use("a", "of the first")
+    folder.run("bcd")
     assert folder.names == "acd"
-    folder.start("a", "of the second")
-    folder.end("a", "of the second")
+    folder.use("a", "of the second")
     folder.run("e")
     assert folder.names == "cde"
 
@@ -177,8 +177,7 @@ def test_a_restarted_master_keeps_code_blobs_that_the_last_one_promised(
     for name in "abc":
         folder.upload(name)
     after = Folder(tmp_path, database, folder.clock)
-    for name in "de":
-        after.run(name)
+    after.run("de")
     assert after.names == "abce"
     after.clock.move(PROMISED_S)
     after.run("f")
@@ -195,8 +194,7 @@ def test_code_that_clients_write_themselves_stays_up_to_the_same_size(folder: Fo
 
 def test_code_that_a_client_has_just_written_stays_until_it_has_started(folder: Folder) -> None:
     folder.write("a")
-    for name in "bcde":
-        folder.run(name)
+    folder.run("bcde")
     assert folder.names == "ade"
 
 
@@ -206,8 +204,7 @@ def test_code_that_two_clients_write_at_once_is_counted_once(folder: Folder) -> 
     for number in range(2):
         folder.start("a", f"package {number}")
         folder.end("a", f"package {number}")
-    for name in "bc":
-        folder.run(name)
+    folder.run("bc")
     assert folder.names == "abc"
 
 
