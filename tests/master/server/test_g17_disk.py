@@ -20,8 +20,8 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
 from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults
 from support.asgi import Answer, Exchange, Message
-
 from support.waiting import HANG_S
+
 from .served import CONNECTION, Served, error, publication, retrieval, start_tasks
 
 BODY = b"payload"

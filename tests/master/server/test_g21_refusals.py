@@ -11,7 +11,7 @@ from cloudpar_protocol import codec, proofs, routes
 from cloudpar_protocol.account_messages import CreateAccount
 from cloudpar_protocol.client_messages import Hello
 from cloudpar_protocol.limits import BODY_BYTES
-from master.asgi import Answer, Exchange
+from support.asgi import Answer, Exchange
 
 from .served import CONNECTION, Served
 

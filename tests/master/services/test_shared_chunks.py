@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from cloudpar_master.core.effects import SEND_AGAIN_S
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, PublishResults, RetrieveTasks
-from master.services.world import POLICY, WatchedWorld, World, master, publication
+from support.watched_world import WatchedWorld
+from support.world import POLICY, World, master, publication
 
 SHARED = replace(POLICY, shares_chunks=True, saves_sent=False, looks_at_end=False)
 

@@ -4,8 +4,8 @@ from cloudpar_protocol.worker_messages import LeaseRef, LeaseView
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.executor_result import ExecutorResult
+from support.leases import lease_of
 from worker.driven import CODE, Worker
-from worker.leases import lease_of
 
 SECOND = 1_000_000
 
