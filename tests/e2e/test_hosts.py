@@ -44,19 +44,19 @@ def test_a_host_without_its_image_ends_itself_and_the_fleet_pauses(cluster: Depl
         results = pool.map(mark_and_wait, [(str(tmp_path / "running"), str(gate))])
         until((tmp_path / "running").exists)
         (instance,) = group.instances()
-        assert group.tick() is None
+        assert group.tick() == ""
         group.let_pass(SHORT_S)
-        assert group.tick() == "SilentFleet"
+        assert "1 hosts of the fleet run, and workers of only 0 reach the master" in group.tick()
         with Host(cluster, tmp_path / "root", instance, has_image=False, CLOUDPAR_SILENT_S="1") as host:
             assert "this instance will end (silent)" in host.await_end()
             assert not any(call.startswith("docker run") for call in host.calls())
         assert group.instances() == []
-        assert group.tick() == "MissingHosts"
+        assert "the work needs 1 hosts, the fleet wants 0, and 0 run" in group.tick()
         assert group.instances() == [], "no further host starts in the pause"
         group.let_pass(SHORT_S)
-        assert group.tick() is not None
+        assert group.tick()
         assert len(group.instances()) == 1, "the next host starts after the pause"
         gate.touch()
         assert list(results) == ["done"]
     group.empty()
-    assert group.tick() is None
+    assert group.tick() == ""

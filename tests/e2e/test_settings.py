@@ -111,14 +111,16 @@ def test_tables_in_use_stay_until_others_are_named(operator: Operator) -> None:
 
 
 def test_a_deployment_that_fails_ends_with_the_failing_resources_reason(operator: Operator) -> None:
-    """The stand-in's CloudFormation lacks budgets, of which the other environment's stack contains one."""
-    image = ("--set=workerImage=example/worker:1", "--set=architectures=x86_64")
-    chosen = (*image, f"--set=alarmEmail={EMAIL}", "--set=budgetUsd=50")
+    """The name of one of the other environment's resources is taken."""
+    parameters, taken = operator.deployment.aws.client("ssm"), "/cloudpar/staging/settings"
+    parameters.put_parameter(Name=taken, Value="{}", Type="String")
+    chosen = ("--set=workerImage=example/worker:1", "--set=architectures=x86_64")
     ended = operator.deploy(*chosen, environment="staging")
+    parameters.delete_parameter(Name=taken)
     assert ended.returncode == 8, ended.stderr[-5_000:]
     last = ended.stderr.splitlines()[-1]
     assert "Cloudpar-staging was not made: " in last
-    assert "AWS::Budgets::Budget" in last
+    assert "AWS::SSM::Parameter" in last
     assert len(last) < 1_000
     ended = subprocess.run(
         [sys.executable, "-m", "cloudpar", "destroy", "--env", "staging", "--yes"], cwd=ROOT,
