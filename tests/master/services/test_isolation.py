@@ -7,6 +7,7 @@ import pytest
 
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.isolation import each, gathered
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol.errors import Unavailable
 from support.watched_world import WatchedWorld
 from support.world import POLICY, World, all_results, publication
@@ -46,7 +47,7 @@ def test_the_first_error_is_raised_after_all_items_had_their_turn() -> None:
             raise OSError(item)
 
     with pytest.raises(OSError, match="1"):
-        each(range(4), act)
+        finish(each(range(4), act))
     assert seen == [0, 1, 2, 3]
 
 

@@ -154,6 +154,8 @@ class Worker(RuleBasedStateMachine):
         for publication in publish.publications:
             self.check(publication)
             self.said[publication.lease_id].update(result.index for result in publication.results)
+            if publication.refused is not None:  # the package fails, with all of its tasks
+                self.unwanted[publication.lease_id].update(range(publication.start, publication.end))
             assert all(result.outcome in get_args(Outcome) for result in publication.results)
         self.publishing.append(publish.publications)
 
