@@ -18,7 +18,7 @@ def a_closed_lease_gives_nothing_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_reader_does_not_look_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(client_service, "reload_at_end", lambda packages, head, cursor, page: head)
+    patch.setattr(client_service, "reload_at_end", lambda packages, head, cursor, page, policy: head)
 
 
 def a_slow_master_forgets_the_next_package(patch: pytest.MonkeyPatch) -> None:
