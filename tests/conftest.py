@@ -39,5 +39,6 @@ def reached(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Say what a guarantee's test saw, as `make guarantees` prints it: after everything is asserted.
 
     Names in braces are counts, `reached("{runs} runs", runs=20)`: those of all tests are added up.
+    `make guarantees` fails if a sum is too small: `reached("{runs} runs", runs=20, least={"runs": 80})`.
     """
     return partial(record, request.node.name)

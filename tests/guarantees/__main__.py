@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from support.scale import FIGURES, FULL, Reached, in_words
+from support.scale import FIGURES, FULL, Reached, in_words, missed
 
 from .promises import ROOT, Promise, promises
 
@@ -76,7 +76,10 @@ def run(promise: Promise, project: str) -> Outcome:
         raise KeyboardInterrupt
     lines = figures.read_bytes().splitlines() if figures.exists() else []
     reached = [msgspec.json.decode(line, type=Reached) for line in lines]
-    ok = done.returncode == 0 and bool(reached) and b" skipped" not in log.read_bytes().splitlines()[-1]
+    short = missed(reached)
+    ok = done.returncode == 0 and bool(reached) and b" skipped" not in log.read_bytes().splitlines()[-1] and not short
+    with log.open("a") as text:
+        text.writelines(f"{each}\n" for each in short)
     outcome = Outcome(project, ok, time.monotonic() - began, reached)
     _state(promise).write_bytes(msgspec.json.encode(outcome))
     return outcome

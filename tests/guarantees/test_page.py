@@ -5,6 +5,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from interleavings.scenarios import SCENARIOS, STATES
+
 from .__main__ import READ
 from .mutants import Mutant, mutants
 from .mutants import main as break_lines
@@ -24,6 +26,12 @@ def test_pages_that_guarantees_read_are_part_of_the_fingerprint() -> None:
     """Otherwise a guarantee would not run again when these pages change."""
     tests = [path.read_text() for promise in promises() for path in promise.files]
     assert {name for text in tests for name in re.findall(r'"(docs/[^"]+)"', text)} == set(READ)
+
+
+def test_the_page_gives_the_number_of_scenarios_and_of_their_states() -> None:
+    (asked,) = [promise.asked for promise in promises() if promise.number == 26]
+    assert f"in {len(SCENARIOS)} scenarios" in asked
+    assert f"over {STATES:,} different states" in asked
 
 
 def test_lines_of_the_first_nine_are_listed() -> None:

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from cloudpar_master.core.fold import tasks
+from cloudpar_master.core.fold import resending, tasks
 from cloudpar_master.core.head import Head
 from cloudpar_master.services import client_service
 from simulation import bugs
@@ -27,6 +27,14 @@ def a_slow_master_forgets_the_next_package(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr(MemoryPackageStore, "forget", forget)
+
+
+def what_the_queue_lost_is_not_sent_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(resending, "resend", lambda draft, events: None)
+
+
+def the_stand_in_of_a_damaged_head_is_folded(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Head, "foreign", False)
 
 
 class Planted(NamedTuple):
@@ -57,4 +65,8 @@ PLANTED: Final = [
     ),
     Planted(a_reader_does_not_look_again, "two readers, and one acknowledges"),
     Planted(a_slow_master_forgets_the_next_package, REUSE),
+    Planted(
+        what_the_queue_lost_is_not_sent_again, "a backup without the queue is restored while a worker publishes", 0
+    ),
+    Planted(the_stand_in_of_a_damaged_head_is_folded, "the head of a package is damaged while a worker publishes", 0),
 ]

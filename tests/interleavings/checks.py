@@ -6,7 +6,7 @@ from cloudpar_master.core.head import stored
 from cloudpar_protocol import ranges
 from support.checks import hold
 
-from .deployment import AccountRows, History, PackageRows
+from .deployment import AccountRows, History, PackageRows, is_damaged
 
 
 def check_part(part: str, content: Any) -> None:
@@ -29,8 +29,10 @@ def _check_accounts(rows: AccountRows) -> None:
 
 
 def _check_packages(rows: PackageRows) -> None:
-    """Each task is uncut, open, cancelled, or has one result."""
+    """Each task is uncut, open, cancelled, or has one result, unless the package's head is damaged."""
     for package_id, row in rows.rows.items():
+        if is_damaged(row):
+            continue
         head = stored.decode(row.head)
         history = rows.histories[head.billing_id]
         tasks = head.tasks

@@ -123,6 +123,16 @@ def _revoke(desk: Desk, memory: Memory) -> Memory:
 REVOKE = Deed("revoke", _revoke)
 
 
+def damage() -> Deed:
+    """Flip a bit in the head of the actor's package."""
+
+    def do(desk: Desk, memory: Memory) -> Memory:
+        desk.damage(desk.actor.package_id)
+        return memory
+
+    return Deed("damage", do)
+
+
 def wait(seconds: float) -> Deed:
     """Let time pass."""
     return Deed(f"{seconds:g} s pass", seconds=seconds)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
-from cloudpar_master.core.head import Head
+from cloudpar_master.core.head import Head, stored
 from cloudpar_master.ports import AccountRecord, BlobStore, Clock, WorkerRecord
 from cloudpar_protocol.payloads import Link, TaskResult
 from support.checks import hold
@@ -129,9 +129,28 @@ class Results:
         return None
 
 
+class Packages(MemoryPackageStore):
+    """The package store, with a call for the disk, which is no call of the port."""
+
+    def damage(self, package_id: str) -> None:
+        """Flip a bit of the package's head."""
+        package = self._packages.get(package_id)
+        if package is not None:
+            package.head = package.head[:-1] + bytes([package.head[-1] ^ 1])
+
+
+def is_damaged(package: Package) -> bool:
+    """Return whether the head of a package cannot be read."""
+    try:
+        stored.decode(package.head)
+    except ValueError:
+        return True
+    return False
+
+
 def _packages(rows: PackageRows, name: str, arguments: tuple[Any, ...], clock: Clock) -> Any:
     numbers = count(rows.numbers)
-    answer = getattr(MemoryPackageStore(rows.rows, numbers), name)(*arguments)
+    answer = getattr(Packages(rows.rows, numbers), name)(*arguments)
     rows.numbers = next(numbers)
     if name == "create" and answer is arguments[0]:
         spec, head = arguments

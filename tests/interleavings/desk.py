@@ -84,6 +84,7 @@ class Desk:
     def __init__(self, actor: Actor, memory: Memory, tape: Tape, policy: Policy) -> None:
         self.actor = actor
         packages = tape.port("packages")
+        self.damage = packages.damage
         self.blobs = tape.port("blobs")
         self.backend = Backend(
             packages=packages if actor.schema == 1 else newer(packages, actor.schema),

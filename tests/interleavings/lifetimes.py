@@ -4,10 +4,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from .clients import ACKNOWLEDGE, READ, REVOKE, cancel, grant, restore, start, wait
+from .clients import ACKNOWLEDGE, LIST, READ, REVOKE, cancel, damage, grant, restore, start, wait
 from .desk import Actor
 from .scenario import AGE_S, POLICY, Scenario, client, timer, worker
-from .workers import BEAT, How, publish, retrieve
+from .workers import BEAT, How, give_back, publish, retrieve
 
 AGED: Final = Actor("clock", (wait(AGE_S), wait(AGE_S)))
 
@@ -15,6 +15,9 @@ SHORT_LIVED: Final = replace(POLICY, lifetime_s=3.0)
 
 STORED: Final = replace(POLICY, kept_bytes=10**6)
 """A small package keeps its data until its tombstone goes, as on AWS."""
+
+QUIET: Final = replace(POLICY, task_timeout_s=1.0, retention_s=9 * AGE_S)
+"""After 601 s without a report, chunks are sent again. The package is kept for much longer than this."""
 
 READERS: Final = [
     Scenario(
@@ -109,4 +112,40 @@ RESTORES: Final = [
     )
 ]  # fmt: skip
 
-LIFETIMES: Final = READERS + REUSES + EXPIRIES + RESTORES
+PARTIAL: Final = [
+    Scenario(
+        f"a backup without the queue is restored while {what}",
+        (
+            client("client", start(2), READ), worker("worker", retrieve(2), publish(How(1)), publish()), *others,
+            Actor("operator", (restore("packages", "accounts"),)),
+        ),
+        ("client", "worker"), policy=QUIET, turn_s=60.0,
+    )
+    for what, others in (
+        ("a worker publishes", (timer("timer"),)),
+        ("another worker gives back", (worker("second", retrieve(2), give_back()),)),
+        ("the package is cancelled", (client("other", cancel()),)),
+        ("another package starts", (client("other", start(2), key="other"),)),
+    )
+]  # fmt: skip
+
+DAMAGES: Final = [
+    Scenario(
+        f"the head of a package is damaged while {what}",
+        (
+            client("one", start(2), *deeds), client("two", start(2), READ, account=account, key="other"),
+            worker("worker", retrieve(4), publish(How(1)), publish()), Actor("disk", (damage(),)), *others,
+        ),
+        ("one", "two", "worker"), policy=SHORT_LIVED,
+    )
+    for what, account, deeds, others in (
+        ("a worker publishes", "a2", (READ,), ()),
+        ("a worker of the same account's packages publishes", "a1", (), (timer("timer"),)),
+        ("a worker beats", "a2", (), (worker("second", retrieve(2), BEAT, publish()),)),
+        ("it is cancelled and listed", "a2", (cancel(), LIST), ()),
+        ("it is acknowledged", "a2", (ACKNOWLEDGE,), (timer("timer"),)),
+        ("its lease ends", "a2", (), (timer("timer"), Actor("clock", (wait(2.5),)))),
+    )
+]  # fmt: skip
+
+LIFETIMES: Final = READERS + REUSES + EXPIRIES + RESTORES + PARTIAL + DAMAGES

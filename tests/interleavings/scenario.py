@@ -23,6 +23,7 @@ class Scenario(NamedTuple):
         deviations: How many switches and crashes a schedule of the full form has at most.
         quota_us: The quota of each account.
         short: The quota does not cover all tasks.
+        turn_s: When all actors are done, a timer and a worker come each time after this many seconds.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Scenario(NamedTuple):
     policy: Policy = POLICY
     quota_us: int = PLENTY_US
     short: bool = False
+    turn_s: float = 1.0
 
 
 def client(name: str, *deeds: Deed, account: str = "a1", key: str = "k") -> Actor:

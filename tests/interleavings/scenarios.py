@@ -147,3 +147,6 @@ CROWDS: Final = [
 
 SPECIAL: Final = CROWDS + CLOSINGS + LIFETIMES + SCHEMAS + ACCOUNTS + QUOTAS + LOSSES + CLOSED
 SCENARIOS: Final = SPECIAL + pairs()
+
+STATES: Final = 10_000_000
+"""How many different states the full form explores at least, in all scenarios together."""

@@ -45,11 +45,13 @@ class Reached(msgspec.Struct):
 
     Attributes:
         counts: The numbers for the figure's braces.
+        least: What the sums of these counts over all tests must reach in `make guarantees`.
     """
 
     test: str
     figure: str
     counts: dict[str, int] = {}
+    least: dict[str, int] = {}
 
 
 def in_words(reached: Iterable[Reached]) -> list[str]:
@@ -58,16 +60,36 @@ def in_words(reached: Iterable[Reached]) -> list[str]:
     >>> in_words([Reached("test[0]", "{runs} runs", {"runs": 2}), Reached("test[1]", "{runs} runs", {"runs": 3})])
     ['5 runs']
     """
+    return [figure.format(**counts) if counts else figure for figure, counts in _sums(reached).items()]
+
+
+def missed(reached: Sequence[Reached]) -> list[str]:
+    """Return the counts whose sums over all tests are too small.
+
+    >>> missed([Reached("test[0]", "{runs} runs", {"runs": 2}, {"runs": 6}), Reached("test[1]", "{runs} runs")])
+    ['2 runs are less than 6']
+    """
+    sums = _sums(reached)
+    least = {(each.figure, name): number for each in reached for name, number in each.least.items()}
+    return [
+        f"{sums[figure][name]:,} {name} are less than {number:,}"
+        for (figure, name), number in least.items()
+        if sums[figure][name] < number
+    ]
+
+
+def _sums(reached: Iterable[Reached]) -> dict[str, Counter[str]]:
     sums: dict[str, Counter[str]] = {}
     for each in reached:
         sums.setdefault(each.figure, Counter()).update(each.counts)
-    return [figure.format(**counts) if counts else figure for figure, counts in sums.items()]
+    return sums
 
 
-def record(test: str, figure: str, **counts: int) -> None:
+def record(test: str, figure: str, *, least: dict[str, int] | None = None, **counts: int) -> None:
     """Record a figure for `make guarantees`; other runs discard it."""
-    reached = Reached(test, figure, counts)
+    reached = Reached(test, figure, counts, least or {})
     assert in_words([reached])  # words that lack a count fail in the quick form, too
+    assert reached.least.keys() <= counts.keys()
     path = os.environ.get(FIGURES)
     if path:
         with Path(path).open("ab") as file:

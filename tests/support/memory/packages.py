@@ -25,6 +25,7 @@ _results = msgspec.msgpack.Decoder(list[TaskResult])
 class Package(msgspec.Struct):
     """A stored package: bytes, as in a table, so that no caller holds an object that another one changes."""
 
+    package_id: str
     number: int
     account_id: str
     started_at: float
@@ -36,6 +37,14 @@ class Package(msgspec.Struct):
     due_at: float
     inbox: dict[str, bytes] = {}
     pages: dict[int, bytes] = {}
+
+
+def _head(stored: Package) -> Head:
+    """Decode a head. As in the real stores, a stand-in replaces a damaged one."""
+    try:
+        return heads.decode(stored.head)
+    except ValueError as error:
+        return Head.stand_in(stored.package_id, stored.account_id, stored.started_at, stored.version, str(error))
 
 
 class MemoryPackageStore:
@@ -51,9 +60,9 @@ class MemoryPackageStore:
             if stored is not None:
                 return _specs.decode(stored.spec)
             self._packages[spec.package_id] = Package(
-                number=next(self._numbers), account_id=spec.account_id, started_at=spec.started_at, spec=_encode(spec),
-                head=heads.encode(head), version=head.version, unsettled=not head.life.settled, uncut=head.cuttable,
-                due_at=spec.started_at,
+                package_id=spec.package_id, number=next(self._numbers), account_id=spec.account_id,
+                started_at=spec.started_at, spec=_encode(spec), head=heads.encode(head), version=head.version,
+                unsettled=not head.life.settled, uncut=head.cuttable, due_at=spec.started_at,
             )  # fmt: skip
         return spec
 
@@ -63,14 +72,14 @@ class MemoryPackageStore:
 
     def load(self, package_id: str) -> Head | None:
         stored = self._packages.get(package_id)
-        return None if stored is None else heads.decode(stored.head)
+        return None if stored is None else _head(stored)
 
     def find(self, package_ids: Sequence[str]) -> dict[str, tuple[Head, Spec | None]]:
         found: dict[str, tuple[Head, Spec | None]] = {}
         for package_id in dict.fromkeys(package_ids):
             stored = self._packages.get(package_id)
             if stored is not None:
-                found[package_id] = heads.decode(stored.head), _specs.decode(stored.spec)
+                found[package_id] = _head(stored), _specs.decode(stored.spec)
         return found
 
     def heads(self, package_ids: Sequence[str]) -> list[Head]:
@@ -86,9 +95,9 @@ class MemoryPackageStore:
             for key, body in stored.inbox.items():
                 room -= len(body)
                 if len(items) == limit or (items and room < 0):
-                    return Opened(heads.decode(stored.head), items, more=True)
+                    return Opened(_head(stored), items, more=True)
                 items.append(InboxItem(key, _events.decode(body)))
-            return Opened(heads.decode(stored.head), items, more=False)
+            return Opened(_head(stored), items, more=False)
 
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         with ALONE:
@@ -144,19 +153,19 @@ class MemoryPackageStore:
             return [package_id for _, package_id in sorted(uncut)]
 
     def of_account(self, account_id: str | None, limit: int) -> list[Head]:
-        return [heads.decode(stored.head) for stored in self._newest(account_id, limit)]
+        return [_head(stored) for stored in self._newest(account_id, limit)]
 
     def running(self, account_id: str) -> Running:
         counted = [Running.of(head) for head in self.unsettled(account_id) if not head.life.ended]
         return Running(*(sum(getattr(each, name) for each in counted) for name in Running._fields))
 
     def stored_bytes(self, account_id: str) -> int:
-        return sum(heads.decode(each.head).counted_bytes for each in self._newest(account_id, len(self._packages)))
+        return sum(_head(each).counted_bytes for each in self._newest(account_id, len(self._packages)))
 
     def unsettled(self, account_id: str) -> list[Head]:
         with ALONE:
             theirs = [each for each in self._packages.values() if each.account_id == account_id and each.unsettled]
-        return [heads.decode(stored.head) for stored in theirs]
+        return [_head(stored) for stored in theirs]
 
     def at_work(self, limit: int) -> AtWork:
         with ALONE:
@@ -166,7 +175,7 @@ class MemoryPackageStore:
         before = Counter[str]()
         turns: list[tuple[int, Head]] = []
         for each in unsettled:
-            if not (head := heads.decode(each.head)).life.ended:
+            if not (head := _head(each)).life.ended:
                 turns.append((before[head.account_id], head))
                 before[head.account_id] += 1
         running = [head for _, head in sorted(turns, key=lambda turn: turn[0])]
