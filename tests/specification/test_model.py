@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from .test_replay import changed_copy
+from .__main__ import check
+from .test_g31_replay import changed_copy
 from .tlc import CHECKED, FOLDER, FOUND, output
 
 
@@ -32,3 +33,8 @@ def test_a_mistake_in_the_specification_violates_a_property(
 
 def test_every_configuration_is_checked_or_replayed() -> None:
     assert {path.stem for path in FOLDER.glob("*.cfg")} == {*CHECKED, "Replay"}
+
+
+def test_a_check_that_takes_too_long_is_stopped_and_counts_as_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not check("Two", limit_s=0.0)
+    assert "Two.cfg: stopped after 0 s" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import TIMEOUT_MAX, Timer
 from typing import IO
 
 from aws.downloads import jars
@@ -31,8 +32,10 @@ def jar() -> Path:
 
 
 @contextmanager
-def running(module: str, config: str, *options: str, folder: Path = FOLDER) -> Iterator[IO[str]]:
-    """Start TLC on a module of a folder. Yields what it prints."""
+def running(
+    module: str, config: str, *options: str, folder: Path = FOLDER, limit_s: float = TIMEOUT_MAX
+) -> Iterator[IO[str]]:
+    """Start TLC on a module of a folder, and end it after `limit_s`. Yields what it prints."""
     with tempfile.TemporaryDirectory() as scratch:
         command = [
             "java", "-XX:+UseParallelGC", "-Xmx2g", f"-Djava.io.tmpdir={scratch}", "-cp", str(jar()),
@@ -40,10 +43,13 @@ def running(module: str, config: str, *options: str, folder: Path = FOLDER) -> I
         ]  # fmt: skip
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert process.stdout is not None
+        timer = Timer(limit_s, process.kill)
+        timer.start()
         with process:
             try:
                 yield process.stdout
             finally:
+                timer.cancel()
                 process.kill()
 
 

@@ -29,12 +29,15 @@ def some() -> Sequence[str]:
     return behaviours(60, DEPTH)
 
 
-def test_the_master_does_what_the_specification_says(
+def test_g31_the_master_does_what_the_specification_says(
     some: Sequence[str], scale: Scale, tmp_path: Path, reached: Callable[..., None]
 ) -> None:
-    taken = replay(behaviours(3_000, DEPTH) if scale.full else some, tmp_path)
+    replayed = behaviours(3_000, DEPTH) if scale.full else some
+    taken = replay(replayed, tmp_path)
     assert set(taken) == set(NOTED.findall((FOLDER / "Packages.tla").read_text())), taken
-    reached("{steps} steps of the specification replayed", steps=taken.total())
+    reached(
+        "{behaviours:,} behaviours of the specification, {steps:,} steps", behaviours=len(replayed), steps=taken.total()
+    )
 
 
 def a_result_leaves_its_task_open(patch: pytest.MonkeyPatch) -> None:
@@ -80,7 +83,7 @@ def a_lost_task_runs_again_each_time(patch: pytest.MonkeyPatch) -> None:
         a_lost_task_runs_again_each_time,
     ],
 )
-def test_a_changed_fold_is_noticed(
+def test_g31_a_changed_fold_is_noticed(
     plant: Callable[[pytest.MonkeyPatch], None], some: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plant(monkeypatch)
@@ -96,7 +99,7 @@ def test_a_changed_fold_is_noticed(
         ("Min(h.used, Held(p) + Free)", "Min(h.used, Held(p))"),
     ],
 )
-def test_a_changed_specification_is_noticed(line: str, changed: str, tmp_path: Path) -> None:
+def test_g31_a_changed_specification_is_noticed(line: str, changed: str, tmp_path: Path) -> None:
     with pytest.raises(Drift, match="the master has"):
         replay(behaviours(60, DEPTH, changed_copy(tmp_path, line, changed)), tmp_path)
 
@@ -112,7 +115,7 @@ def changed_copy(folder: Path, line: str, changed: str) -> Path:
     return copied
 
 
-def test_every_step_of_the_specification_can_be_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_g31_every_step_of_the_specification_can_be_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(
         {"Packages": ["p"], "Count": 1, "ChunkSize": 1, "Quota": 1, "Deliveries": 2}, tmp_path, monkeypatch
     )
