@@ -16,6 +16,8 @@ from typing import Final
 FAULTS: Final = "CLOUDPAR_TEST_FAULTS"
 """The environment variable with the folder."""
 SLOW, CLOCK = "slow disk", "clock"
+BUG: Final = "CLOUDPAR_TEST_BUG"
+"""The environment variable with the name of a bug that the master has. "": it has none."""
 LONGEST_S: Final = 0.03
 """How long one operation takes at most."""
 
@@ -28,10 +30,13 @@ def main() -> int:
     import pytest
 
     from cloudpar_master.__main__ import main as run_master
+    from histories.bugs import BUGS
     from support.disk import Disk
 
     data = Path(sys.argv[sys.argv.index("--data") + 1])
     Disk(data, pytest.MonkeyPatch(), errno.EIO, lambda: delays(faults / SLOW))
+    if bug := os.environ[BUG]:
+        BUGS[bug](pytest.MonkeyPatch())
     return run_master()
 
 

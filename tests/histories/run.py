@@ -81,11 +81,16 @@ class Operator:
 
 
 def read_to_the_end(site: Site, account: str) -> None:
-    """Send all starts of an account again, and read each of its packages until it has ended and is settled."""
+    """Send all starts of an account again, and read each of its packages until it has ended and is settled.
+
+    Some keys are then used with another body, so that each run has such calls.
+    """
     wire = Wire(site.endpoint, account, token_of(account), site.folder / f"reader of {account}.jsonl")
     shared = Shared(site.folder, account)
     for body in shared.bodies():
         wire.call("start_tasks", body)
+    for body in shared.bodies()[:5]:
+        wire.call("start_tasks", body | {"n": body["n"] + 1})
     listed = [each["package_id"] for each in wire.get("list_packages", {"limit": 1_000})["packages"]]
     for at in range(0, len(listed), BATCH):
         _read(wire, listed[at : at + BATCH])
@@ -106,10 +111,10 @@ def _read(wire: Wire, package_ids: list[str]) -> None:
         Event().wait(0.05)  # a package that has ended is news, so the master holds no request for it
 
 
-def run(folder: Path, seed: str, seconds: float, every_s: float) -> Judged:
-    """Run clients and faults for some seconds, and judge the history."""
+def run(folder: Path, seed: str, seconds: float, every_s: float, bug: str = "") -> Judged:
+    """Run clients and faults for some seconds, and judge the history. The master may have a bug (histories.bugs)."""
     faults, record = plan(seed, seconds, every_s), Recorder(folder / "faults.jsonl")
-    with Site(folder, seed) as site:
+    with Site(folder, seed, bug) as site:
         operator, end = Operator(site, seed), Event()
         operator.create_accounts()
         began_s = time.monotonic()

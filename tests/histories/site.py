@@ -13,7 +13,7 @@ from zlib import crc32
 import msgspec
 
 from histories.client import Config
-from histories.faulty_master import CLOCK, FAULTS, SLOW
+from histories.faulty_master import BUG, CLOCK, FAULTS, SLOW
 from support.lossy import lossy_line
 from support.master_process import TOKENS, Master
 from support.running_agent import RunningAgent
@@ -29,14 +29,18 @@ NOWHERE = "127.0.0.1:9"
 
 
 class Site:
-    """A master on its own data folder, which may be killed and started again, with its workers and clients."""
+    """A master on its own data folder, which may be killed and started again, with its workers and clients.
 
-    def __init__(self, folder: Path, seed: str) -> None:
+    `bug` names a bug that the master has (histories.bugs).
+    """
+
+    def __init__(self, folder: Path, seed: str, bug: str = "") -> None:
         self.folder, self._seed = folder, seed
         self.set_clock(0)
         self._environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")])),
             FAULTS: str(folder),
+            BUG: bug,
         }
         self._stack = ExitStack()
         self.master = self._start_master(0)

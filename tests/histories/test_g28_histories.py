@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from support.scale import SCALE, Scale
+from histories.bugs import BUGS
 from histories.run import report, run
 from support.scale import SCALE, Scale
 
@@ -23,3 +25,11 @@ def test_g28_a_history_of_real_clients(seed: int, tmp_path: Path, scale: Scale, 
         "{runs} histories of {calls:,} calls under {faults} faults: no violation",
         runs=1, calls=len(judged.calls), faults=judged.faults,
     )  # fmt: skip
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("bug", BUGS)
+def test_g28_a_bug_of_the_master_shows_in_the_histories(bug: str, tmp_path: Path, reached: Callable[..., None]) -> None:
+    """A checker that never finds a violation would prove nothing."""
+    assert run(tmp_path, bug, seconds=5, every_s=1.2, bug=bug).violations
+    reached("planted bugs found: {bugs}", bugs=1)

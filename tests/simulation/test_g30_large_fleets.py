@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from guarantees.scale import SCALE
+from support.scale import SCALE
 
 from .large_fleet import run
 
