@@ -23,10 +23,10 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help setup demo test specification checks sbom guarantees mutants e2e runtimes versitygw bench programs docs generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test specification checks sbom guarantees mutants mutants-core e2e runtimes versitygw bench programs docs generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
-	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
 
 setup: $(STAMP) ## Prepare .venv: locked dependencies and this package, editable
 
@@ -93,6 +93,9 @@ guarantees: setup build/e2e/$(COMPLETE) build/fuzz/$(COMPLETE) node_modules/.com
 
 mutants: setup ## Break each line that gives a guarantee, in a copy, and see its test fail; ONLY=9 tries one's
 	PYTHONPATH=tests $(RUN)python -m guarantees.mutants $(addprefix --only=,$(ONLY))
+
+mutants-core: setup ## Change each operator and constant of the master's core, in a copy, and see a test fail; ONLY=effects
+	PYTHONPATH=tests $(RUN)python -m guarantees.mutants_core $(addprefix --only=,$(ONLY))
 
 e2e: setup build/e2e/$(COMPLETE) node_modules/.complete ## Deploy to a stand-in for AWS on this machine and use it
 	CLOUDPAR_STAND_IN=ministack $(RUN)pytest tests/master/conformance tests/aws/test_surfacing.py $(LINKS) --timeout 300

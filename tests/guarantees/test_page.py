@@ -1,5 +1,6 @@
 """The page of the guarantees, the tests that carry their numbers, and the listed lines agree."""
 
+import ast
 import re
 
 import pytest
@@ -7,10 +8,12 @@ from click.testing import CliRunner
 
 from interleavings.scenarios import SCENARIOS, STATES
 
+from . import mutants_core
 from .__main__ import READ
 from .mutants import Mutant, mutants
 from .mutants import main as break_lines
 from .promises import ROOT, Promise, promises
+from .survivors import SURVIVORS
 
 
 def test_the_guarantees_are_numbered_without_a_gap() -> None:
@@ -49,3 +52,17 @@ def test_a_guarantee_without_listed_lines_is_refused(number: int) -> None:
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: f"{mutant.number} {mutant.path}")
 def test_each_listed_line_is_in_its_file_once(mutant: Mutant) -> None:
     assert (ROOT / mutant.path).read_text().count(mutant.line) == 1
+
+
+def test_each_listed_survivor_is_a_change_that_the_command_makes() -> None:
+    files = (ROOT / mutants_core.CORE).rglob("*.py")
+    made = {(each.name, each.line, each.changed) for path in files for each in mutants_core.mutants(path)}
+    assert SURVIVORS.keys() <= made
+
+
+def test_each_change_of_the_core_is_valid_python() -> None:
+    """A change that Python refuses would count as noticed, whatever the tests verify."""
+    changes = [each for path in (ROOT / mutants_core.CORE).rglob("*.py") for each in mutants_core.mutants(path)]
+    assert len(changes) > 500
+    for each in changes:
+        ast.parse(each.text)

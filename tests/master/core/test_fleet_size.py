@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cloudpar_master.core.fleet_size import BOOT_US, HostShape, Work, hosts_needed, work_of
+from cloudpar_master.core.fleet_size import BOOT_US, UNREAD, HostShape, Work, hosts_needed, work_of
 from cloudpar_master.core.head import Head, OpenRange
 from support import heads
 
@@ -63,7 +63,14 @@ def test_chunks_that_the_client_has_sized_count_as_one_part_each() -> None:
 
 
 def test_an_ended_package_needs_no_host() -> None:
-    assert hosts(head(10, open=opened(4), cursor=4, state="cancelled")) == 0
+    ended = head(10, open=opened(4), cursor=4, state="cancelled")
+    assert work_of(ended) == Work(parts=0, total_us=0.0, chunks=0)
+    assert hosts(ended) == 0
+
+
+def test_packages_whose_heads_were_not_read_count_as_one_chunk_each() -> None:
+    assert hosts_needed([UNREAD] * 2, HostShape(executors=1, chunks_per_executor=2)) == 1
+    assert hosts_needed([UNREAD] * 3, HostShape(executors=1, chunks_per_executor=2)) == 2
 
 
 def test_tasks_of_an_account_without_compute_time_need_no_host() -> None:

@@ -262,3 +262,7 @@ def test_a_package_with_many_cancelled_tasks_goes_on_in_small_steps() -> None:
         assert head.tasks.open
         head = bounded(then(head, *[published(chunk.generation, [chunk.start]) for chunk in head.tasks.open]))
     assert head.life.state == "completed"
+
+
+def test_a_full_head_can_halve_the_largest_chunk_until_it_has_one_task() -> None:
+    assert 2 ** (HALVINGS - 1) < PACKAGE_TASKS <= 2**HALVINGS
