@@ -3,6 +3,9 @@
 from typing import Final
 
 SURVIVORS: Final[dict[tuple[str, str, str], str]] = {
+    ("effects.py", "RETRY_S = 2.0", "RETRY_S = 3.0"): (
+        "how soon a timer repeats effects is a choice; the tests compare with this constant"
+    ),
     ("fleet_size.py", "BOOT_US: Final = 120_000_000", "BOOT_US: Final = 120000001"): (
         "an estimate, and a microsecond changes the size of no fleet"
     ),
