@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from support.scale import SCALE, Scale
 from histories.bugs import BUGS
 from histories.run import report, run
 from support.scale import SCALE, Scale

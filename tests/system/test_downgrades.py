@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.operation import Up
 from cloudpar import Pool
+from support.books import close_books
+from support.up import Up
 from system import earlier_release
-from system.books import close_books
 from system.mixture import Mixture, unpack
 
 LAST = "0.3.0"
