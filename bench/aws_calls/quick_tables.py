@@ -20,7 +20,7 @@ from aws.stores import REGION
 from cloudpar_master.adapters.aws.result_pages import PAGE
 
 AFTER = "\U0010ffff"
-"""A text that is greater than all sort keys with the same beginning."""
+"""A text that is greater than all sort keys with the same start."""
 
 
 class Rows(dict[Any, Any]):

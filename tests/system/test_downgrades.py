@@ -31,12 +31,12 @@ def test_packages_survive_the_way_back_to_the_last_release_and_forward_again(tmp
         capture_output=True, text=True, check=False, timeout=FILL_S,
     )  # fmt: skip
     assert filled.returncode == 0, filled.stderr
-    told = json.loads(filled.stdout)
-    token, packages = told["token"], told["packages"]
+    printed = json.loads(filled.stdout)
+    token, packages = printed["token"], printed["packages"]
     gate.touch()
     with Up(data, workers=1, program=[str(python), "-P", "-m", "cloudpar"]) as back:
         assert {each.name: each.granted_us for each in back.accounts()} == {
-            each["name"]: each["granted_us"] for each in told["accounts"]["accounts"]
+            each["name"]: each["granted_us"] for each in printed["accounts"]["accounts"]
         }
         with Pool(back.endpoint, token, progress=False) as pool:
             assert pool.attach(packages["running"]).results() == [number**2 for number in range(earlier_release.TASKS)]
