@@ -32,9 +32,9 @@ def test_pages_that_guarantees_read_are_part_of_the_fingerprint() -> None:
 
 
 def test_the_page_gives_the_number_of_scenarios_and_of_their_states() -> None:
-    (figure,) = [promise.asked for promise in promises() if promise.number == 26]
-    assert f"in {len(SCENARIOS)} scenarios" in figure
-    assert f"over {STATES:,} different states" in figure
+    (promise,) = [each for each in promises() if each.number == 26]
+    assert f"in {len(SCENARIOS)} scenarios" in promise.asked
+    assert f"over {STATES:,} different states" in promise.asked
 
 
 def test_lines_of_the_first_nine_are_listed() -> None:

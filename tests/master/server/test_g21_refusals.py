@@ -1,4 +1,4 @@
-"""Guarantee 21: requests that the master refuses take turns as others do, so that they delay no other client for long."""
+"""Guarantee 21: requests that the master refuses take turns as others do, so that they delay no other client."""
 
 import asyncio
 from collections.abc import Callable, Iterator
