@@ -8,7 +8,7 @@ from support.scale import SCALE
 
 from .large_fleet import run
 
-FLEETS = [(50, 8, 8_000), (125, 8, 22_000), (100, 100, 200_000)]
+FLEETS = [(50, 8, 8_000), (125, 8, 22_000), (50, 200, 200_000)]
 """For each fleet: the workers, the executors of each worker, and the tasks."""
 
 EFFICIENCY = 0.95
