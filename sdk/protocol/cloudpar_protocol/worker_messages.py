@@ -255,9 +255,9 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
             master held the requests. Only one publication of the lease reports it.
         publish_us: The time of those publish requests for this package that the worker has not reported in a
             publication yet.
-        refused: If present, the package fails with this reason. "payload": the code or data cannot be downloaded. A
-            master of release 0.3.0 or earlier refuses this reason; then the lease expires. "python": the worker has no
-            suitable Python. "seal": the code or data does not match the client's seal.
+        refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
+            the code or data does not match the client's seal. "payload": the code or data cannot be downloaded. A
+            master of release 0.3.0 or earlier refuses the reason "payload"; then the lease expires.
         message: The reason in words for users.
     """
 
@@ -267,7 +267,7 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
     wait_us: Micros = 0
     retrieve_us: Micros = 0
     publish_us: Micros = 0
-    refused: Literal["payload", "python", "seal"] | None = None
+    refused: Literal["python", "seal", "payload"] | None = None
     message: str | None = None
 
 
