@@ -8,7 +8,14 @@ describe('cdk-nag (AwsSolutions, Serverless)', () => {
     { env: 'staging' },
     { env: 'prod' },
     { env: 'staging', vpcId: 'vpc-0123abcd', subnetIds: 'subnet-0123abcd,subnet-4567cdef' },
-    { env: 'prod', dashboard: true, tracing: true, alarmEmail: 'operator@example.com', onDemandBase: 1, reservedConcurrency: 2 },
+    {
+      env: 'prod',
+      dashboard: true,
+      tracing: true,
+      alarmEmail: 'operator@example.com',
+      onDemandBase: 1,
+      reservedConcurrency: 2,
+    },
   ])('finds nothing without a reason in %j', (context) => {
     const annotations = Annotations.fromStack(synthesize(context, { nag: true }));
     const found = [...annotations.findError('*', Match.anyValue()), ...annotations.findWarning('*', Match.anyValue())];
