@@ -5,9 +5,9 @@ describe('queues', () => {
   const dev = template({ env: 'dev' });
 
   it.each([
-    ['QueueTasks', 14 * 86_400, 60],
-    ['QueueExpress', 14 * 86_400, 60],
-    ['QueueLost', 14 * 86_400, 60],
+    ['QueueTasks', 14 * 86_400, 180],
+    ['QueueExpress', 14 * 86_400, 180],
+    ['QueueLost', 14 * 86_400, 180],
   ])('%s: FIFO of independent groups, encrypted', (id, retention, visibility) => {
     expect(only(dev, 'AWS::SQS::Queue', id).Properties).toMatchObject({
       FifoQueue: true,

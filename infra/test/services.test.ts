@@ -37,7 +37,7 @@ describe('functions', () => {
       Properties: { TracingConfig: { Mode: 'Active' } },
     });
     const ids = Object.keys(traced).map((id) => id.replace(/[0-9A-F]{8}$/, ''));
-    expect(ids.sort()).toEqual(['ServicesAccount', 'ServicesClient', 'ServicesLost', 'ServicesWorker']);
+    expect(ids.sort()).toEqual(['ServicesAccount', 'ServicesClient', 'ServicesWorker']);
   });
 
   it('limit accounts by the settings', () => {
