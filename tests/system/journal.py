@@ -48,13 +48,13 @@ class Entry(Struct):
     portions: list[Portion]
 
 
-def recorded(perform: Callable[[Any, Any], Any], path: Path) -> Callable[[Any, Any], Any]:
-    """Wrap Dispatcher.perform so that it also records what it did for workers."""
+def recorded(steps: Callable[[Any, Any], Any], path: Path) -> Callable[[Any, Any], Any]:
+    """Wrap Dispatcher.steps so that it also records what it did for workers."""
     file = path.open("ab", buffering=0)
 
     def recording(dispatcher: Any, call: Any) -> Any:
         asked_s = monotonic()
-        reply = perform(dispatcher, call)
+        reply = yield from steps(dispatcher, call)
         name, request = call.route.name, call.request
         if name in WORKER_ROUTES:
             attempt_id = getattr(request, "attempt_id", "")

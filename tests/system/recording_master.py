@@ -9,5 +9,5 @@ from cloudpar_master.services.dispatcher import Dispatcher
 from system.journal import JOURNAL, recorded
 
 if __name__ == "__main__":
-    Dispatcher.perform = recorded(Dispatcher.perform, Path(os.environ[JOURNAL]))  # type: ignore[assignment, method-assign]
+    Dispatcher.steps = recorded(Dispatcher.steps, Path(os.environ[JOURNAL]))  # type: ignore[assignment, method-assign]
     sys.exit(main())

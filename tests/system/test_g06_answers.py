@@ -9,10 +9,20 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from cloudpar._client.connection import Connection
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar_protocol import routes
-from cloudpar_protocol.account_messages import CreateAccount, GrantQuota, ListAccounts, RevokeAccount, RotateSeal
+from cloudpar_protocol.account_messages import (
+    CreateAccount,
+    GrantQuota,
+    ListAccounts,
+    ListUsage,
+    RevokeAccount,
+    RotateSeal,
+    SetRole,
+)
 from cloudpar_protocol.client_messages import (
     Acknowledge,
     AwaitTasks,
@@ -25,6 +35,7 @@ from cloudpar_protocol.client_messages import (
     StartTasks,
     Upload,
 )
+from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.fleet_messages import ListWorkers
 from cloudpar_protocol.payloads import BlobRef, RangeData, TaskCode, TaskResult
 from cloudpar_protocol.worker_messages import (
@@ -157,6 +168,10 @@ class Life:
             assert (mine.granted_us, mine.reserved_us, mine.state) == (QUOTA_US + MORE_US, 0, "revoked")
             assert mine.spent_us == spent_us
             assert operator.call(routes.LIST_WORKERS, ListWorkers()).workers
+            usage = operator.call(routes.LIST_USAGE, ListUsage(since="2000-01-01")).usage
+            assert sum(each.charged_us for each in usage if each.account_id == account.account_id) == spent_us
+            with pytest.raises(BadRequest, match="cannot assume roles"):
+                operator.call(routes.SET_ROLE, SetRole(account_id=account.account_id))
 
     def _run(self, user: Connection) -> int:
         """Run two packages, of which one is cancelled before any of its tasks is done. Returns the charge."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cloudpar._client import session
+from cloudpar._client import orders
 from cloudpar.errors import PythonMismatch
 from support.command import cloudpar_json
 from support.running_agent import RunningAgent
@@ -129,14 +129,14 @@ def test_clients_of_two_pythons_share_workers_of_one_and_of_both(folder: Path, m
                     assert list(pool.map(abs, range(-5, 0))) == [5, 4, 3, 2, 1], python
 
         for python in (OURS, "3.99"):
-            monkeypatch.setattr(session, "PYTHON", python)
+            monkeypatch.setattr(orders, "PYTHON", python)
             maps(python)
 
 
 def test_the_error_about_python_waits_for_a_worker_that_fits(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(session, "PYTHON", "3.99")
+    monkeypatch.setattr(orders, "PYTHON", "3.99")
     with Up(folder, workers=0) as up, worker(up, 1), up.pool() as pool, ThreadPoolExecutor(1) as waiting:
         results = waiting.submit(lambda: list(pool.map(abs, [-1, -2])))
         with pytest.raises(

@@ -52,7 +52,7 @@ def test_workers_with_what_they_lack_are_listed_by_two_calls(
     fit = Fit(("3.11",), ("p1", "p2", "forgotten"))
     now = time.time()
     stack.registry.note(WorkerRecord("w", now, "host-a", 4, fit))
-    stack.registry.note(WorkerRecord("gone", now - 100, "host-b", 4))
+    stack.registry.note(WorkerRecord("gone", now - 1_000, "host-b", 4))
     function = start("account")
     calls: list[str] = []
     make: Any = BaseClient._make_api_call  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import botocore.session
 import pytest
@@ -23,6 +24,7 @@ from aws import engines, template
 from aws.stores import clients
 from aws.stubs import Stubber, stubbed
 from aws.template import Right
+from cloudpar_master.adapters.aws import task_queue
 from cloudpar_master.adapters.aws.account_store import DynamoAccountStore
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.core.head import SCHEMA, OpenRange
@@ -173,22 +175,6 @@ def worker(function: ModuleType, stack: Stores) -> None:
     def call(route: Any, message: Any) -> Any:
         return ask(function, route, message, WORKER_TOKEN)
 
-    states.create_package(stack, "blob", blob=True, open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
-    states.create_package(stack, "uncut", reserved_us=10**9)
-    token = new_token()
-    stack.accounts.create(AccountRecord("own", "lab-3", hash_token(token), "active", 0, 0, 0, 0.0, "worker", 2.0**40))
-    bodies = [ChunkText("blob", 0, 4, 1).text, ChunkText("unknown", 0, 4, 1).text]
-    stack.queue.send([Sending(body, body, express=True) for body in bodies])
-    (lease,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="t", worker_id="w", executors=1, chunks=4)).leases
-    call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="u", worker_id="idle", executors=1, chunks=4))
-    call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="v", worker_id="idle", executors=1, chunks=4))
-    ref = lease.identity()
-    of_lease = {"package_id": lease.package_id, "lease_id": lease.lease_id}
-    results = [
-        PrepareResult(**of_lease, seq=0, size=3, crc32=0),
-        PrepareResult(**of_lease, seq=1, size=LARGE_BYTES, crc32=0, parts_crc32=PARTS),
-    ]
-    ask(function, routes.PREPARE_RESULTS, PrepareResults(results=results), token)
     create: dict[str, Any] = {"open": [OpenRange(0, 4, 1, sent=True)], "cursor": 4, "reserved_us": 10**9}
     states.create_package(stack, "main", account="with-role", **create)
     stack.queue.send([Sending(main := ChunkText("main", 0, 4, 1).text, main)])
@@ -198,8 +184,27 @@ def worker(function: ModuleType, stack: Stores) -> None:
     asked = RetrieveTasks(attempt_id="x", worker_id="w", executors=1, chunks=1, credentials=True)
     (later,) = call(routes.RETRIEVE_TASKS, asked).leases
     assert later.credentials is not None
+    states.create_package(stack, "blob", blob=True, open=[OpenRange(0, 4, 1, sent=True)], cursor=4, reserved_us=10**9)
+    states.create_package(stack, "uncut", reserved_us=10**9)
+    token = new_token()
+    stack.accounts.create(AccountRecord("own", "lab-3", hash_token(token), "active", 0, 0, 0, 0.0, "worker", 2.0**40))
+    bodies = [ChunkText("blob", 0, 4, 1).text, ChunkText("unknown", 0, 4, 1).text]
+    stack.queue.send([Sending(body, body, express=True) for body in bodies])
+    (lease,) = call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="t", worker_id="w", executors=1, chunks=4)).leases
+    call(routes.RETRIEVE_TASKS, RetrieveTasks(attempt_id="u", worker_id="idle", executors=1, chunks=4))
+    # The master cuts a package for an idle worker. After its chunks are leased, another worker stays idle.
+    idle = (RetrieveTasks(attempt_id=f"v{each}", worker_id="idle", executors=1, chunks=10) for each in range(20))
+    assert not all(call(routes.RETRIEVE_TASKS, each).leases for each in idle)
+    ref = lease.identity()
+    of_lease = {"package_id": lease.package_id, "lease_id": lease.lease_id}
+    results = [
+        PrepareResult(**of_lease, seq=0, size=3, crc32=0),
+        PrepareResult(**of_lease, seq=1, size=LARGE_BYTES, crc32=0, parts_crc32=PARTS),
+    ]
+    ask(function, routes.PREPARE_RESULTS, PrepareResults(results=results), token)
     of_later = later.identity()
-    call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**of_later)]))
+    with patch.object(task_queue, "LOOK_S", 0.0):  # as if the last look at the express queue were long ago
+        call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**of_later)]))
     call(routes.GIVE_BACK, GiveBack(worker_id="w", returns=[Return(**of_later, seq=0, ranges=[(0, 4)], closes=True)]))
     call(routes.EXTEND_LEASES, ExtendLeases(worker_id="w", leases=[LeaseRef(**ref)]))
     call(routes.GIVE_BACK, GiveBack(worker_id="w", returns=[Return(**ref, seq=0, ranges=[(2, 4)])]))

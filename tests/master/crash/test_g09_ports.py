@@ -14,6 +14,11 @@ from .scenarios import SCENARIOS, run
 HARMLESS = {
     "clock.now": "it only reads the time, in the process itself: a crash here is like one at the next port call",
     "clock.date": "it only converts a time, in the process itself: a crash here is like one at the next port call",
+    "accounts.usage": "it only reads, for an operator, who repeats the command",
+    "fleet.note": "it only records when hosts were missing, for the timer on AWS, which looks again a minute later",
+    "fleet.shortage": "it only reads, for the timer on AWS, which looks again a minute later",
+    "roles.assign": "it stores one field on AWS, in one conditional write, and the operator repeats the command",
+    "roles.credentials": "it only gets credentials, before a lease is answered, and the worker repeats the request",
     "ids.fresh": "it only makes an id, in the process itself, which no other process knows yet",
     "packages.defer": "it only puts a package off that this master cannot fold; the timer finds it sooner or later",
     "fleet.size": "it only reads, for the timer on AWS, which looks again a minute later",

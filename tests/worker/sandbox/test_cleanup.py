@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,14 @@ def test_a_process_that_forks_and_ends_again_and_again_is_killed_by_one_call(tmp
     assert (ended.stdout, ended.stderr) == ("True\n", "")
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Make a folder that every user may enter and write; pytest's own folders belong to one user."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
 def as_user(user: int, code: Callable[[], object], *, keep: int = 0) -> None:
     """Run code in a process of this user."""
     pid = os.fork()
@@ -57,11 +66,9 @@ def as_user(user: int, code: Callable[[], object], *, keep: int = 0) -> None:
 
 
 @OWN_USERS
-def test_folders_of_other_executors_in_a_folder_are_removed_with_it(tmp_path: Path) -> None:
+def test_folders_of_other_executors_in_a_folder_are_removed_with_it(open_folder: Path) -> None:
     """Only their owners may empty them. Without Landlock a task can let other accounts make folders in its own."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o777)
-    mine, deep = tmp_path / "mine", tmp_path / "mine/deep"
+    mine, deep = open_folder / "mine", open_folder / "mine/deep"
 
     def make() -> None:
         mine.mkdir()

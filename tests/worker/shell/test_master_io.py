@@ -146,7 +146,8 @@ def test_an_unexpected_error_over_a_payload_fails_the_download_of_its_lease(
     data = BlobData(BlobRef("data/one", 100))
     lease = lease_of(code_from(b"code"), 1, data=data, data_link=Link("GET", "data/one"))
     io.download(lease, (0, 1))
-    assert heard.get(timeout=60) == on.DownloadFailed(lease.lease_id, stale=False)
+    why = "IndexError('tuple index out of range')"
+    assert heard.get(timeout=60) == on.DownloadFailed(lease.lease_id, stale=False, why=why)
 
 
 def test_an_unexpected_error_over_a_result_takes_no_other_result_with_it(

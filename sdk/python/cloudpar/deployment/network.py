@@ -84,11 +84,11 @@ def _routes(aws: Aws, plan: Plan) -> Check:
             f"add a route for {EVERYWHERE} to a NAT gateway, a transit gateway or the like: the API is public, and no "
             "VPC endpoint leads to it"
         )
-        return Check(name, "failed", f"no way to the internet from {', '.join(bare)}", fix)
+        return Check(name, "failed", f"no way to the internet from {', '.join(sorted(bare))}", fix)
     if without_address:
         fix = "have the subnet give its instances public addresses, or route through a NAT gateway"
         return Check(
-            name, "failed", f"an internet gateway, but no public addresses in {', '.join(without_address)}", fix
+            name, "failed", f"an internet gateway, but no public addresses in {', '.join(sorted(without_address))}", fix
         )
     return Check(name, "ok", "each subnet has a way to the internet")
 
