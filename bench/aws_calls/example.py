@@ -31,7 +31,7 @@ def rows(bill: Bill) -> list[Row]:
     return [
         Row(
             "Instances",
-            f"{hosts} x {hours:.2f} h x {spot_usd:.3f} (spot, {1 - own.SPOT_PART:.0%} below {on_demand_usd})",
+            f"{hosts} x {hours:.2f} h x {spot_usd:.3f} (spot, {100 - 100 * own.SPOT_PART:g} % below {on_demand_usd})",
             hosts * hours * spot_usd,
         ),
         Row(
@@ -42,7 +42,7 @@ def rows(bill: Bill) -> list[Row]:
         Row("HTTP requests", f"{requests:,} x {call_usd * 1e6:.2f} / 1e6", requests * call_usd),
         Row(
             "Functions' duration",
-            f"{requests:,} x {own.CALL_S} s x {own.CALL_GB:g} GB x {prices.LAMBDA_GB_SECOND_USD}",
+            f"{requests:,} x {own.CALL_S} s x {own.CALL_GB:g} GB x {prices.LAMBDA_GB_SECOND_USD:.10f}",
             requests * own.CALL_S * own.CALL_GB * prices.LAMBDA_GB_SECOND_USD,
         ),
         Row(
