@@ -53,7 +53,7 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
         everyone = max(executors, pace.executors)
         rest_us = (head.tasks.count - head.tasks.done) * pace.mean_us / everyone
         target_us = planning.chunk_target_us(planning.places_of(pace, policy), policy)
-        return max(SHORTEST_COLLECTION_US, int(min(target_us, rest_us / 4, budget_us / everyone / 3)))
+        return max(SHORTEST_COLLECTION_US, int(min(target_us, rest_us / 3, budget_us / everyone / 3)))
     chunk_us = planning.chunk_target_us(pace.executors, policy) // executors
     scarce = budget_us < 3 * chunk_us * max(executors, head.pace.executors)
     return SHORTEST_COLLECTION_US if scarce else max(SHORTEST_COLLECTION_US, chunk_us)
@@ -64,13 +64,24 @@ CALL_S = 5.0
 seconds. The replies tell workers of small work that waits, so this bounds how long such work waits for a busy fleet."""
 
 
+SHORTEST_BEAT_S = 2.0
+"""The least time between two beats of a worker, in seconds, that `beat_s` returns."""
+
+
 def beat_s(head: Head, policy: Policy) -> float:
     """Return after how many seconds each of a package's workers should send a beat; 0: as the lease time says.
 
-    The more workers there are, the more seldom each of them has to call, so that all together cost the same. The
-    worker sends a beat after a third of the lease time at the latest.
+    The more workers there are, the more seldom each of them has to call, so that all together cost the same. Near the
+    end of a package workers call more often: the replies also say that other workers are idle (`hungry`), and a worker
+    that learns it late keeps tasks that these could run. The worker sends a beat after a third of the lease time at the
+    latest.
     """
-    return CALL_S * max(1, len(head.pace.fleet)) if policy.shares_chunks else 0.0
+    if not policy.shares_chunks:
+        return 0.0
+    tasks, pace = head.tasks, head.pace
+    call_s = CALL_S * max(1, len(pace.fleet))
+    rest_s = (tasks.count - tasks.done) * pace.mean_us / max(1, pace.executors) / 1e6 if pace.measured else 10 * call_s
+    return max(SHORTEST_BEAT_S, min(call_s, rest_s / 10))
 
 
 def worker_delay_s(idle_workers: int) -> float:

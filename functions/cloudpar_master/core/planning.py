@@ -15,6 +15,10 @@ SMALLEST_CHUNK = 20
 """Even the last chunks should last at least the target time divided by this number. Shorter chunks would cost too many
 requests for their work."""
 
+YOUNG_GROWTH, YOUNG_PARTS = 4, 2
+"""Where the executors of a worker share chunks, a chunk lasts at most YOUNG_GROWTH times as long as the package's
+executors have worked on average. The first measured chunks last a target time divided by YOUNG_PARTS."""
+
 FULL_FLEET = 50
 """With this many executors, chunks may last twice the target time, if `longest_chunk_us` permits it. Where the
 executors of a worker share chunks (`shares_chunks`), chunks last one target time longer for each worker instead."""
@@ -133,6 +137,11 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
         share = -(-uncut // (2 * max(places, known, 1)))
         worthwhile = round(crew * policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
         target_us = float(chunk_target_us(places, policy))
+        if policy.shares_chunks:
+            # While a package is young, few of its workers have published. A chunk for their share of the rest could
+            # take longer than all workers together need for it.
+            young_us = YOUNG_GROWTH * pace.execute_us / max(pace.executors, 1)
+            target_us = min(target_us, max(policy.chunk_target_us / YOUNG_PARTS, young_us))
         if target_us > SHORT_WAIT_US:
             target_us *= min(1.0, 1.5 * _enough(places) / pace.window)
         wished = min(round(crew * target_us / mean_us), max(share, worthwhile))

@@ -1,3 +1,5 @@
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,9 +67,9 @@ def test_a_worker_that_shares_chunks_among_its_executors_collects_results_for_th
     assert (collect_us(4, head, QUOTA_US, SHARED), collect_us(4, large, QUOTA_US, SHARED)) == (20_000_000, 120_000_000)
 
 
-def test_results_are_collected_for_a_quarter_of_the_time_that_is_left() -> None:
-    head = altered(running(tasks=100), mean_us=1e6, measured=9, done=68, fleet={1: Member(4, NOW)})
-    assert collect_us(4, head, QUOTA_US, SHARED) == 2_000_000
+def test_results_are_collected_for_a_third_of_the_time_that_is_left() -> None:
+    head = altered(running(tasks=100), mean_us=1e6, measured=9, done=64, fleet={1: Member(4, NOW)})
+    assert collect_us(4, head, QUOTA_US, SHARED) == 3_000_000
 
 
 def test_results_are_collected_for_a_third_of_the_time_that_the_quota_pays_for() -> None:
@@ -81,6 +83,13 @@ def test_one_of_the_workers_that_share_chunks_calls_every_five_seconds() -> None
     fleet = altered(head, fleet={number: Member(4, NOW) for number in range(3)})
     assert [beat_s(each, SHARED) for each in (head, fleet)] == [CALL_S, 3 * CALL_S]
     assert beat_s(fleet, POLICY) == 0.0
+
+
+def test_workers_call_more_often_near_the_end_of_a_package() -> None:
+    """They learn from the replies that others are idle, and give tasks back."""
+    pace: dict[str, Any] = {"mean_us": 1e6, "measured": 9, "fleet": {number: Member(4, NOW) for number in range(25)}}
+    heads = [altered(running(tasks=10**6), done=10**6 - left, **pace) for left in (10**6, 4_000, 100)]
+    assert [beat_s(head, SHARED) for head in heads] == [25 * CALL_S, 4.0, 2.0]
 
 
 def test_all_idle_workers_together_send_a_fixed_number_of_requests_a_second() -> None:

@@ -148,7 +148,13 @@ SHARED = Policy(chunk_target_us=10_000_000, longest_chunk_us=120_000_000, shares
 def crews(mean_us: float, *executors: int, window: int = 6) -> Pace:
     """Return the pace of a package whose workers have these numbers of executors."""
     fleet = {number: Member(each, 0.0) for number, each in enumerate(executors)}
-    return Pace(mean_us=mean_us, measured=int(mean_us > 0), fleet=fleet, window=window)
+    return Pace(mean_us=mean_us, measured=int(mean_us > 0), fleet=fleet, window=window, execute_us=10**12)
+
+
+def test_the_shared_chunks_of_a_young_package_are_short() -> None:
+    """Most of its workers may not have published yet."""
+    young = [replace(crews(1e6, 4, 4), execute_us=execute_us) for execute_us in (0, 8 * 10**6, 8 * 10**7)]
+    assert [chunk_size(10**6, 10**6, pace, SHARED) for pace in young] == [20, 20, 120]
 
 
 def test_a_shared_chunk_keeps_all_executors_of_a_worker_busy_for_the_target_time() -> None:

@@ -1,5 +1,7 @@
 """When a worker renews its leases: by beats, and by publications if the master renews leases by these."""
 
+import pytest
+
 from cloudpar_protocol.worker_messages import LeaseRef, LeaseView
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
@@ -80,3 +82,27 @@ def test_a_worker_that_awaits_its_next_chunk_does_not_publish_because_an_executo
     assert worker.published == []
     worker.handle(on.Retrieved([], SECOND))
     assert worker.published == [(lease.package_id, 1)]
+
+
+def test_a_beat_waits_a_little_for_the_answer_to_a_publication() -> None:
+    """The answer moves the beat. If no answer comes, the beat renews the leases."""
+    worker = Worker(lease_of(CODE, 9, mean_us=SECOND, lease_s=180.0, beat_s=20.0))
+    worker.done(0)
+    assert beats_after(worker, 19 * SECOND) == []
+    assert len(worker.published) == 1
+    assert beats_after(worker, 2 * SECOND) == []
+    assert len(beats_after(worker, 4 * SECOND)) == 1
+
+
+@pytest.mark.parametrize(("beat_s", "after_s"), [(20.0, 20), (0.0, 40)])
+def test_the_last_results_of_a_long_shared_lease_wait_for_half_of_the_time(beat_s: float, after_s: int) -> None:
+    """The master then cuts the chunk that the next worker needs."""
+    first = lease_of(CODE, 1, mean_us=SECOND, lease_s=180.0, beat_s=beat_s, collect_us=40 * SECOND)
+    second = lease_of(CODE, 90, mean_us=SECOND, lease_s=180.0, package_id=first.package_id, start=1)
+    worker = Worker(first, second)
+    worker.state.facts.durations[first.package_id].publications = 20
+    worker.done(0)
+    worker.handle(on.TimePassed(), after_us=(after_s - 1) * SECOND)
+    assert worker.published == []
+    worker.handle(on.TimePassed(), after_us=2 * SECOND)
+    assert worker.published == [(first.package_id, 1)]

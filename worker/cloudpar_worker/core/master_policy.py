@@ -25,6 +25,8 @@ publishes once all leases together have this many bytes.
 PARTS: Final = 4
 """Where requests cost money, the worker publishes a lease's results once there are enough for so many publications.
 These then travel in one request. Elsewhere it publishes as soon as there are enough for one."""
+LONG_US: Final = 5_000_000
+"""If results may be collected for this time, in microseconds, the worker publishes a lease's last results sooner."""
 PUBLISH_JOBS: Final = 2
 """How many Publish instructions may be under way: the agent sends the requests of one while it prepares the next."""
 AHEAD_HOLD_S: Final = 0.3
@@ -197,7 +199,11 @@ def publish(facts: Facts, now_us: int) -> None:
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
     if made:
         facts.publish_jobs += 1
-        facts.out.append(do.Publish(made, _others(facts, {each.lease_id for each in made})))
+        others = _others(facts, {each.lease_id for each in made})
+        facts.out.append(do.Publish(made, others))
+        if others is not None and facts.beat_at_us != NEVER:
+            # The answer will move the next beat. If it does not come soon, the beat renews the leases after all.
+            facts.beat_at_us = max(facts.beat_at_us, now_us + beat_us(_alive(facts)) // 4 if _alive(facts) else 0)
 
 
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
@@ -216,7 +222,7 @@ def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
     """The latest time for the publication of the pending results of a lease."""
     lease = record.lease
     collect_us = facts.durations_of(lease).collect_us(lease.collect_us)
-    if _renews(record) and record.exhausted and not record.returning:
+    if _renews(record) and collect_us >= LONG_US and record.exhausted and not record.returning:
         # The lease is for all executors, and takes about as long as results may be collected. If its last results
         # waited for the rest of this time, the master would not yet cut the chunk that the next worker needs.
         collect_us //= 2
