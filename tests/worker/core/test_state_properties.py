@@ -39,9 +39,14 @@ class Executor:
     def progress(self) -> None:
         lease_id, index = self.queue.popleft()
         del lease_id
-        skipped = self.hole[0] <= self.count < self.hole[1]
+        skipped = self.skips
         self.unread.append(ExecutorResult(index, SKIPPED if skipped else "ok", 0 if skipped else 1000))
         self.count += 1
+
+    @property
+    def skips(self) -> bool:
+        """Whether it skips the next task of its queue."""
+        return self.hole[0] <= self.count < self.hole[1]
 
     @property
     def started(self) -> int:
@@ -244,7 +249,12 @@ class Worker(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 3 * EXECUTORS), waits=st.sampled_from([True, True, False]))
     def wait(self, which: int, waits: bool) -> None:
-        busy = [number for number, one in self.executors.items() if one.queue and not one.unread and not one.killed]
+        # A task that is skipped does not start, so it cannot wait for tasks of its own.
+        busy = [
+            number
+            for number, one in self.executors.items()
+            if one.queue and not (one.skips or one.unread or one.killed)
+        ]
         if busy:
             number = busy[which % len(busy)]
             self.executors[number].waits = waits
