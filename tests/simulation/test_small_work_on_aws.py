@@ -69,6 +69,19 @@ def test_a_call_goes_before_the_chunks_of_a_long_job(
     assert started_meanwhile(site, small, at_us) <= EXPRESS_TASKS + 2 * sum(executors)
 
 
+@pytest.mark.parametrize("tasks", [10, 32, 100])
+@pytest.mark.parametrize("executors", [(2,), (1, 1), (4, 4)])
+def test_a_short_map_does_not_wait_for_the_long_chunks_of_another_account(
+    open_site: OpenSite, executors: tuple[int, ...], tasks: int
+) -> None:
+    """Only its first tasks overtake them at once; the others, when their durations are known."""
+    site = open_site(*executors)
+    site.start(site.account("ann"), 500_000, SECOND // 100)
+    site.run_until(200 * SECOND)
+    small = site.start(site.account("kim"), tasks, SECOND // 100)
+    assert site.run_until_done(small) <= 215 * SECOND
+
+
 @pytest.mark.parametrize("executors", [(2,), (1, 1), (4,)])
 def test_a_call_goes_before_the_first_windows_of_several_packages(
     open_site: OpenSite, executors: tuple[int, ...]

@@ -5,7 +5,9 @@ chunks become smaller towards the end of a package. In addition, a chunk should 
 workers report regularly, and at least a shortest time, because each chunk costs requests.
 """
 
-from .head import Pace
+from cloudpar_protocol import ranges
+
+from .head import Head, Pace
 from .policy import Policy
 
 UNMEASURED_CHUNK = 16
@@ -46,9 +48,23 @@ next package wait behind these chunks."""
 
 
 def first_window(tasks: int, policy: Policy) -> int:
-    """Return the number of chunks that a package may have open before durations are measured.
+    """Return the number of chunks that a package has open at its start.
 
-    >>> first_window(10, Policy()), first_window(1_000_000, Policy())
+    Where the executors of a worker share chunks, the chunks that others have in the queue last long. There a package
+    that may be short starts with the chunks that overtake them. Idle executors widen its window at once. If all are
+    busy, it is widened when durations are known, because then the other tasks may overtake, too.
+
+    >>> first_window(10, Policy()), first_window(10, Policy(shares_chunks=True))
+    (10, 4)
+    """
+    overtaking = policy.shares_chunks and tasks <= UNMEASURED_CHUNK * policy.first_window
+    return min(tasks, EXPRESS_TASKS) if overtaking else unmeasured_window(tasks, policy)
+
+
+def unmeasured_window(tasks: int, policy: Policy) -> int:
+    """Return the number of chunks that a package may have open for idle executors before durations are measured.
+
+    >>> unmeasured_window(10, Policy()), unmeasured_window(1_000_000, Policy())
     (10, 8)
     """
     return max(policy.first_window, tasks) if tasks <= SMALL_PACKAGE else policy.first_window
@@ -143,9 +159,24 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
             young_us = YOUNG_GROWTH * pace.execute_us / max(pace.executors, 1)
             target_us = min(target_us, max(policy.chunk_target_us / YOUNG_PARTS, young_us))
         if target_us > SHORT_WAIT_US:
-            target_us *= min(1.0, 1.5 * _enough(places) / pace.window)
+            target_us *= min(1.0, 1.5 * (places + 2) / pace.window)
         wished = min(round(crew * target_us / mean_us), max(share, worthwhile))
     return max(1, min(wished, uncut))
+
+
+def is_express(head: Head, start: int, policy: Policy) -> bool:
+    """Whether a chunk that starts with the task `start` should overtake the chunks of long packages.
+
+    This is so for the first tasks of a package, and for the last ones: as soon as all unfinished tasks together would
+    fill one chunk, they delay the first chunks of other packages no longer than any other chunk does. In the main queue
+    they could wait for minutes.
+    """
+    pace = head.pace
+    if start < EXPRESS_TASKS or not pace.measured:
+        return start < EXPRESS_TASKS
+    most = crew_of(pace, policy) * policy.chunk_target_us / max(pace.mean_us, 1.0)
+    # A long package is recognized by its uncut tasks, which need not be counted.
+    return head.uncut <= most and ranges.size(head.unfinished) <= most
 
 
 def largest_window(executors: int, policy: Policy) -> int:
@@ -174,7 +205,7 @@ def next_window(window: int, wait_us: int, places: int, policy: Policy, most_exe
     >>> next_window(200, 1_000, 160, Policy())
     220
     """
-    enough = _enough(places)
+    enough = _enough(places, policy)
     if wait_us < min(policy.chunk_target_us // 4, SHORT_WAIT_US):
         window = window * 2 if window < enough else window + max(1, min(places, 8), places // 8)
     elif wait_us > min(2 * policy.chunk_target_us, 4 * SHORT_WAIT_US):
@@ -182,5 +213,6 @@ def next_window(window: int, wait_us: int, places: int, policy: Policy, most_exe
     return min(window, largest_window(max(places, most_executors), policy))
 
 
-def _enough(places: int) -> int:
-    return places + 2
+def _enough(places: int, policy: Policy) -> int:
+    # Chunks for all executors of a worker last so long that one of them in the queue suffices.
+    return places + (1 if policy.shares_chunks else 2)

@@ -112,5 +112,5 @@ def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
         python=head.python,
         # A chunk with which workers were lost does not go by the express queue: such a chunk would delay new packages
         # each time.
-        express=chunk.start < planning.EXPRESS_TASKS and not chunk.losses,
+        express=not chunk.losses and planning.is_express(head, chunk.start, policy),
     )

@@ -98,7 +98,8 @@ def test_an_upload_that_breaks_off_leaves_nothing(master: Master) -> None:
     assert prepared.link is not None
     target = urlsplit(prepared.link.url)
     head = f"PUT {target.path}?{target.query} HTTP/1.1\r\nHost: m\r\nContent-Length: 4\r\n\r\n".encode()
-    master.speak(head + b"da")
+    with socket.create_connection(("127.0.0.1", master.port)) as peer:
+        peer.sendall(head + b"da")
     assert status(master.speak(head.replace(b"Host: m", b"Host: m\r\nConnection: close") + b"data")) == 200
 
 

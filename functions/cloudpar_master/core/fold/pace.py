@@ -47,7 +47,7 @@ def widen(draft: Draft, executors: int) -> None:
     if not (policy.shares_chunks and pace.measured):
         # The first window is for chunks of unknown length. Where chunks are for all executors of a worker, it would be
         # several times what the workers need, and the next chunks would be cut short because of it.
-        wished = max(wished, planning.first_window(tasks.count, policy))
+        wished = max(wished, planning.unmeasured_window(tasks.count, policy))
     pace.window = max(pace.window, min(wished, planning.largest_window(pace.most_executors, policy)))
 
 
