@@ -16,11 +16,11 @@ from cloudpar_master.adapters.aws.backend import POLICY
 from cloudpar_master.adapters.aws.blob_store import S3BlobStore
 from cloudpar_master.adapters.aws.clients import Clients
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
+from cloudpar_master.adapters.aws.fleet_lock import FleetLock
 from cloudpar_master.adapters.aws.objects import Objects
 from cloudpar_master.adapters.aws.package_store import DAY_S, DynamoPackageStore
 from cloudpar_master.adapters.aws.table import Table
 from cloudpar_master.adapters.aws.task_queue import SqsTaskQueue
-from cloudpar_master.adapters.aws.turn import Turn
 from cloudpar_master.adapters.aws.worker_registry import DynamoWorkerRegistry
 from cloudpar_master.core.fleet_size import HostShape
 from cloudpar_master.ports import AccountRecord
@@ -165,5 +165,5 @@ def _deployment(clock: Timeline, names: Names, at: Clients, group: Any) -> Backe
         worker_token_hash=hash_token(WORKER),
         admin_token_hash="",
         safe=_Safe(),
-        fleet=AutoScalingFleet(lambda: group, "g", clock, Turn(packages, clock, ids, DAY_S), HostShape(4, 2)),
+        fleet=AutoScalingFleet(lambda: group, "g", clock, FleetLock(packages, clock, ids, DAY_S), HostShape(4, 2)),
     )

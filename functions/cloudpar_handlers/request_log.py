@@ -51,7 +51,7 @@ class Entry:
     def __init__(self, log: RequestLog, kind: str, request_id: str) -> None:
         self._log = log
         self._kind = kind
-        self._began_s = time.perf_counter()
+        self._began_at = time.perf_counter()
         self._facts: dict[str, Any] = {"request_id": request_id}
         self._figures: dict[str, float] = {}
         self._failure: Exception | None = None
@@ -82,6 +82,6 @@ class Entry:
 
     def close(self) -> None:
         """Write the line and the metrics."""
-        self.note(duration_ms=round((time.perf_counter() - self._began_s) * 1000, 1))
+        self.note(duration_ms=round((time.perf_counter() - self._began_at) * 1000, 1))
         self._log.write(self._kind, self._facts, self._failure)
         self._log.count(self._figures)

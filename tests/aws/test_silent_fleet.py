@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from aws.template import ROOT, synthesized
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
+from cloudpar_master.adapters.aws.fleet_lock import FleetLock
 from cloudpar_master.adapters.aws.package_store import DynamoPackageStore
-from cloudpar_master.adapters.aws.turn import Turn
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.fleet_size import HostShape, Work
 from cloudpar_master.core.shortage import SHORT_S
@@ -93,7 +93,7 @@ class Deployment:
         """Return the fleet as a new process of any function has it."""
         client: Any = self.group
         clock = self.world.clock
-        turn = Turn(self._table, clock, RandomIds(), 86_400.0)
+        turn = FleetLock(self._table, clock, RandomIds(), 86_400.0)
         return AutoScalingFleet(lambda: client, "g", clock, turn, HostShape(2, 2))
 
     def start(self) -> str:

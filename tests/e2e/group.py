@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from cloudpar_master.adapters.aws.turn import KEY
+from cloudpar_master.adapters.aws.fleet_lock import KEY
 from cloudpar_master.core.shortage import Shortage
 
 from .deployment import Deployment

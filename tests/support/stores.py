@@ -21,8 +21,8 @@ from cloudpar_master.ports import AccountStore, BlobStore, Ids, PackageStore, Ta
 from cloudpar_master.server.blob_routes import BlobRoutes
 from cloudpar_master.server.bodies import refusal
 from cloudpar_master.server.failure_log import FailureLog
+from cloudpar_master.server.fair_shares import FairShares
 from cloudpar_master.server.storage_state import StorageState
-from cloudpar_master.server.turns import Turns
 from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.payloads import Link
 from support.asgi import Answer, exchange
@@ -68,7 +68,7 @@ def sqlite_stores(database: Database, folder: Path, clock: SetClock) -> Stores:
     packages = SqlitePackageStore(database, started=blobs.started)
     route = Route(
         "/blobs/{key:path}",
-        BlobRoutes(blobs, packages, Turns(), FailureLog(StorageState())).serve,
+        BlobRoutes(blobs, packages, FairShares(), FailureLog(StorageState())).serve,
         methods=["GET", "PUT"],
     )
     app = Starlette(routes=[route], exception_handlers={RequestError: refusal, HTTPException: refusal})

@@ -24,10 +24,10 @@ from .blob_routes import BlobRoutes
 from .bodies import CLIENT_GONE, answer, read_body, refusal
 from .connections import admitted, holding
 from .failure_log import RETRY_S, FailureLog, unwritable
+from .fair_shares import STRANGERS, FairShares
 from .long_polling import LongPolling, unless_gone
 from .proving import Proving
 from .storage_state import StorageState
-from .turns import STRANGERS, Turns
 
 CROWDED_S: Final = 2.0
 """A client whose held request gave way to another connection of its account sends its next request after this many
@@ -121,9 +121,9 @@ def _refuse_unwritable(failures: FailureLog) -> Callable[[Request, Exception], A
     return refuse
 
 
-def _refuse_unknown(turns: Turns) -> Callable[[Request, Exception], Awaitable[Response]]:
+def _refuse_unknown(shares: FairShares) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def refuse(request: Request, error: Exception) -> Response:
-        await turns.wait(STRANGERS)
+        await shares.wait(STRANGERS)
         return await refusal(request, error)
 
     return refuse
@@ -134,7 +134,7 @@ async def _ignore(request: Request, error: Exception) -> Response:
     return Response(status_code=CLIENT_GONE)
 
 
-def make_app(calls: Calls, proving: Proving, blobs: BlobRoutes, failures: FailureLog, turns: Turns) -> Starlette:
+def make_app(calls: Calls, proving: Proving, blobs: BlobRoutes, failures: FailureLog, shares: FairShares) -> Starlette:
     """Make the ASGI application of an embedded master.
 
     The routes wait for a turn before they raise a RequestError. A request for an unknown path or method reaches no
@@ -145,7 +145,7 @@ def make_app(calls: Calls, proving: Proving, blobs: BlobRoutes, failures: Failur
     handlers: dict[Any, Any] = (
         {ClientDisconnect: _ignore}
         | dict.fromkeys((RequestError, Exception), refusal)
-        | {HTTPException: _refuse_unknown(turns)}
+        | {HTTPException: _refuse_unknown(shares)}
         | dict.fromkeys((sqlite3.OperationalError, OSError), _refuse_unwritable(failures))
     )
     app = Starlette(

@@ -28,11 +28,11 @@ from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .data_folder import Connection, DataFolder
 from .failure_log import FailureLog
+from .fair_shares import FairShares
 from .long_polling import LongPolling
 from .proving import Proving
 from .secret import key_secret, secret_of
 from .storage_state import StorageState
-from .turns import Turns
 from .wakeups import ANYTHING, Wakeups
 
 PRACTICALLY_UNLIMITED_US = 100 * 365 * 86400 * 1_000_000
@@ -134,13 +134,13 @@ def assemble(
         default_account=_default_account(accounts, connection.token, clock),
     )
     storage = StorageState(wakeups.wake_awaits)
-    turns, dispatcher, failures = Turns(), Dispatcher(backend), FailureLog(storage)
-    long_polling = LongPolling(dispatcher, wakeups, storage, turns)
-    proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes, turns)
+    shares, dispatcher, failures = FairShares(), Dispatcher(backend), FailureLog(storage)
+    long_polling = LongPolling(dispatcher, wakeups, storage, shares)
+    proving = Proving((backend.worker_token_hash, backend.admin_token_hash), accounts.token_hashes, shares)
     calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage)
-    blob_routes = BlobRoutes(blobs, backend.packages, turns, failures, dispatcher.stored)
+    blob_routes = BlobRoutes(blobs, backend.packages, shares, failures, dispatcher.stored)
     return Assembly(
-        app=make_app(calls, proving, blob_routes, failures, turns),
+        app=make_app(calls, proving, blob_routes, failures, shares),
         long_polling=long_polling,
         wakeups=wakeups,
         timer=Timer(backend),

@@ -17,7 +17,7 @@ from cloudpar_protocol.errors import BadRequest, RequestError
 
 from .connections import abort, admitted, sent
 from .failure_log import FailureLog
-from .turns import STRANGERS, Turns
+from .fair_shares import STRANGERS, FairShares
 
 BINARY = "application/octet-stream"
 
@@ -31,13 +31,13 @@ PART_BYTES: Final = 64 * 1024
 class BlobRoutes:
     """Serves uploads of whole blobs, and downloads of whole blobs or of byte ranges.
 
-    Before each part of a transfer, the transfer waits until `turns` lets it go on. Otherwise many large transfers of
+    Before each part of a transfer, the transfer waits until `shares` lets it go on. Otherwise many large transfers of
     one account would delay all other requests.
 
     Args:
         store: Stores the blobs.
         packages: Stores the packages, which say to which account a result belongs.
-        turns: Chooses the next request or part of a transfer, so that each account gets its share.
+        shares: Chooses the next request or part of a transfer, so that each account gets its share.
         failures: Logs a disk that fails during a download.
         stored: Counts the uploads of each account, and refuses an upload that is too much; None: no upload is refused.
     """
@@ -46,13 +46,13 @@ class BlobRoutes:
         self,
         store: FileBlobStore,
         packages: PackageStore,
-        turns: Turns,
+        shares: FairShares,
         failures: FailureLog,
         stored: StoredBytes | None = None,
     ) -> None:
         self._store = store
         self._packages = packages
-        self._turns = turns
+        self._shares = shares
         self._failures = failures
         self._stored = stored
 
@@ -62,11 +62,11 @@ class BlobRoutes:
         Raises like `check`, `write` and `open` of the store, like `StoredBytes.arriving` and like `parse_range`.
         """
         key, query = request.path_params["key"], dict(request.query_params)
-        turn: Turn = partial(self._turns.wait, STRANGERS)
+        turn: Turn = partial(self._shares.wait, STRANGERS)
         try:
             self._store.check(request.method, key, query)
             account = _owner(self._packages, key)
-            turn = partial(self._turns.wait, TRANSFERS, account)
+            turn = partial(self._shares.wait, TRANSFERS, account)
             admitted(request, account, by_link=True)
             if request.method == "PUT":
                 await self._write(key, query, request, turn)

@@ -73,7 +73,7 @@ class FailureLog:
 
     def __init__(self, storage: StorageState) -> None:
         self._storage = storage
-        self._logged_s = -REPEAT_S
+        self._logged_at = -REPEAT_S
 
     def note(self, error: Exception, what: str) -> Unavailable | None:
         """Log a failure.
@@ -94,7 +94,7 @@ class FailureLog:
         text = f"the master cannot {verb} its data folder ({found.why}): {_FIXES[found.errno]}"
         self._storage.note(Unwritable(text[:WHY_CHARS], found.errno))
         now = time.monotonic()
-        if now - self._logged_s >= REPEAT_S:
-            self._logged_s = now
+        if now - self._logged_at >= REPEAT_S:
+            self._logged_at = now
             log.warning("%s; until then it refuses what it cannot keep, and nothing that it has is lost", text)
         return Unavailable(f"{text}; the request is tried again", RETRY_S)

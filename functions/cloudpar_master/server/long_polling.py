@@ -16,8 +16,8 @@ from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 
 from . import storage_state
+from .fair_shares import STRANGERS, FairShares
 from .storage_state import StorageState
-from .turns import STRANGERS, Turns
 from .unseen_packages import UnseenPackages
 from .wakeups import Wakeups
 
@@ -27,9 +27,9 @@ Receive = Callable[[], Awaitable[Any]]
 class LongPolling:
     """Performs retrieve_tasks and await_tasks again after each wakeup, until they bring news or their time is over."""
 
-    def __init__(self, dispatcher: Dispatcher, wakeups: Wakeups, storage: StorageState, turns: Turns) -> None:
+    def __init__(self, dispatcher: Dispatcher, wakeups: Wakeups, storage: StorageState, shares: FairShares) -> None:
         self.dispatcher = dispatcher
-        self._turns = turns
+        self._shares = shares
         self._storage = storage
         self._wakeups = wakeups
         self._unseen = UnseenPackages()
@@ -41,13 +41,13 @@ class LongPolling:
         If `caller` is None, the request has no valid token, and may be refused after this.
         """
         if caller is None:
-            await self._turns.wait(STRANGERS)
+            await self._shares.wait(STRANGERS)
         else:
-            await self._turns.wait(caller.role, _account(caller))
+            await self._shares.wait(caller.role, _account(caller))
 
     def serving(self, caller: Caller) -> AbstractContextManager[None]:
         """Charge this caller for the time that the `with` block takes."""
-        return self._turns.serving(caller.role, _account(caller))
+        return self._shares.serving(caller.role, _account(caller))
 
     def perform(self, call: Call) -> Struct:
         """Perform a call, and charge its caller for the time that the call takes."""

@@ -14,7 +14,7 @@ from cloudpar_protocol import codec, proofs
 from cloudpar_protocol.errors import InvalidToken, TooLarge
 
 from .bodies import answer
-from .turns import STRANGERS, Turns
+from .fair_shares import STRANGERS, FairShares
 
 BODY_BYTES: Final = 1_000
 """The largest body of a challenge: its sender has no token, so the master reads no more."""
@@ -29,11 +29,11 @@ class Proving:
     Args:
         fixed: The hashes of the tokens that belong to no account.
         stored: Called with the first digits of a hash. Returns the hashes of accounts' tokens that start with them.
-        turns: Chooses the next request.
+        shares: Chooses the next request.
     """
 
-    def __init__(self, fixed: Sequence[str], stored: Callable[[str], Iterable[str]], turns: Turns) -> None:
-        self._turns = turns
+    def __init__(self, fixed: Sequence[str], stored: Callable[[str], Iterable[str]], shares: FairShares) -> None:
+        self._shares = shares
         self._nonce = secrets.token_hex(proofs.NONCE_BYTES)
         self._secret = secrets.token_bytes(32)
         self._fixed = fixed
@@ -51,7 +51,7 @@ class Proving:
             body += part
             if len(body) > BODY_BYTES:
                 break
-        await self._turns.wait(STRANGERS)
+        await self._shares.wait(STRANGERS)
         if len(body) > BODY_BYTES:
             raise TooLarge(f"a body of over {BODY_BYTES:,} bytes: a challenge has a key and a nonce")
         asked = codec.decode(body, proofs.Prove, sent_media(request.headers))

@@ -26,11 +26,11 @@ LIGHT_BYTES = 16 * 1024
 """If a fold with more bytes of results than this loses the race to save, the fold is tried again before the results are
 appended to the inbox: storing results twice costs more than a fold."""
 
-TRIES = 20
+ATTEMPTS = 20
 """How many times one call reads the inbox to fold it before the call gives up, for example because other processes win
 the races to save. The events are in the inbox by then, for another process to fold."""
 
-HEAVY_TRIES = 3
+HEAVY_ATTEMPTS = 3
 """How many folds with more than LIGHT_BYTES of results are tried before the results are appended to the inbox."""
 
 STALE_S = 2.0
@@ -130,7 +130,7 @@ class Folding:
         packages = self._backend.packages
         events = [event for _, event in items]
         heavy = sum(map(_weight, events)) > LIGHT_BYTES
-        for _ in range(HEAVY_TRIES if heavy else 1):
+        for _ in range(HEAVY_ATTEMPTS if heavy else 1):
             opened = opened or packages.open(package_id, EVENTS)
             if opened is None:
                 return Taken(None, all=True)
@@ -163,10 +163,10 @@ class Folding:
     def _follow(self, package_id: str, waiting: set[str]) -> Taken:
         """Fold until the inbox is empty, or at least until the inbox has none of these keys.
 
-        Gives up after TRIES attempts.
+        Gives up after ATTEMPTS attempts.
         """
         packages = self._backend.packages
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             opened = packages.open(package_id, EVENTS)
             if opened is None:
                 return Taken(None, all=True)

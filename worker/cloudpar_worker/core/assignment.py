@@ -17,7 +17,7 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
     An idle executor that cannot serve the next lease is replaced by a fresh one.
     """
     ready = runnable(facts)
-    usable = [executor for executor in executors if executor.usable and not executor.suspect]
+    usable = [executor for executor in executors if executor.usable and not executor.needs_measuring]
     for executor in sorted(usable, key=ExecutorRecord.queued) if ready else ():
         parts: dict[str, int] = {}  # for each lease id, how many tasks of the lease this executor may still get
         while ready and _takes_tasks(facts, executor, now_us):

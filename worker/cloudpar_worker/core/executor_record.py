@@ -72,9 +72,9 @@ class ExecutorRecord:
             the task or received the result of the task before it, whichever is later.
         awaits: The running task waits for tasks of its own, since `awaits_at_us`.
         memory_bytes: Its memory at the last measurement.
-        suspect: At the last measurement a task ran, and the memory exceeded OVERSIZED_PART of its limit, or (on a
-            shared worker) the task had processes. The executor gets no more tasks until a measurement shows less memory
-            and no processes, or until the executor is measured while it is idle.
+        needs_measuring: At the last measurement a task ran, and the memory exceeded OVERSIZED_PART of its limit, or (on
+            a shared worker) the task had processes. The executor gets no more tasks until a measurement shows less
+            memory and no processes, or until the executor is measured while it is idle.
         idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds; None if a
             task ran then.
         proven: It has returned a result.
@@ -95,7 +95,7 @@ class ExecutorRecord:
         self.started_at_us = 0
         self.awaits = False
         self.awaits_at_us = self.memory_bytes = 0
-        self.suspect = False
+        self.needs_measuring = False
         self.idle_cpu: tuple[int, int] | None = None
         self.proven = False
         self.codes: set[str] = set()

@@ -219,11 +219,11 @@ class WorkerState:
             unpaid_us = self._unpaid_us(executor, stimulus, now_us)
             if executor.account is not None:
                 facts.budgets.owe(executor.account, unpaid_us)
-            if unpaid_us or rss > limit or (executor.suspect and large):
+            if unpaid_us or rss > limit or (executor.needs_measuring and large):
                 facts.kill(executor, Stop())
-            executor.suspect, executor.idle_cpu = False, None if executor.runs else (now_us, stimulus.cpu_us)
+            executor.needs_measuring, executor.idle_cpu = False, None if executor.runs else (now_us, stimulus.cpu_us)
             return
-        executor.suspect, executor.idle_cpu = large or (facts.shared and stimulus.processes > 0), None
+        executor.needs_measuring, executor.idle_cpu = large or (facts.shared and stimulus.processes > 0), None
         if rss > limit:
             facts.kill(executor, outcomes.memory(rss, limit, *executor.position()))
         elif stimulus.output_bytes > OUTPUT_LIMIT_BYTES:

@@ -120,13 +120,13 @@ def measure(facts: Facts, now_us: int) -> None:
     """Measure executors that have had tasks: often while any of them runs a task, otherwise rarely.
 
     Idle executors are measured because a process that a task started may grow after the task has ended. An executor
-    whose record is marked as `suspect` is measured as soon as it is idle, so that it can get tasks again or be
+    whose record says `needs_measuring` is measured as soon as it is idle, so that it can get tasks again or be
     replaced.
     """
     used = [executor for executor in facts.executors.values() if executor.account is not None and executor.stop is None]
     every_us = MEASURE_US if any(executor.running for executor in used) else IDLE_MEASURE_US
-    suspects = [executor for executor in facts.executors.values() if executor.suspect and executor.usable]
-    between = [executor.executor_id for executor in suspects if executor.running is None]
+    waiting = [executor for executor in facts.executors.values() if executor.needs_measuring and executor.usable]
+    between = [executor.executor_id for executor in waiting if executor.running is None]
     if between:
         facts.out.append(do.Measure(between))
     if not used:

@@ -16,13 +16,13 @@ from .account_store import DynamoAccountStore
 from .blob_store import S3BlobStore
 from .clients import Clients
 from .fleet import AutoScalingFleet
+from .fleet_lock import FleetLock
 from .objects import Objects
 from .package_store import DAY_S, DynamoPackageStore
 from .parameter_key import ParameterKey
 from .table import Table
 from .task_queue import SqsTaskQueue
 from .task_roles import StsTaskRoles
-from .turn import Turn
 from .worker_registry import DynamoWorkerRegistry
 
 POLICY = Policy(
@@ -79,7 +79,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
     bucket, parameter = environment["CLOUDPAR_BUCKET"], environment.get("CLOUDPAR_KEY_PARAMETER", "")
     table, objects = Table(clients.dynamodb, environment["CLOUDPAR_PACKAGE_TABLE"]), Objects(lambda: clients.s3, bucket)
     group, shape = environment.get("CLOUDPAR_FLEET_GROUP", ""), environment.get("CLOUDPAR_FLEET_HOST", "")
-    turn = Turn(table, clock, ids, DAY_S)
+    lock = FleetLock(table, clock, ids, DAY_S)
     accounts = DynamoAccountStore(Table(clients.dynamodb, environment["CLOUDPAR_ACCOUNT_TABLE"]), clock)
     return Backend(
         packages=DynamoPackageStore(table, objects, clock, ids, kept_s),
@@ -95,7 +95,7 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, worker_toke
         admin_token_hash="",  # operators have an AWS identity instead
         roles=StsTaskRoles(accounts, lambda: clients.sts, clock, clients.region),
         only_made_tokens=True,  # each look-up of a token costs a read, which strangers could cause
-        fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock, turn, read_shape(shape))
+        fleet=AutoScalingFleet(lambda: clients.autoscaling, group, clock, lock, read_shape(shape))
         if group
         else StandingFleet(),
     )

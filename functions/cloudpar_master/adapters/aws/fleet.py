@@ -11,7 +11,7 @@ from cloudpar_master.ports import Clock, Fleet, FleetSize
 from cloudpar_protocol.client_messages import FleetStatus
 from cloudpar_protocol.errors import RequestError
 
-from .turn import Turn
+from .fleet_lock import FleetLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,17 +41,17 @@ class AutoScalingFleet(Fleet):
         client: Returns the client for Auto Scaling. The client is made at its first use.
         group: The name of the group.
         clock: Tells the time, from which the fleet computes how old its knowledge of the group is.
-        turn: The lock that lets only one process at a time raise the capacity. It has the fleet's shortage, too.
+        lock: The lock that lets only one process at a time raise the capacity. It has the fleet's shortage, too.
         shape: What each instance offers.
     """
 
     def __init__(
-        self, client: "Callable[[], AutoScalingClient]", group: str, clock: Clock, turn: Turn, shape: HostShape
+        self, client: "Callable[[], AutoScalingClient]", group: str, clock: Clock, lock: FleetLock, shape: HostShape
     ) -> None:
         self._client = client
         self._group = group
         self._clock = clock
-        self._turn = turn
+        self._lock = lock
         self._shape = shape
         self._desired = self._largest = 0
         self._looked_at = self._refused_at = float("-inf")
@@ -65,13 +65,13 @@ class AutoScalingFleet(Fleet):
             return
         try:
             if self._is_smaller(wanted):
-                if not self._turn.take():
+                if not self._lock.take():
                     self._refused_at = self._clock.now()
                     return
                 try:
                     self._raise(wanted)
                 finally:
-                    self._turn.release()
+                    self._lock.release()
         except (ClientError, BotoCoreError, RequestError) as error:  # the packages wait, and the timer tries again
             log.warning("the fleet could not be enlarged, the timer will try again: %s", error)
 
@@ -105,10 +105,10 @@ class AutoScalingFleet(Fleet):
         return FleetSize(needed=hosts_needed(works, self._shape))  # without its group, the fleet has no hosts
 
     def shortage(self) -> Shortage:
-        return self._turn.shortage()
+        return self._lock.shortage()
 
     def note(self, shortage: Shortage) -> None:
-        self._turn.note(shortage)
+        self._lock.note(shortage)
 
     def status(self) -> FleetStatus | None:
         """See the port.
@@ -141,7 +141,7 @@ class AutoScalingFleet(Fleet):
             yield group
 
     def _pause(self) -> str | None:
-        left_s = self._turn.shortage().resumes_at - self._clock.now()
+        left_s = self._lock.shortage().resumes_at - self._clock.now()
         return PAUSED.format(minutes=ceil(left_s / 60)) if left_s > 0 else None
 
     def _failure(self) -> str | None:

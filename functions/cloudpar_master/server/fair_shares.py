@@ -18,7 +18,7 @@ STRANGERS: Final = "strangers"
 """The role of requests without a valid token or link, such as challenges and requests for unknown paths."""
 
 
-class Turns:
+class FairShares:
     """Serves the roles in turn. Of a role, it serves the account that has used the least of the thread's time.
 
     The requests of one account are served in the order of arrival. Without turns, requests are served as they come: a

@@ -5,16 +5,16 @@ from itertools import count
 
 import pytest
 
-from cloudpar_master.server.turns import Turns
+from cloudpar_master.server.fair_shares import FairShares
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_caller_with_many_requests_delays_others_by_few() -> None:
-    turns, served = Turns(), list[str]()
+    shares, served = FairShares(), list[str]()
 
     async def request(caller: str) -> None:
-        await turns.wait("user", caller)
+        await shares.wait("user", caller)
         served.append(caller)
 
     many = [asyncio.ensure_future(request("ann")) for _ in range(100)]
@@ -26,10 +26,10 @@ async def test_a_caller_with_many_requests_delays_others_by_few() -> None:
 
 
 async def test_many_busy_accounts_delay_workers_by_few_turns() -> None:
-    turns, served = Turns(), list[str]()
+    shares, served = FairShares(), list[str]()
 
     async def request(role: str, account: str = "") -> None:
-        await turns.wait(role, account)
+        await shares.wait(role, account)
         served.append(role)
 
     users = [asyncio.ensure_future(request("user", f"account {n % 20}")) for n in range(20 * 50)]
@@ -41,13 +41,13 @@ async def test_many_busy_accounts_delay_workers_by_few_turns() -> None:
 
 
 async def test_a_caller_whose_requests_take_long_waits_for_those_who_took_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns, served, clock_ns = Turns(), list[str](), count()
+    shares, served, clock_ns = FairShares(), list[str](), count()
     monkeypatch.setattr("time.perf_counter_ns", lambda: next(clock_ns) * 10**6)  # each measured block takes 1 ms
 
     async def request(caller: str, blocks: int) -> None:
-        await turns.wait("user", caller)
+        await shares.wait("user", caller)
         for _ in range(blocks):
-            with turns.serving("user", caller):
+            with shares.serving("user", caller):
                 served.append(caller)
 
     long = [asyncio.ensure_future(request("ann", 100)) for _ in range(2)]
@@ -59,10 +59,10 @@ async def test_a_caller_whose_requests_take_long_waits_for_those_who_took_less(m
 
 
 async def test_requests_of_one_caller_are_served_in_the_order_of_their_coming() -> None:
-    turns, served = Turns(), list[int]()
+    shares, served = FairShares(), list[int]()
 
     async def request(number: int) -> None:
-        await turns.wait("user", "ann")
+        await shares.wait("user", "ann")
         served.append(number)
 
     await asyncio.gather(*map(request, range(20)))
@@ -70,11 +70,11 @@ async def test_requests_of_one_caller_are_served_in_the_order_of_their_coming() 
 
 
 async def test_a_request_whose_client_has_hung_up_takes_no_turn() -> None:
-    turns = Turns()
-    gone = [asyncio.ensure_future(turns.wait("user", "ann")) for _ in range(3)]
-    last = asyncio.ensure_future(turns.wait("user", "ann"))
+    shares = FairShares()
+    gone = [asyncio.ensure_future(shares.wait("user", "ann")) for _ in range(3)]
+    last = asyncio.ensure_future(shares.wait("user", "ann"))
     await asyncio.sleep(0)
     for each in gone:
         each.cancel()
     await last
-    assert not turns._waiting
+    assert not shares._waiting

@@ -10,22 +10,22 @@ from .table import Table, update
 KEY: Final = ("fleet", "turn")
 """The key of the row. No package has this id, because package ids have 32 characters."""
 
-TURN_S: Final = 60.0
+HELD_S: Final = 60.0
 """Seconds after which the lock of a process that has died is free again. No call of a function lasts as long."""
 
 FREE: Final = "(attribute_not_exists(held_until) OR held_until < :now)"
 NOT_PAUSED: Final = "(attribute_not_exists(resumes_at) OR resumes_at <= :now)"
 
 
-class Turn:
-    """A lock that at most one process of the Lambda functions holds, for TURN_S at most.
+class FleetLock:
+    """A lock that at most one process of the Lambda functions holds, for HELD_S at most.
 
     The row of the lock also has the fleet's shortage. So the write that takes the lock finds out, too, whether the
     fleet must not grow now, and each process finds what a process before it has noted.
 
     Args:
         table: The table with the row of the lock.
-        clock: Tells when TURN_S are over.
+        clock: Tells when HELD_S are over.
         ids: Makes a name each time that the lock is taken, so that a process releases only its own lock.
         kept_s: The seconds after a write for which the row is kept at least.
     """
@@ -46,7 +46,7 @@ class Turn:
         # An update, because a new row would lose the shortage.
         taken = update(
             KEY, "SET holder = :name, held_until = :until, expires_at = :expires_at", f"{FREE} AND {NOT_PAUSED}",
-            name=self._name, until=now + TURN_S, now=now, expires_at=self._expires_at(now),
+            name=self._name, until=now + HELD_S, now=now, expires_at=self._expires_at(now),
         )  # fmt: skip
         return self._table.write(taken) is None
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
+from cloudpar_master.adapters.aws.fleet_lock import FleetLock
 from cloudpar_master.adapters.aws.package_store import DynamoPackageStore
-from cloudpar_master.adapters.aws.turn import Turn
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.core.fleet_size import HostShape, Work
 from support.clock import SetClock
@@ -41,7 +41,7 @@ class Group:
         self.sizes.append(DesiredCapacity)
 
 
-class Interrupted(Turn):
+class Interrupted(FleetLock):
     """The turn, whose calls may be interrupted, too."""
 
     group: Group
@@ -64,13 +64,13 @@ def test_a_decision_between_two_calls_of_another_one_makes_the_fleet_no_smaller(
     assert isinstance(packages, DynamoPackageStore)
     client: Any = group
 
-    def process(kind: type[Turn]) -> AutoScalingFleet:
+    def process(kind: type[FleetLock]) -> AutoScalingFleet:
         turn = kind(packages._table, clock, RandomIds(), 86_400.0)
         if isinstance(turn, Interrupted):
             turn.group = group
         return AutoScalingFleet(lambda: client, "g", clock, turn, HostShape(2, 2))
 
-    one, other, timer = process(Interrupted), process(Turn), process(Turn)
+    one, other, timer = process(Interrupted), process(FleetLock), process(FleetLock)
     group.other, group.works, group.calls_before = other, second, calls_before
     one.grow(first)
     assert group.sizes == sorted(group.sizes)
