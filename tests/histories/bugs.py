@@ -5,14 +5,14 @@ from typing import Any, Final
 
 import pytest
 
-from cloudpar_master.services import client_service, result_pages
+from cloudpar_master.services import package_awaits, package_starts, result_pages
 from simulation.bugs import Bug, a_result_counts_again
 
 
 def bodies_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     """A key that is used with another body gets the package of the first one."""
     same = SimpleNamespace(hexdigest=lambda: "0" * 64)
-    patch.setattr(client_service, "hashlib", SimpleNamespace(sha256=lambda _: same))
+    patch.setattr(package_starts, "hashlib", SimpleNamespace(sha256=lambda _: same))
 
 
 def cursors_go_too_far(patch: pytest.MonkeyPatch) -> None:
@@ -23,7 +23,7 @@ def cursors_go_too_far(patch: pytest.MonkeyPatch) -> None:
         page = original(*arguments)
         return page._replace(cursor=page.cursor + bool(page.results))
 
-    patch.setattr(client_service, "read_results", read_results)
+    patch.setattr(package_awaits, "read_results", read_results)
 
 
 BUGS: Final[dict[str, Bug]] = {

@@ -7,7 +7,7 @@ import pytest
 from cloudpar_master.core.fold import resending, tasks
 from cloudpar_master.core.head import Head
 from cloudpar_master.ports import PackageStore, Unreadable
-from cloudpar_master.services import client_service, result_pages
+from cloudpar_master.services import package_awaits, result_pages
 from simulation import bugs
 from simulation.bugs import Bug
 from support.memory.packages import MemoryPackageStore
@@ -28,8 +28,8 @@ def a_reader_takes_missing_results_for_none(patch: pytest.MonkeyPatch) -> None:
             return result_pages.Results([], cursor, more=False, size_bytes=0)
 
     original = result_pages.read_results
-    patch.setattr(client_service, "read_results", read_results)
-    patch.setattr(client_service, "reload_at_end", lambda packages, head, cursor, page, policy: head)
+    patch.setattr(package_awaits, "read_results", read_results)
+    patch.setattr(package_awaits, "reload_at_end", lambda packages, head, cursor, page, policy: head)
 
 
 def a_slow_master_forgets_the_next_package(patch: pytest.MonkeyPatch) -> None:

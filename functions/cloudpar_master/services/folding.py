@@ -8,7 +8,7 @@ from cloudpar_master.core.events import Broken, Event, Published, Sent
 from cloudpar_master.core.fold import Folded, fold
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.recent import Recent
-from cloudpar_master.ports import InboxItem, Opened
+from cloudpar_master.ports import AccountRecord, InboxItem, Opened
 from cloudpar_protocol.errors import Unavailable
 
 from .backend import Backend
@@ -75,6 +75,12 @@ class Folding:
             return opened
         head = self._take(package_id, opened=opened).head
         return None if head is None else Opened(head, [], more=False)
+
+    def visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
+        """Return a package as `look` does; None also if it does not belong to `account` (None: an operator)."""
+        opened = self.look(package_id)
+        theirs = opened is not None and account is not None and opened.head.account_id != account.account_id
+        return None if theirs else opened
 
     def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
         """Fold events together with those of the inbox, and carry out the effects.

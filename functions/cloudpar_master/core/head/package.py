@@ -6,7 +6,7 @@ from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
 from cloudpar_protocol.client_messages import PackageState, Progress, StartTasks
-from cloudpar_protocol.payloads import BlobData, Codec, InlineData, Range, TaskData
+from cloudpar_protocol.payloads import BlobData, Codec, InlineData, Range, TaskData, Unfit
 
 from .life import BLOB_BYTES, Life
 from .pace import Pace
@@ -224,6 +224,15 @@ class Head(Identity, kw_only=True):
     def client_state(self) -> PackageState:
         """The state as await_tasks reports it: `life.state`, or "error" for a completed package with failed tasks."""
         return "error" if self.life.state == "completed" and self.tasks.errors else self.life.state
+
+    @property
+    def client_set_aside(self) -> list[Unfit]:
+        """The workers that are set aside, as await_tasks reports them.
+
+        If each live worker lacks something, the workers run the tasks nevertheless (`run_anyway`). Then there are none,
+        because the errors of the tasks say what the workers lack.
+        """
+        return [] if self.life.run_anyway else self.life.set_aside
 
     def progress(self) -> Progress:
         """Return how far the package is, for the client."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cloudpar_master.core.fleet_size import Work
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.ports.fleet import StandingFleet
-from cloudpar_master.services.client_service import LONELY_S
+from cloudpar_master.services.package_awaits import LONELY_S
 from cloudpar_protocol.client_messages import FleetStatus
 from support.world import World
 

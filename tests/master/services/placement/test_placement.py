@@ -8,7 +8,7 @@ import pytest
 from cloudpar_master.core.turns import ALLOWANCE_US
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services import retrieval, steps
-from cloudpar_master.services.client_service import LONELY_S
+from cloudpar_master.services.package_awaits import LONELY_S
 from cloudpar_master.services.placement import NAMED
 from cloudpar_master.services.retrieval import UNFIT_DELAYS_S, UNFIT_ROUNDS
 from cloudpar_protocol.client_messages import ListPackages, Placement

@@ -1,0 +1,65 @@
+"""Prepares uploads of task code and task data."""
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_protocol import limits
+from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply, Upload
+from cloudpar_protocol.errors import BadRequest, RequestError, TooLarge
+
+from .account_limits import check_fits
+from .backend import Backend
+from .stored_bytes import StoredBytes
+from .submission import check_owner
+from .upload_links import UploadLinks
+
+
+class Uploads:
+    """Gives each upload its key, its link, and room in the account's stored bytes."""
+
+    def __init__(self, backend: Backend, stored: StoredBytes) -> None:
+        self._backend = backend
+        self._stored = stored
+
+    def prepare(self, account: AccountRecord, request: PrepareUploads) -> PrepareUploadsReply:
+        """Make links for payloads that are too large to travel inline.
+
+        Raises:
+            BadRequest: Task code comes without its hash, or the checksums of parts do not fit the size.
+            TooLarge: A payload exceeds a limit of the protocol or of the account.
+            RateLimited: The account stores too much.
+            Unavailable: The master's disk is almost full.
+            Forbidden: The request names task data by a key that this method cannot have made for this account.
+        """
+        links, promised = UploadLinks(self._backend.blobs), list[str]()
+        try:
+            uploads = [self._prepare(account, upload, links, promised) for upload in request.uploads]
+        except RequestError:
+            # Each repetition of a refused request names new keys for its data. If they kept their room, the account
+            # would soon be full of uploads that never come.
+            self._stored.take_back(account.account_id, promised)
+            raise
+        return PrepareUploadsReply(uploads=uploads)
+
+    def _prepare(
+        self, account: AccountRecord, upload: Upload, links: UploadLinks, promised: list[str]
+    ) -> PreparedUpload:
+        """Make the links of one upload. Add the keys for which it keeps room to `promised`."""
+        if upload.size > limits.BLOB_BYTES:
+            size = f"{upload.size:,} bytes of task {upload.kind} is over the limit of {limits.BLOB_BYTES:,}"
+            raise TooLarge(f"{size}: split the work into several maps, or let tasks read their data from storage")
+        if upload.kind == "data":
+            key = upload.key or f"data/{account.account_id}/{self._backend.ids.fresh()}"
+            check_owner(account, key, "data")
+            check_fits(account, 1, upload.size, self._backend.policy)
+        elif upload.hash is None:
+            raise BadRequest("an upload of task code needs its SHA-256 in `hash`")
+        else:
+            key = f"code/{account.account_id}/{upload.hash}"
+            if self._backend.blobs.exists(key, promise=True):
+                return PreparedUpload(key=key)
+        promised += self._stored.promise(account, key, upload.size)
+        link, parts = links.make(key, upload)
+        if parts is not None and upload.upload_id is None:
+            # Each upload in parts that was started takes room of its own, although many such uploads may have the same
+            # key.
+            promised += self._stored.promise(account, f"{key}#{parts.upload_id}", upload.size)
+        return PreparedUpload(key=key, link=link, parts=parts)
