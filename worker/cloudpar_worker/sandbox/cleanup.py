@@ -34,21 +34,34 @@ def kill_orphans(mine: Collection[int]) -> bool:
 
     The calling process must have only one thread.
     """
-    killed: set[int] = set()
+    dead: set[int] = set()
     # A process that again and again forks and ends has another id at each search. A single search takes so long that
     # such a process has gone before the signal reaches it, so it could compute without end.
     for _ in range(_LOOKS):
         try:
-            orphans = _children().difference(mine, killed)
+            orphans = _children().difference(mine, dead)
         except OSError:  # tasks have used up all descriptors of the machine, which does not last long
             return True
+        # A killed process that has not ended yet may have started another one, which becomes a child of this process
+        # only at that end. So the search is over when it finds none but those that had ended before it.
+        if not orphans:
+            break
         for pid in orphans:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        killed |= orphans
-        if not orphans:
-            break
-    return bool(killed)
+            if _has_ended(pid):
+                dead.add(pid)
+    return bool(dead or orphans)
+
+
+def _has_ended(child: int) -> bool:
+    """Whether a child has ended, whose parent has reaped it or not. Elsewhere than on Linux this is not known."""
+    if not kernel.LINUX:
+        return True
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 def _children() -> set[int]:
