@@ -21,9 +21,9 @@ def test_a_running_package_completes_while_functions_are_replaced(
 
     def greet() -> None:
         with connected(cluster, customer.token) as wire:
-            wire.call(routes.HELLO, Hello())  # a client waits less long for a master that has never answered
             while not over.wait(0.05):
-                statuses.append(wire.call(routes.HELLO, Hello(), allowance_s=0).role)
+                # The stand-in ends calls that are under way when it replaces a function; the client repeats them.
+                statuses.append(wire.call(routes.HELLO, Hello()).role)
 
     with customer.pool() as pool, opening(tmp_path / "gate") as gate:
         results = pool.map(factorize_before_gate, main_job(gate))

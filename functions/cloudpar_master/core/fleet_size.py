@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from math import ceil
 from typing import Final, NamedTuple
 
+from . import planning
 from .head import Head
+from .policy import Policy
 
 BOOT_US: Final = 120_000_000
 """About how long a host takes from its request to its first task, in microseconds. A fleet grows until each executor
@@ -34,7 +36,8 @@ class Work(NamedTuple):
     Attributes:
         parts: The largest number of executors that could work at the package at the same time.
         total_us: The likely time of all remaining tasks together; None if no duration is known yet.
-        chunks: The number of chunks that the package has in the queue and at workers at the same time.
+        chunks: The number of chunks that the package has in the queue and at workers at the same time, if there are
+            enough executors.
     """
 
     parts: int
@@ -46,8 +49,8 @@ UNREAD: Final = Work(parts=1, total_us=None, chunks=1)
 """Stands for a package whose head was not read."""
 
 
-def work_of(head: Head) -> Work:
-    """Return what a package has left to do.
+def work_of(head: Head, policy: Policy) -> Work:
+    """Return what a package has left to do, with the settings of its deployment.
 
     Uncut tasks count only if the master may cut them into chunks now. Without compute time it may not, so the tasks of
     an account without compute time start no machine.
@@ -58,11 +61,13 @@ def work_of(head: Head) -> Work:
     opened = sum(each.end - each.start for each in tasks.open)
     uncut = head.uncut if head.cuttable and not tasks.draining else 0
     parts = opened + uncut if tasks.chunksize is None else len(tasks.open) + ceil(uncut / tasks.chunksize)
+    # A new package has no chunk yet, and its window grows as soon as executors are idle.
+    new = not (pace.measured or pace.closed)
+    window = max(pace.window, planning.unmeasured_window(tasks.count, policy)) if new else pace.window
     return Work(
         parts=parts,
         total_us=(opened + uncut) * pace.mean_us if pace.measured else None,
-        # A new package has no chunk yet. Its window says how many chunks it is going to have at once.
-        chunks=max(len(tasks.open), min(pace.window, parts)),
+        chunks=max(len(tasks.open), min(window, parts)),
     )
 
 

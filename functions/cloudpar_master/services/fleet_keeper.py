@@ -42,7 +42,7 @@ class FleetKeeper:
         """
         fleet, now = self._backend.fleet, self._backend.clock.now()
         at_work = self._backend.packages.at_work(HEADS)
-        works = [*map(work_of, at_work.heads), *[UNREAD] * at_work.others]
+        works = [*(work_of(head, self._backend.policy) for head in at_work.heads), *[UNREAD] * at_work.others]
         size, before = fleet.size(works), fleet.shortage()
         working = self._working(size)
         # A host that runs without work counts, too: one that neither works nor ends itself costs money until it does.

@@ -59,7 +59,7 @@ class PackageAwaits:
             head, placement = self._placement.attended(self._closed.open_if_few(opened.head, others)), None
             if self._waits_for_workers(head):
                 head = self._placement.attended(self._placement.decided(head))
-                lonely.append(work_of(head))
+                lonely.append(work_of(head, self._backend.policy))
                 placement = self._placement.view(head)
             # Half a body is room for any page. With less room a page could make the answer too large.
             status, size = self._status(head, cursor, room if room >= limits.BODY_BYTES // 2 else 0)

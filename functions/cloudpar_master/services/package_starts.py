@@ -71,7 +71,7 @@ class PackageStarts:
         if stored is spec:
             self._stored.started(account.account_id, head.counted_bytes)
             self._folding.start(head)
-            on.fleet.grow([work_of(head)])
+            on.fleet.grow([work_of(head, on.policy)])
         return StartTasksReply(package_id=package_id)
 
     def _check_room(self, account: AccountRecord, spec: Spec, running: Running) -> None:

@@ -6,8 +6,10 @@ import pytest
 
 from cloudpar_master.core.fleet_size import BOOT_US, UNREAD, HostShape, Work, hosts_needed, work_of
 from cloudpar_master.core.head import Head, OpenRange
+from cloudpar_master.core.policy import Policy
 from support import heads
 
+POLICY = Policy(first_window=1)
 PAIR = HostShape(executors=2, chunks_per_executor=2)
 HUGE = HostShape(executors=32, chunks_per_executor=2)
 
@@ -17,7 +19,7 @@ def head(tasks: int, **fields: Any) -> Head:
 
 
 def hosts(*found: Head, shape: HostShape = PAIR) -> int:
-    return hosts_needed([work_of(each) for each in found], shape)
+    return hosts_needed([work_of(each, POLICY) for each in found], shape)
 
 
 def opened(count: int) -> list[OpenRange]:
@@ -38,8 +40,15 @@ def test_chunks_of_unknown_duration_need_an_executor_for_so_many(chunks: int, ex
 
 
 def test_a_new_package_counts_with_the_chunks_that_its_window_permits() -> None:
-    assert work_of(head(100_000, window=32)) == Work(100_000, None, 32)
-    assert work_of(head(3, window=32)) == Work(3, None, 3)
+    assert work_of(head(100_000, window=32), POLICY) == Work(100_000, None, 32)
+    assert work_of(head(3, window=32), POLICY) == Work(3, None, 3)
+
+
+def test_a_new_package_counts_with_the_chunks_that_idle_executors_would_get() -> None:
+    """Its first window may be smaller, because others may be before it in the queue. A closed package has no window."""
+    policy = Policy(first_window=32)
+    assert work_of(head(100, window=4), policy) == Work(100, None, 32)
+    assert work_of(head(100, window=0), policy) == Work(100, None, 0)
 
 
 def test_measured_tasks_need_hosts_for_their_time_and_not_for_their_chunks() -> None:
@@ -59,12 +68,12 @@ def test_there_are_no_more_executors_than_tasks() -> None:
 
 
 def test_chunks_that_the_client_has_sized_count_as_one_part_each() -> None:
-    assert work_of(head(100, chunksize=30, measured=1, mean_us=60e6)) == Work(4, 100 * 60e6, 4)
+    assert work_of(head(100, chunksize=30, measured=1, mean_us=60e6), POLICY) == Work(4, 100 * 60e6, 4)
 
 
 def test_an_ended_package_needs_no_host() -> None:
     ended = head(10, open=opened(4), cursor=4, state="cancelled")
-    assert work_of(ended) == Work(parts=0, total_us=0.0, chunks=0)
+    assert work_of(ended, POLICY) == Work(parts=0, total_us=0.0, chunks=0)
     assert hosts(ended) == 0
 
 
