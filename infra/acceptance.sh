@@ -15,10 +15,22 @@ PATH=$PWD/.venv/bin:$PATH
 environment=dev region=${AWS_REGION:-}
 without=() settings=()
 while (($#)); do
+  if (($# < 2)); then
+    echo "acceptance: $1 needs a value; the comment at the top of $0 lists the options" >&2
+    exit 2
+  fi
   case $1 in
     --env) environment=$2 ;;
     --region) region=$2 ;;
-    --without) without+=("$2") ;;
+    --without)
+      case $2 in
+        map | interruption | idle) without+=("$2") ;;
+        *)
+          echo "acceptance: there is no step $2 to leave out; there are map, interruption and idle" >&2
+          exit 2
+          ;;
+      esac
+      ;;
     --set) settings+=(--set "$2") ;;
     *)
       echo "acceptance: unknown option $1; the comment at the top of $0 lists the options" >&2

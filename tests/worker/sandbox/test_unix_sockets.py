@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudpar_worker.sandbox import landlock
+from cloudpar_worker.sandbox import landlock, unix_sockets
 from cloudpar_worker.sandbox.unix_sockets import ENTRIES, reachable
 
 HEAD = "Num       RefCount Protocol Flags    Type St Inode Path\n"
@@ -49,6 +49,23 @@ def test_sockets_that_every_user_may_use_are_found(folder: Path, held: ExitStack
         else reachable(abstract=False, places=[])
     )
     assert [name for name in found if name.startswith(str(top))] == expected
+
+
+def test_files_that_vanish_during_the_search_hide_no_socket(
+    folder: Path, held: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search has listed the whole folder before it examines the first file. Then all other files are removed."""
+    found, accepts_all = listen(held, folder / "open"), unix_sockets._accepts_all
+    for number in range(20):
+        (folder / f"file {number}").touch()
+
+    def last(mode: int) -> bool:
+        for path in folder.glob("file *"):
+            path.unlink()
+        return accepts_all(mode)
+
+    monkeypatch.setattr(unix_sockets, "_accepts_all", last)
+    assert reachable(abstract=False, places=[str(folder)], listed="/none") == [found]
 
 
 def test_a_place_that_others_may_not_enter_is_not_searched(folder: Path, held: ExitStack) -> None:

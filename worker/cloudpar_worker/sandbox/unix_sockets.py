@@ -73,12 +73,19 @@ def _below(place: str) -> Iterator[str]:
                 left -= 1
                 if left < 0:
                     return
-                # A symbolic link may lead back to a folder above it, and the search would use up its entries there.
-                mode = entry.stat(follow_symlinks=False).st_mode
+                mode = _mode(entry)
                 if stat.S_ISDIR(mode) and mode & stat.S_IXOTH:
                     folders.append(entry.path)
                 elif _accepts_all(mode):
                     yield entry.path
+
+
+def _mode(entry: os.DirEntry[str]) -> int:
+    """The mode of an entry; 0 if it was removed meanwhile, so that the search goes on with the others."""
+    with suppress(OSError):
+        # A symbolic link may lead back to a folder above it, and the search would use up its entries there.
+        return entry.stat(follow_symlinks=False).st_mode
+    return 0
 
 
 def _is_open(path: Path) -> bool:
