@@ -55,17 +55,18 @@ def test_files_that_vanish_during_the_search_hide_no_socket(
     folder: Path, held: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The search has listed the whole folder before it examines the first file. Then all other files are removed."""
-    found, accepts_all = listen(held, folder / "open"), unix_sockets._accepts_all
+    top, accepts_all = made(folder / "changing"), unix_sockets._accepts_all
+    found = listen(held, top / "open")
     for number in range(20):
-        (folder / f"file {number}").touch()
+        (top / f"file {number}").touch()
 
     def last(mode: int) -> bool:
-        for path in folder.glob("file *"):
+        for path in top.glob("file *"):
             path.unlink()
         return accepts_all(mode)
 
     monkeypatch.setattr(unix_sockets, "_accepts_all", last)
-    assert reachable(abstract=False, places=[str(folder)], listed="/none") == [found]
+    assert reachable(abstract=False, places=[str(top)], listed="/none") == [found]
 
 
 def test_a_place_that_others_may_not_enter_is_not_searched(folder: Path, held: ExitStack) -> None:
