@@ -201,10 +201,10 @@ CloseLease(m, kept) == LET p == m.package IN
   /\ Done(m, kept)
   /\ UNCHANGED <<slices, charge>>
 
-GiveUp(m) == LET p == m.package IN    \* the worker will not run the tasks, and reports a unit of time
+GiveUp(m) == LET p == m.package IN    \* the worker will not run the tasks, reports a unit of time, and closes its lease
   /\ m \in Leased \cup zombies
   /\ Fault(TRUE)
-  /\ Save(p, GiveBack(head[p], m.left, m.gen, m.losses + m.receives - 1, 1))
+  /\ Save(p, Close(GiveBack(head[p], m.left, m.gen, m.losses + m.receives - 1, 1), m.tasks, m.gen))
   /\ Done(m, FALSE)
   /\ UNCHANGED <<slices, charge>>
 
