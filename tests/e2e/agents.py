@@ -9,19 +9,29 @@ import psutil
 from support.command import CLOUDPAR, environment
 from support.processes import stop
 from support.waiting import HANG_S, until
+from worker.isolation.shared import imports_for
 
 from .deployment import Deployment
 
 
 class Worker:
-    """`cloudpar worker` with one executor that is ready."""
+    """`cloudpar worker` with one executor that is ready.
 
-    def __init__(self, deployment: Deployment, log: Path) -> None:
+    Args:
+        deployment: Its master.
+        log: The file for its messages.
+        python: If given, the worker is shared, and its executors have users of their own, which may run this Python.
+    """
+
+    def __init__(self, deployment: Deployment, log: Path, python: str | None = None) -> None:
         self._log = log
+        command = CLOUDPAR if python is None else [python, "-m", "cloudpar"]
+        isolation = "none" if python is None else "shared"
+        imports = {} if python is None else imports_for(python)
         with log.open("wb") as file:
             self.process = subprocess.Popen(
-                [*CLOUDPAR, "worker", "--endpoint", deployment.endpoint, "--executors", "1", "--isolation", "none"],
-                env=environment(CLOUDPAR_WORKER_TOKEN=deployment.worker_token), stderr=file,
+                [*command, "worker", "--endpoint", deployment.endpoint, "--executors", "1", "--isolation", isolation],
+                env=environment(CLOUDPAR_WORKER_TOKEN=deployment.worker_token, **imports), stderr=file,
             )  # fmt: skip
         until(self._ready)
 
