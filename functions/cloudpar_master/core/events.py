@@ -41,6 +41,7 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
             nothing, and gives the tasks back for a different reason.
         used_us: Execution time to charge, although the tasks have no result.
         closed: See Published.
+        number: Tells this give-back from others: all copies have the same number. 0: the number is not known.
     """
 
     generation: int
@@ -49,6 +50,7 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
     unfit: Unfit | None = None
     used_us: int = 0
     closed: Range | None = None
+    number: int = 0
 
 
 class Stranded(Struct, frozen=True, kw_only=True, tag="stranded", omit_defaults=True):

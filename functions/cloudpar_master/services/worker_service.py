@@ -7,7 +7,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import Event, GaveBack, Published
-from cloudpar_master.core.head import Head
+from cloudpar_master.core.head import Head, number_of
 from cloudpar_master.ports import Unreadable
 from cloudpar_protocol.errors import BadRequest, Unavailable
 from cloudpar_protocol.payloads import Range, TaskResult
@@ -228,6 +228,7 @@ class WorkerService:
             unfit=item.unfit,
             used_us=item.used_us,
             closed=_closed(item),
+            number=number_of(f"{item.lease_id}#{item.seq}"),
         )
         self._folding.confirm(item.package_id, f"g#{item.lease_id}#{item.seq:06}", event)
 

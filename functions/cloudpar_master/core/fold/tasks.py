@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core import quota
 from cloudpar_master.core.events import GaveBack, Lost
-from cloudpar_master.core.head import FAILED_RANGES
+from cloudpar_master.core.head import FAILED_RANGES, GIVEN_BACK
 from cloudpar_protocol import ranges
 from cloudpar_protocol.payloads import Range, TaskResult
 
@@ -67,11 +67,13 @@ def give_back(draft: Draft, event: GaveBack) -> None:
     # Without this line, a user could compute for free: a cancelled task that then fails for lack of a module is
     # reported by a give-back, and its time would not be charged.
     awaited = ranges.intersect(draft.head.tasks.stopping, numbers)
-    # Only the first copy of the event finds its tasks open in this generation or in `stopping`; afterwards the fold
-    # takes them out of `stopping`. So the time is charged once.
     taken = take_back(draft, numbers, event.generation, event.losses)
-    if taken or awaited:
+    # A second copy of the event finds its tasks no longer open in this generation, but perhaps in `stopping`: the tasks
+    # were cancelled after the first copy had queued them again. Without the number, their time would be charged twice.
+    if (taken or awaited) and event.number not in used.given_back:
         used.used_us = quota.add_us(used.used_us, event.used_us)
+        if event.used_us and event.number:
+            used.given_back = [*used.given_back, event.number][-GIVEN_BACK:]
     close(draft, event.closed, event.generation, event.losses)
 
 

@@ -3,7 +3,7 @@
 from .life import BLOB_BYTES, HOST_BYTES, LACKS_BYTES, MESSAGE_BYTES, SET_ASIDE, Life, State, cut
 from .pace import FLEET, Member, Pace, number_of
 from .package import HEAD_BYTES, SCHEMA, Head, Spec, size_of
-from .quota import Quota
+from .quota import GIVEN_BACK, Quota
 from .tasks import CANCELLED_RANGES, ENTRIES, FAILED_RANGES, OpenRange, Tasks
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "ENTRIES",
     "FAILED_RANGES",
     "FLEET",
+    "GIVEN_BACK",
     "HEAD_BYTES",
     "HOST_BYTES",
     "LACKS_BYTES",

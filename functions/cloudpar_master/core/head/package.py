@@ -173,7 +173,7 @@ class Head(Identity, kw_only=True):
         return replace(
             self,
             tasks=self.tasks.draft(),
-            quota=replace(self.quota),
+            quota=self.quota.draft(),
             pace=self.pace.draft(),
             life=self.life.draft(),
         )

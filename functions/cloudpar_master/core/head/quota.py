@@ -1,6 +1,10 @@
 """The compute time of one package: what it has used, and what it has reserved from its account's quota."""
 
 from msgspec import Struct, field
+from msgspec.structs import replace
+
+GIVEN_BACK = 20
+"""How many give-backs a package remembers. A worker repeats a give-back within seconds, and few others come between."""
 
 
 class Quota(Struct, kw_only=True):
@@ -14,6 +18,7 @@ class Quota(Struct, kw_only=True):
         wanted_us: The compute time that the package requests for the slice `next_slice`; 0: it requests none.
         ask_again_at: The package requests no slice before this time.
         exhausted: At the last request the account granted nothing, and waiting for more was useless.
+        given_back: The numbers of the last GIVEN_BACK give-backs whose time was counted.
     """
 
     used_us: int = 0
@@ -22,6 +27,11 @@ class Quota(Struct, kw_only=True):
     wanted_us: int = field(name="slice_us", default=0)
     ask_again_at: float = field(name="slice_at", default=0.0)
     exhausted: bool = field(name="wall", default=False)
+    given_back: list[int] = []
+
+    def draft(self) -> "Quota":
+        """Return a copy that a fold may change. It shares no list with the original."""
+        return replace(self, given_back=list(self.given_back))
 
     @property
     def reserve_spent(self) -> bool:

@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import Acknowledged, CancelAsked, Cleared, GaveBack, Lost
-from cloudpar_master.core.head import ENTRIES, Head, OpenRange
+from cloudpar_master.core.head import ENTRIES, GIVEN_BACK, Head, OpenRange
 from cloudpar_protocol.payloads import Range
 from master.core.folds import NOW, POLICY, finished, published, running, spans, take, then
 from support.heads import altered
@@ -39,6 +39,28 @@ def test_the_time_of_a_cancelled_task_that_its_worker_gives_back_is_charged_once
         folded = take(head, back, back)
         assert (folded.results, folded.head.quota.used_us) == ([], 500)
         assert then(folded.head, back).quota.used_us == 500
+
+
+def test_the_time_of_a_task_that_is_cancelled_after_its_worker_gave_it_back_is_charged_once() -> None:
+    """Its worker repeats the give-back, because the answer was lost. Then another worker gives the task back, too."""
+    first = GaveBack(generation=2, ranges=[(3, 4)], used_us=500, number=1)
+    head = then(running(), first)
+    second = replace(first, generation=head.version, number=2)
+    for cancelled in (then(head, CancelAsked()), then(head, cancel((3, 4)))):
+        repeated = then(cancelled, first)
+        assert repeated.quota.used_us == 500
+        assert then(cancelled, second).quota.used_us == 1_000
+
+
+def test_a_package_remembers_the_last_give_backs_with_a_time() -> None:
+    head = running(tasks=100)
+    for number in range(1, GIVEN_BACK + 3):
+        generation = head.tasks.open[0].generation
+        head = then(head, GaveBack(generation=generation, ranges=[(0, 1)], used_us=number % 2, number=number))
+    assert head.quota.given_back == list(range(1, GIVEN_BACK + 3, 2))
+    many = altered(head, given_back=list(range(100, 100 + GIVEN_BACK)))
+    back = GaveBack(generation=many.tasks.open[0].generation, ranges=[(0, 1)], used_us=1, number=7)
+    assert then(many, back).quota.given_back == [*range(101, 100 + GIVEN_BACK), 7]
 
 
 def test_a_task_that_finished_while_it_was_cancelled_is_charged_too() -> None:

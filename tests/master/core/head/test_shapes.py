@@ -74,13 +74,14 @@ HEADS = {
         "set_aside": "list of {host: str, lacks: str}",
         "stranded_at": "float | none",
         "anyhow": "bool",
+        "given_back": "list of int",
     }
 }
 """By schema number: the stored fields of a head, and the type of each."""
 
 EVENTS = {
     "published": "worker_id executors generation results wait_us retrieve_us publish_us refused message closed",
-    "gave_back": "generation ranges losses unfit used_us closed",
+    "gave_back": "generation ranges losses unfit used_us closed number",
     "lost": "start end generation receives",
     "cancel_asked": "ranges only_queued reason message",
     "cleared": "generation ranges",

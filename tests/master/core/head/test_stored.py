@@ -24,7 +24,10 @@ FLAT = {
 LATER = {"python": "3.12", "set_aside": [{"host": "host", "lacks": "lacks"}], "stranded_at": 10.5, "anyhow": True}
 """The fields that 0.3.0 added."""
 
-LATEST = {"code_bytes": 21, "uploaded_bytes": 22, "most_executors": 23, "heard_at": 11.5, "resend_at": 12.5, "depth": 1}
+LATEST = {
+    "code_bytes": 21, "uploaded_bytes": 22, "most_executors": 23, "heard_at": 11.5, "resend_at": 12.5, "depth": 1,
+    "given_back": [24],
+}  # fmt: skip
 """The fields that 0.4.0 added."""
 
 
