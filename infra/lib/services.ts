@@ -126,7 +126,7 @@ export class Services extends Construct {
         CLOUDPAR_BUCKET: storage.blobs.bucketName,
         CLOUDPAR_WORKER_TOKEN_SECRET: storage.workerToken.secretArn,
         CLOUDPAR_KEY_PARAMETER: storage.keyParameter,
-        CLOUDPAR_POLICY: JSON.stringify({ ...contract.policy, ...settings.limits }),
+        CLOUDPAR_POLICY: JSON.stringify(changed(settings.limits)),
         POWERTOOLS_SERVICE_NAME: name,
         POWERTOOLS_METRICS_NAMESPACE: contract.metricsNamespace,
         LOG_LEVEL: settings.logLevel,
@@ -257,4 +257,15 @@ function bundle(path: string): lambda.Code {
     );
   }
   return lambda.Code.fromAsset(path);
+}
+
+/**
+ * The limits that the operator has changed. All other values of contract.policy are in the code, too.
+ *
+ * CloudFormation replaces the code and the environment of a function one after the other, also when it rolls back. Code
+ * of an earlier release does not start with a policy that has values of a later release.
+ */
+function changed(limits: Settings['limits']): Record<string, number> {
+  const initial: Readonly<Record<string, number | boolean>> = contract.policy;
+  return Object.fromEntries(Object.entries(limits).filter(([name, value]) => value !== initial[name]));
 }

@@ -28,7 +28,8 @@ describe('functions', () => {
     expect(Object.keys(Variables).sort()).toEqual(
       [...ENVIRONMENT, ...(['client', 'timer'].includes(name) ? contract.fleetEnvironment : [])].sort(),
     );
-    expect(JSON.parse(Variables['CLOUDPAR_POLICY'] as string)).toEqual(contract.policy);
+    // Code of an earlier release does not start with values that only a later release knows.
+    expect(JSON.parse(Variables['CLOUDPAR_POLICY'] as string)).toEqual({});
     expect(Properties).not.toHaveProperty('ReservedConcurrentExecutions');
   });
 
@@ -45,7 +46,7 @@ describe('functions', () => {
     const strict = only(template(asked), FUNCTION, 'ServicesClient');
     const { Variables } = strict.Properties['Environment'] as Environment;
     const policy = JSON.parse(Variables['CLOUDPAR_POLICY'] as string);
-    expect(policy).toEqual({ ...contract.policy, running_packages: 7, task_timeout_s: 7200 });
+    expect(policy).toEqual({ running_packages: 7, task_timeout_s: 7200 });
   });
 
   it('log less when the settings say so, but all actions of administrators', () => {

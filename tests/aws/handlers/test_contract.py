@@ -48,7 +48,7 @@ def test_the_contract_names_every_variable_of_the_functions() -> None:
 
 
 def test_the_contract_has_the_adapters_policy() -> None:
-    """The policy is written twice, since the adapters are used without the stack, too."""
+    """The policy is written twice: the stack gives the functions only those limits that the operator has changed."""
     assert msgspec.convert(CONTRACT["policy"], Policy, strict=False) == POLICY
     # The form in which the functions get it.
     assert read_policy(msgspec.json.encode(CONTRACT["policy"]).decode()) == POLICY
