@@ -112,6 +112,8 @@ export class Grants extends Construct {
       this.blobs(['s3:GetObject'], ['code/*', 'data/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
       allow(['ssm:GetParameter'], [this.keyArn()]),
+      // For workers that cannot keep tasks from the network: the accounts whose tasks they must not get.
+      allow(['dynamodb:Query'], [storage.accounts.tableArn]),
       // Only roles with this path: many roles of an AWS account trust the whole account, and among them may be an
       // administrator's. A role's own trust policy must name this function's role and the id of the account, too.
       allow(['sts:AssumeRole'], [`arn:${Aws.PARTITION}:iam::*:role/cloudpar/*`]),
@@ -127,7 +129,7 @@ export class Grants extends Construct {
     const { services, storage } = this.props;
     this.policy('Account', services.account, [
       ...this.folding(),
-      allow(['dynamodb:Query', 'dynamodb:Scan'], [storage.accounts.tableArn]),
+      allow(['dynamodb:Query', 'dynamodb:Scan', 'dynamodb:DeleteItem'], [storage.accounts.tableArn]),
       this.index('account'),
       ...this.counting(),
       allow(['ssm:GetParameter'], [this.keyArn()]),

@@ -62,6 +62,19 @@ def test_an_account_of_an_earlier_release_keeps_its_name_without_a_row_for_it(st
         stores.accounts.create(make_account("b")._replace(name="name of a"))
 
 
+def test_the_tasks_of_an_account_of_an_earlier_release_may_use_the_network(stores: Stores) -> None:
+    stores.accounts.create(make_account())
+    assert isinstance(stores.accounts, DynamoAccountStore)
+    table = stores.accounts._table
+    table._client.update_item(
+        TableName=table._name,
+        Key={"pk": {"S": "a#a"}, "sk": {"S": "account"}},
+        UpdateExpression="REMOVE network",
+    )
+    assert "network" not in rows(stores)["a#a", "account"]
+    assert (stores.accounts.list()[0].network, stores.accounts.network("a")) == ("outbound", "outbound")
+
+
 def test_an_account_found_by_its_token_is_a_few_seconds_old_at_most(stores: Stores, clock: SetClock) -> None:
     stores.accounts.create(make_account())
     assert isinstance(stores.accounts, DynamoAccountStore)

@@ -58,6 +58,17 @@ def test_an_account_without_quota_starts_nothing(cluster: Up) -> None:
         list(pool.map(abs, [-1]))
 
 
+def test_an_account_loses_its_network_and_gets_it_back(cluster: Up) -> None:
+    made = cloudpar_json("account", "create", "Dan", "--quota", "1h", "--network", "none", *cluster.admin())["account"]
+    assert made["network"] == "none"
+    assert "tasks of Dan: no network" in cloudpar("account", "list", *cluster.admin()).stdout
+    change = ["account", "set", "Dan", "--network"]
+    assert cloudpar_json(*change, "outbound", *cluster.admin())["account"]["network"] == "outbound"
+    assert "tasks of Dan: no network" in cloudpar(*change, "none", *cluster.admin()).stdout
+    unknown = cloudpar("account", "set", "unknown", "--network", "none", *cluster.admin())
+    assert (unknown.returncode, unknown.stdout) == (5, "")
+
+
 def test_a_token_is_printed_once_for_people_too(cluster: Up) -> None:
     created = cloudpar("account", "create", "Carl", "--quota", "1h", *cluster.admin())
     token = created.stdout.partition("export CLOUDPAR_TOKEN=")[2].strip()

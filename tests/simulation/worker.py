@@ -170,7 +170,11 @@ class SimulatedWorker:
             case do.Retrieve():
                 attempt_id = f"{self.name}-{next(self._attempts)}"
                 request = RetrieveTasks(
-                    attempt_id=attempt_id, worker_id=self.name, executors=self.executors, **asdict(instruction)
+                    attempt_id=attempt_id,
+                    worker_id=self.name,
+                    executors=self.executors,
+                    offline=True,
+                    **asdict(instruction),
                 )
                 self._ask(routes.RETRIEVE_TASKS, request, partial(self._retrieved, request))
             case do.Publish(publications=publications, others=others):

@@ -17,6 +17,7 @@ from cloudpar_worker.sandbox.confinement import (
     extras,
     gaps,
     has_own_users,
+    keeps_offline,
     mechanisms,
     refusal,
     sentence,
@@ -79,7 +80,7 @@ def main() -> int:
     from cloudpar_worker.shell.agent import Agent  # noqa: PLC0415 - these imports run while the zygote starts
 
     try:
-        agent = Agent(settings, zygotes, stdin=0, own_users=has_own_users(found))
+        agent = Agent(settings, zygotes, stdin=0, own_users=has_own_users(found), offline=keeps_offline(found))
     except ValueError as error:  # the endpoint or the token cannot be sent
         print(f"cloudpar worker: {error}", file=sys.stderr)
         return 2

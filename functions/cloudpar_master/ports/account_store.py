@@ -1,9 +1,10 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, Protocol
 
 from cloudpar_protocol.account_messages import TokenRole
 from cloudpar_protocol.errors import IdempotencyConflict
+from cloudpar_protocol.payloads import Network
 
 MOST_US = 2**63 - 1
 """The largest quota, in microseconds, because tables and messages hold signed 64-bit integers. No grant raises a quota
@@ -17,6 +18,7 @@ class AccountRecord(NamedTuple):
     at which the token expires, in seconds since 1970; 0: never.
 
     `task_role` is the ARN of the IAM role whose credentials the account's tasks get (see TaskRoles).
+    `network` says whether its tasks may use the network; those of accounts of earlier releases may.
 
     `spent_us` is the sum of the charges for settled packages. `reserved_us` is the sum of the slices of all other
     packages.
@@ -33,6 +35,7 @@ class AccountRecord(NamedTuple):
     role: TokenRole = "user"
     valid_until: float = 0.0
     task_role: str | None = None
+    network: Network = "outbound"
 
     @property
     def free_us(self) -> int:
@@ -107,6 +110,15 @@ class AccountStore(Protocol):
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
         """Return the account whose token has this SHA-256, as it was at most 60 s ago; None if there is none."""
+
+    def network(self, account_id: str) -> Network:
+        """Return whether the account's tasks may use the network, as it was at most 10 s ago."""
+
+    def offline(self) -> Collection[str]:
+        """Return the ids of all accounts whose tasks may not use the network, as they were at most 10 s ago."""
+
+    def set_network(self, account_id: str, network: Network) -> AccountRecord | None:
+        """Say whether the account's tasks may use the network. Returns the account; None if it does not exist."""
 
     def key(self, account_id: str) -> bytes | None:
         """Return the account's encrypted key as it was stored; None if it has no key yet."""

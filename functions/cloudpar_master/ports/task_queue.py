@@ -51,14 +51,16 @@ class Fit(NamedTuple):
     """The messages that a worker can take.
 
     The worker has the versions of Python in `pythons` (empty: any version), is set aside for the packages in
-    `set_aside`, and serves only `account` ("": all accounts). It can also take all messages of the packages in `ended`.
-    These packages have no tasks left to run, so that the master only removes the messages.
+    `set_aside`, and serves only `account` ("": all accounts), but none of the accounts in `refuses`: their tasks may
+    not use the network, and the worker cannot keep tasks from it. It can also take all messages of the packages in
+    `ended`. These packages have no tasks left to run, so that the master only removes the messages.
     """
 
     pythons: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
     account: str = ""
     ended: tuple[str, ...] = ()
+    refuses: tuple[str, ...] = ()
 
     def takes(self, needs: Needs) -> bool:
         """Whether the worker can take messages with these needs."""
@@ -67,7 +69,7 @@ class Fit(NamedTuple):
 
     def serves(self, account_id: str) -> bool:
         """Whether the worker runs tasks of this account."""
-        return self.account in ("", account_id)
+        return self.account in ("", account_id) and account_id not in self.refuses
 
     def has(self, python: str) -> bool:
         """Whether the worker can run this version of Python. True for "" (any version), and if `pythons` is empty."""

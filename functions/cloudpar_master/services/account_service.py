@@ -18,6 +18,7 @@ from cloudpar_protocol.account_messages import (
     ListUsageReply,
     RevokeAccount,
     RotateSeal,
+    SetNetwork,
     SetRole,
     Usage,
 )
@@ -93,6 +94,7 @@ class AccountService:
                 created_at=now,
                 role=request.role,
                 valid_until=now + request.valid_s if request.valid_s else 0.0,
+                network=request.network,
             )
         )
         if (stored.name, stored.token_hash) != (request.name, request.token_hash):
@@ -182,6 +184,17 @@ class AccountService:
                 "'own' or 'none' use the AWS credentials of the worker's user"
             )
         account = self._backend.roles.assign(request.account_id, request.task_role)
+        if account is None:
+            raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
+        return AccountReply(account=_public(account))
+
+    def set_network(self, request: SetNetwork) -> AccountReply:
+        """Say whether the account's tasks may use the network. Tasks that run keep what they have.
+
+        Raises:
+            NotFound: The account does not exist.
+        """
+        account = self._backend.accounts.set_network(request.account_id, request.network)
         if account is None:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         return AccountReply(account=_public(account))

@@ -10,6 +10,7 @@ from cloudpar_protocol.account_messages import (
     GrantQuota,
     RevokeAccount,
     RotateSeal,
+    SetNetwork,
     SetRole,
 )
 from cloudpar_protocol.client_messages import CancelTasks
@@ -35,10 +36,11 @@ def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | 
         return None
     about: dict[str, Any]
     match call.request:
-        case CreateAccount(name=name, quota_us=quota_us, idempotency_key=key, role=role):
+        case CreateAccount(name=name, quota_us=quota_us, idempotency_key=key, role=role, network=network):
             account_id = reply.account.account_id if isinstance(reply, AccountReply) else None
             about = {"account_id": account_id, "name": name, "quota_us": quota_us, "idempotency_key": key}
             about |= {"role": role} if role != "user" else {}
+            about |= {"network": network} if network != "outbound" else {}
         case GrantQuota(account_id=account_id, quota_us=quota_us, idempotency_key=key):
             about = {"account_id": account_id, "quota_us": quota_us, "idempotency_key": key}
         case RevokeAccount(account_id=account_id):
@@ -47,6 +49,8 @@ def facts(backend: Backend, call: Call, who: str, outcome: str, reply: Struct | 
             about = {"account_id": account_id, "idempotency_key": key}
         case SetRole(account_id=account_id, task_role=task_role):
             about = {"account_id": account_id, "task_role": task_role}
+        case SetNetwork(account_id=account_id, network=network):
+            about = {"account_id": account_id, "network": network}
         case CancelTasks(package_id=package_id):
             about = {"package_id": package_id, "account_id": _owner(backend, package_id)}
         case _:

@@ -74,6 +74,7 @@ class Dispatcher:
             routes.REVOKE_ACCOUNT.name: lambda call: account.revoke_account(call.request),
             routes.ROTATE_SEAL.name: lambda call: account.rotate_seal(call.request),
             routes.SET_ROLE.name: lambda call: account.set_role(call.request),
+            routes.SET_NETWORK.name: lambda call: account.set_network(call.request),
             routes.LIST_USAGE.name: lambda call: account.list_usage(call.request),
             routes.LIST_WORKERS.name: lambda _: workers.list_workers(),
         }
@@ -116,7 +117,7 @@ class Dispatcher:
 
     def fit(self, request: RetrieveTasks) -> Fit:
         """Return which messages the worker of a retrieval can take. Raises like `fit_of`."""
-        return fit_of(request, self._backend.default_account)
+        return fit_of(request, self._backend)
 
     def perform(self, call: Call) -> Struct:
         """Carry out a request that was admitted, in one step. Raises like `steps`."""

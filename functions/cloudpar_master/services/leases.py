@@ -70,7 +70,12 @@ class Leases:
             elsewhere=not head.life.run_anyway,
             # A worker that has not set `credentials` would show them to tasks of other accounts.
             credentials=self.credentials(head) if request.credentials else None,
+            network=self._backend.accounts.network(head.account_id),
         )
+
+    def keeps_offline(self, request: RetrieveTasks, head: Head) -> bool:
+        """Whether the worker that sent the request gives the package's tasks no network that they may not use."""
+        return request.offline or self._backend.accounts.network(head.account_id) == "outbound"
 
     def credentials(self, head: Head) -> TaskCredentials | None:
         """Return credentials for the tasks of a package; None if its account has no IAM role. Raises like `make`."""

@@ -23,6 +23,13 @@ NOT_SERVED = "isolation own: only the default account"
 """Why a worker runs no tasks of an account."""
 
 
+NETWORKED = (
+    "cannot keep its tasks from the network: start it by --isolation shared, on Linux 5.13 or newer with seccomp, in "
+    "release 0.4.0 or newer"
+)
+"""Why a worker runs no tasks of an account whose tasks may not use the network."""
+
+
 def runs(fit: Fit, head: Head) -> bool:
     """Whether a worker may be handed chunks of a package."""
     if head.life.run_anyway:
@@ -30,18 +37,21 @@ def runs(fit: Fit, head: Head) -> bool:
     return fit.takes(needs(head))
 
 
-def fit_of(request: RetrieveTasks, default_account: str) -> Fit:
+def fit_of(request: RetrieveTasks, backend: Backend) -> Fit:
     """Return the messages that a worker can take, as its retrieval says.
 
     Raises:
         Forbidden: The worker runs only tasks of the default account, and this master has none.
     """
-    if request.own and not default_account:
+    if request.own and not backend.default_account:
         raise Forbidden(
             "this master has no default account, so a worker with --isolation own has no tasks to run: use shared, or "
             "none if all accounts may read the files of the worker's user"
         )
-    return Fit(tuple(request.pythons), tuple(request.set_aside), default_account if request.own else "")
+    account = backend.default_account if request.own else ""
+    # A worker of an earlier release would ignore the lease's `network`, and run the tasks with a network.
+    refuses = () if request.offline else tuple(sorted(backend.accounts.offline()))
+    return Fit(tuple(request.pythons), tuple(request.set_aside), account, refuses=refuses)
 
 
 def needs(head: Head) -> Needs:
@@ -62,7 +72,7 @@ class Placement:
         Raises:
             Forbidden: The worker runs only tasks of the default account, and this master has none.
         """
-        fit = fit_of(request, self._backend.default_account)
+        fit = fit_of(request, self._backend)
         now = self._backend.clock.now()
         self._backend.registry.note(WorkerRecord(request.worker_id, now, request.host, request.executors, fit))
         return fit
@@ -194,6 +204,8 @@ class Placement:
 
 
 def _lacks(fit: Fit, head: Head) -> str:
+    if head.account_id in fit.refuses:
+        return NETWORKED
     return f"only {_versions(fit.pythons)}" if fit.serves(head.account_id) else NOT_SERVED
 
 

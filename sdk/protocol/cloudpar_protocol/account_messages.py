@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from .message import Message
-from .payloads import Hash, Id, Micros, Natural, Seconds
+from .payloads import Hash, Id, Micros, Natural, Network, Seconds
 
 ACCOUNT_NAME_CHARS = 100
 
@@ -29,7 +29,7 @@ class Account(Struct, frozen=True, kw_only=True):
     store before its uploads and starts wait. Only a reply to `ListAccounts` with `storage` has these two fields. An
     account without limit has no `stored_limit`. `role` is the role of its token, and `valid_until` the time at which
     the token expires, in seconds since 1970 (0: never). `task_role` is the ARN of the IAM role whose credentials its
-    tasks get; None: they get none.
+    tasks get; None: they get none. `network` says whether its tasks may use the network.
     """
 
     account_id: str
@@ -44,12 +44,14 @@ class Account(Struct, frozen=True, kw_only=True):
     role: TokenRole = "user"
     valid_until: float = 0.0
     task_role: str | None = None
+    network: Network = "outbound"
 
 
 class CreateAccount(Message, frozen=True, kw_only=True):
     """Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token.
 
-    `valid_s` is the number of seconds after which the token expires; 0: it does not expire.
+    `valid_s` is the number of seconds after which the token expires; 0: it does not expire. A master of an earlier
+    release ignores `network`, so the caller must check the one in the reply.
     """
 
     idempotency_key: Id
@@ -58,6 +60,7 @@ class CreateAccount(Message, frozen=True, kw_only=True):
     quota_us: Micros
     role: TokenRole = "user"
     valid_s: Seconds = 0.0
+    network: Network = "outbound"
 
 
 class GrantQuota(Message, frozen=True, kw_only=True):
@@ -89,6 +92,13 @@ class SetRole(Message, frozen=True, kw_only=True):
 
     account_id: Id
     task_role: TaskRole | None = None
+
+
+class SetNetwork(Message, frozen=True, kw_only=True):
+    """Say whether the account's tasks may use the network, from their next leases on."""
+
+    account_id: Id
+    network: Network
 
 
 class AccountReply(Message, frozen=True, kw_only=True):

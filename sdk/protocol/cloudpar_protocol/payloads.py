@@ -175,6 +175,10 @@ class TaskResult(Struct, array_like=True, frozen=True):
     input: Input | None = None
 
 
+Network = Literal["outbound", "none"]
+"""Whether tasks may use the network: "outbound": as the worker lets them; "none": they may not."""
+
+
 class Unfit(Struct, frozen=True):
     """A worker that cannot run a package, and why.
 

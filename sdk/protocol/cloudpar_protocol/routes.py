@@ -49,12 +49,13 @@ GRANT_QUOTA = Route("grant_quota", "admin", account.GrantQuota, account.AccountR
 REVOKE_ACCOUNT = Route("revoke_account", "admin", account.RevokeAccount, account.AccountReply)
 ROTATE_SEAL = Route("rotate_seal", "admin", account.RotateSeal, account.AccountReply)
 SET_ROLE = Route("set_role", "admin", account.SetRole, account.AccountReply)
+SET_NETWORK = Route("set_network", "admin", account.SetNetwork, account.AccountReply)
 LIST_USAGE = Route("list_usage", "admin", account.ListUsage, account.ListUsageReply)
 LIST_WORKERS = Route("list_workers", "admin", fleet.ListWorkers, fleet.ListWorkersReply)
 
 ROUTES: tuple[Route[Any, Any], ...] = (
     HELLO, PREPARE_UPLOADS, START_TASKS, AWAIT_TASKS, CANCEL_TASKS, ACKNOWLEDGE, LIST_PACKAGES,
     RETRIEVE_TASKS, PREPARE_RESULTS, PUBLISH_RESULTS, EXTEND_LEASES, GIVE_BACK,
-    CREATE_ACCOUNT, LIST_ACCOUNTS, GRANT_QUOTA, REVOKE_ACCOUNT, ROTATE_SEAL, SET_ROLE,
+    CREATE_ACCOUNT, LIST_ACCOUNTS, GRANT_QUOTA, REVOKE_ACCOUNT, ROTATE_SEAL, SET_ROLE, SET_NETWORK,
     LIST_USAGE, LIST_WORKERS,
 )  # fmt: skip

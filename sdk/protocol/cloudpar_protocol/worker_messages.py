@@ -17,6 +17,7 @@ from .payloads import (
     Micros,
     Name,
     Natural,
+    Network,
     Parts,
     PartsCrc32,
     Range,
@@ -62,6 +63,8 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
             the master's default account.
         credentials: Whether the worker can give credentials to the tasks of one account such that no other task can
             read them. Other workers get none.
+        offline: Whether the worker can keep the tasks of an account from the network. Other workers get no leases of
+            accounts whose tasks may not use the network.
     """
 
     attempt_id: Id
@@ -78,6 +81,7 @@ class RetrieveTasks(Message, frozen=True, kw_only=True):
     idle: bool = False
     own: bool = False
     credentials: bool = False
+    offline: bool = False
 
 
 class TaskCredentials(Struct, frozen=True, kw_only=True):
@@ -159,6 +163,7 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
             their errors say what is missing. A master of an earlier release never sets this field.
         credentials: The credentials of the IAM role of the account, if the account has one and the worker has set
             `credentials`. The worker gives them only to executors of this account.
+        network: Whether the tasks may use the network. Only workers that have set `offline` get "none".
     """
 
     package_id: str  # not bounded as in requests: a worker accepts every id that a master gives
@@ -190,6 +195,7 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
     elsewhere: bool = False
     depth: Depth = 0
     credentials: TaskCredentials | None = None
+    network: Network = "outbound"
 
 
 class RetrieveTasksReply(Message, frozen=True, kw_only=True):

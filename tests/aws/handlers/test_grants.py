@@ -226,6 +226,8 @@ def account(function: ModuleType, stack: Stores) -> None:
     call("rotate_seal", account_id="a", idempotency_key="r")
     call("set_role", account_id="a", task_role=TASK_ROLE)
     call("set_role", account_id="a")
+    call("set_network", account_id="a", network="none")
+    call("set_network", account_id="a", network="outbound")
     call("list_usage", since="2026-11-24")
     call("list_packages")
     stack.registry.note(WorkerRecord("w", time.time(), "host", 1, Fit((), ("p",))))

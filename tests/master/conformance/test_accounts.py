@@ -7,6 +7,7 @@ import pytest
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.ports.account_store import MOST_US
 from cloudpar_protocol.errors import IdempotencyConflict
+from cloudpar_protocol.payloads import Network
 from master.races import patiently, race
 from support.clock import NOW, SetClock
 from support.stores import Factory, Stores
@@ -38,6 +39,34 @@ def test_the_token_of_a_worker_keeps_its_role_and_its_end(stores: Stores, others
     assert others.accounts.list() == [token]
     revoked = token._replace(state="revoked")
     assert others.accounts.revoke("a") == stores.accounts.get("a") == revoked
+
+
+def test_an_account_without_a_network_is_created_and_listed_as_such(stores: Stores, others: Stores) -> None:
+    offline = make_account()._replace(network="none")
+    stores.accounts.create(make_account("b"))
+    assert stores.accounts.create(offline) == offline
+    assert others.accounts.list() == [offline, make_account("b")]
+    assert set(others.accounts.offline()) == {"a"}
+    assert (others.accounts.network("a"), others.accounts.network("b")) == ("none", "outbound")
+
+
+def test_a_change_of_the_network_is_seen_at_once_by_its_store_and_soon_by_others(
+    stores: Stores, others: Stores, clock: SetClock
+) -> None:
+    account = stores.accounts.create(make_account())
+    changes: list[tuple[Network, set[str]]] = [("none", {"a"}), ("none", {"a"}), ("outbound", set())]
+    for network, offline in changes:
+        changed = stores.accounts.set_network("a", network)
+        assert changed == stores.accounts.get("a") == account._replace(network=network)
+        assert (stores.accounts.network("a"), set(stores.accounts.offline())) == (network, offline)
+        clock.move(10)
+        assert (others.accounts.network("a"), set(others.accounts.offline())) == (network, offline)
+        assert others.accounts.by_token("hash of a") == changed
+
+
+def test_the_network_of_an_unknown_account_cannot_be_changed(stores: Stores) -> None:
+    assert stores.accounts.set_network("a", "none") is None
+    assert set(stores.accounts.offline()) == set()
 
 
 def test_an_account_that_is_created_again_stays_as_it_is(stores: Stores, others: Stores) -> None:

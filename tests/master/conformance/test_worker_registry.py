@@ -5,7 +5,7 @@ from support.clock import SetClock
 from support.stores import Stores
 
 MEMORY_S = 60.0
-FIT = Fit(("3.11", "3.12"), ("p1", "p2"))
+FIT = Fit(("3.11", "3.12"), ("p1", "p2"), refuses=("ann", "bob"))
 
 
 def live(stores: Stores, clock: SetClock) -> dict[str, WorkerRecord]:

@@ -15,20 +15,27 @@ class Agent:
     """
 
     def __init__(
-        self, world: World, name: str, *pythons: str, host: str = "", executors: int = 1, own: bool = False
+        self,
+        world: World,
+        name: str,
+        *pythons: str,
+        host: str = "",
+        executors: int = 1,
+        own: bool = False,
+        offline: bool = False,
     ) -> None:
         self.name = name
         self.set_aside: list[str] = []
         self._world = world
         self._host = host or f"host-{name}"
-        self._executors, self._own = executors, own
+        self._executors, self._own, self._offline = executors, own, offline
         self._pythons = list(pythons) or ["3.11"]
 
     def ask(self, chunks: int = 1) -> RetrieveTasksReply:
         request = RetrieveTasks(
             attempt_id=f"{self.name} {next(self._world.numbers)}", worker_id=self.name, executors=self._executors,
             chunks=chunks, host=self._host, pythons=self._pythons, set_aside=self.set_aside,
-            own=self._own,
+            own=self._own, offline=self._offline,
         )  # fmt: skip
         return self._world.worker.retrieve_tasks(request)
 

@@ -1,6 +1,7 @@
 from cloudpar_master.ports import AccountRecord, Clock, DayUsage, Reservation, UsagePart
 from cloudpar_master.ports.account_store import MOST_US, day_of, name_taken
 from cloudpar_protocol.errors import IdempotencyConflict
+from cloudpar_protocol.payloads import Network
 from support.memory.packages import ALONE
 
 
@@ -42,6 +43,21 @@ class MemoryAccountStore:
     def free_us(self, account_id: str) -> int:
         account = self.get(account_id)
         return account.free_us if account else 0
+
+    def network(self, account_id: str) -> Network:
+        account = self.get(account_id)
+        return account.network if account else "outbound"
+
+    def offline(self) -> frozenset[str]:
+        with ALONE:
+            return frozenset(name for name, each in self._books.accounts.items() if each.network == "none")
+
+    def set_network(self, account_id: str, network: Network) -> AccountRecord | None:
+        with ALONE:
+            account = self.get(account_id)
+            if account is not None:
+                self._books.accounts[account_id] = account = account._replace(network=network)
+            return account
 
     def key(self, account_id: str) -> bytes | None:
         return self._books.keys.get(account_id)

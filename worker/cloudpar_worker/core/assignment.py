@@ -25,7 +25,7 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
             if record is None or holds_back(facts, record, now_us):
                 break
             if not executor.serves(record.lease):
-                # An executor serves one account, one thread limit and one Python only; a fresh one replaces this one.
+                # An executor serves one account, thread limit, network and Python only; a fresh one replaces this one.
                 facts.kill(executor, Stop())
                 if record.lease.codec == "pickle":
                     facts.python = record.lease.python

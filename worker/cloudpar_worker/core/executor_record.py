@@ -65,6 +65,8 @@ class ExecutorRecord:
         account: The account of all tasks that it has got; None if it has got no tasks.
         threads: The thread limit of all its tasks; libraries read the limit only once, when they are loaded. None if
             the packages of its tasks set no limit, or if it has got no tasks.
+        network: Whether its tasks may use the network. The executor cannot take "none" back, and with "outbound"
+            earlier tasks may have left connections.
         runs: Its tasks without results, in order. The executor skips the tasks of recalled runs.
         last_package_id: The package of its last results.
         stop: The reason for killing it; None if it is not being killed.
@@ -89,6 +91,7 @@ class ExecutorRecord:
         self.ready = False
         self.account: str | None = None
         self.threads: int | None = None
+        self.network = "outbound"
         self.runs: deque[FedRun] = deque()
         self.last_package_id = ""
         self.stop: Stop | None = None
@@ -116,12 +119,13 @@ class ExecutorRecord:
     def serves(self, lease: Lease) -> bool:
         """Whether the executor may run tasks of a lease.
 
-        All its tasks have one account and one thread limit. With codec "pickle" it also needs the lease's version of
-        Python.
+        All its tasks have one account, one thread limit and one network. With codec "pickle" it also needs the lease's
+        version of Python.
         """
         # The memory of a process keeps what earlier tasks left: in the same process, task code could read another
         # account's data.
-        if self.account is not None and (self.account, self.threads) != (lease.account, lease.threads_per_task):
+        wanted = lease.account, lease.threads_per_task, lease.network
+        if self.account is not None and (self.account, self.threads, self.network) != wanted:
             return False
         return self.python == lease.python or lease.codec != "pickle"
 
@@ -202,7 +206,8 @@ class ExecutorRecord:
             self.started_at_us = self._real_at_us = now_us
             self._busy_at_us = now_us - self._owed_us
             self._charged_us = self._carried = 0
-        self.account, self.threads = record.lease.account, record.lease.threads_per_task
+        lease = record.lease
+        self.account, self.threads, self.network = lease.account, lease.threads_per_task, lease.network
         self.codes.add(record.lease.code.hash)
         self._fed_tasks += end - start
         self._carried += record.item_bytes * (end - start)

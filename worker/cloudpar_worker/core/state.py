@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cloudpar_protocol import ranges
-from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.payloads import TaskResult, Unfit
 from cloudpar_protocol.worker_messages import Lease, LeaseView
 
 from . import instructions as do
@@ -28,6 +28,9 @@ from .peeking import PEEK_AGAIN_US, overtakes
 from .supervision import DESCRIPTORS, IDLE_CPU_US, MEASURE_US, OUTPUT_LIMIT_BYTES, OVERSIZED_PART
 from .suspects import is_suspect
 
+NETWORKED = "cannot keep tasks from the network: start it by --isolation shared, on Linux 5.13 or newer with seccomp"
+"""Why a worker runs no tasks that may not use the network."""
+
 _Handler = Callable[[Any, int], None]
 
 
@@ -35,9 +38,17 @@ class WorkerState:
     """The agent's state. `facts` is public so that tests and the agent can read it."""
 
     def __init__(
-        self, *, executors: int, memory_bytes: int, pythons: Sequence[str], host: str = "", shared: bool = False
+        self,
+        *,
+        executors: int,
+        memory_bytes: int,
+        pythons: Sequence[str],
+        host: str = "",
+        shared: bool = False,
+        offline: bool = False,
     ) -> None:
         self.facts = Facts(executors=executors, memory_bytes=memory_bytes, pythons=pythons, host=host, shared=shared)
+        self._offline = offline
         self._handlers: dict[type, _Handler] = {
             on.ExecutorReady: self._ready,
             on.Results: self._results,
@@ -287,6 +298,10 @@ class WorkerState:
         elif lease.package_id in facts.set_aside:
             # The master sent this lease before it knew that this worker has set the package aside.
             record.unfit = facts.set_aside[lease.package_id].unfit
+        if lease.network == "none" and not self._offline:
+            # Without this, the tasks would use a network that their account's operator has forbidden. Even if the
+            # master knows no other worker, the tasks must not run here.
+            record.unfit = Unfit(facts.host, NETWORKED)
         if lease.python not in facts.pythons and lease.codec == "pickle":
             facts.lacks_python(record)
 

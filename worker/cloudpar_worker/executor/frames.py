@@ -57,6 +57,7 @@ class Run(Struct, array_like=True, frozen=True):
         elsewhere: Another worker may be able to run the tasks. So a task that fails because this machine lacks
             something gets the outcome UNFIT.
         aws_region: The region for AWS's libraries, if the executor's page has credentials; otherwise None.
+        offline: The tasks may not use the network. All runs of an executor have the same value.
     """
 
     code_hash: str
@@ -74,6 +75,7 @@ class Run(Struct, array_like=True, frozen=True):
     depth: int = 0
     elsewhere: bool = False
     aws_region: str | None = None
+    offline: bool = False
 
 
 class Garbage(Exception):

@@ -27,6 +27,7 @@ class Refusals(NamedTuple):
         files: Whether files are limited: tasks may use only the system's files, their own files, and those that the
             operator has opened to tasks.
         network: Whether tasks may use the network of the machine.
+        offline: Whether tasks may make no sockets, because their account may not use the network.
         common_memory: Whether executors share the folder of shared memory, in which tasks may then make only files.
     """
 
@@ -34,6 +35,7 @@ class Refusals(NamedTuple):
     shared_memory: bool = True
     files: bool = False
     network: bool = True
+    offline: bool = False
     common_memory: bool = False
 
     def explain(self, error: BaseException) -> None:
@@ -45,6 +47,8 @@ class Refusals(NamedTuple):
             add_note(error, note)
 
     def _why(self, error: BaseException) -> str | None:
+        if self.offline and _wants_socket(error):
+            return _offline()
         if not self.network and _wants_network(error):
             return _no_network()
         return self._why_denied(error)
@@ -75,6 +79,16 @@ def _wants_shared_memory(error: OSError) -> bool:
 def _wants_network(error: BaseException) -> bool:
     unreachable = isinstance(error, OSError) and error.errno in {errno.ENETUNREACH, errno.EADDRNOTAVAIL}
     return unreachable or isinstance(error, socket.gaierror)
+
+
+def _wants_socket(error: BaseException) -> bool:
+    if isinstance(error, socket.gaierror):
+        return True
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    made = trace is not None and trace.tb_frame.f_globals.get("__name__") == "socket"
+    return made and isinstance(error, PermissionError) and error.errno == errno.EPERM
 
 
 def _is_own(filename: object) -> bool:
@@ -129,6 +143,13 @@ def _no_network() -> str:
     return (
         f"Tasks on the worker on {platform.node()} have no network, because its operator started it with "
         "--network none (docs/isolation.md). Send what the task needs as task data."
+    )
+
+
+def _offline() -> str:
+    return (
+        "The operator of the pool lets tasks of this account make no sockets (cloudpar account set --network none; "
+        "docs/isolation.md). Send what the task needs as task data, or ask the operator for --network outbound."
     )
 
 

@@ -12,6 +12,7 @@ from cloudpar_protocol.brief import brief_call
 from cloudpar_protocol.limits import BLOB_BYTES
 from cloudpar_protocol.payloads import CallStyle, TaskResult
 from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
+from cloudpar_worker.sandbox import syscall_filter
 
 from .advice import advise
 from .capture import Capture
@@ -84,6 +85,8 @@ class Runner:
         if body is not None:
             self._capture.restore()
             run = decode_run(body)
+            if run.offline and not self._started:
+                self._go_offline()
             # All runs of an executor have the same limit, and libraries read the variables only once.
             if run.threads is not None and not self._started:
                 os.environ |= thread_variables(os.environ, run.threads)
@@ -93,6 +96,15 @@ class Runner:
             self._waits.depth = run.depth
             self._run(run)
         return body is not None
+
+    def _go_offline(self) -> None:
+        """Refuse sockets to this process for good. It has no task code yet, and no sockets but its channel.
+
+        Raises:
+            OSError: The kernel refuses this. The executor must end, because its tasks must not have a network.
+        """
+        syscall_filter.install(syscall_filter.without_sockets())
+        self._refusals = self._refusals._replace(offline=True)
 
     def _receive(self) -> bytearray | None:
         head = self._read(LENGTH.size)

@@ -68,6 +68,7 @@ NAMED: Final = 5
 OWN_USERS: Final = "a user for each executor"
 SIGNALS: Final = "Landlock for signals"
 NO_NETWORK: Final = "a network namespace for each executor"
+OFFLINE: Final = "accounts without a network"
 
 _ONE_USER: Final = (
     "executors share one user and its limits, and their tasks have no shared memory, and may change modes, groups, "
@@ -123,7 +124,21 @@ def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -
         _sockets(sockets, own_users=not fix),
         _own_shared_memory(own_users=not fix),
         *_namespaces(),
+        _offline(own_users=not fix),
     ]
+
+
+def _offline(*, own_users: bool) -> Mechanism:
+    # Without users of their own and without Landlock, a task could change files by which other programs of the worker's
+    # user, which have a network, run its code.
+    return Mechanism(
+        OFFLINE,
+        syscall_filter.available() and (own_users or landlock.version() > 0),
+        "this worker gets no tasks of accounts that have `--network none`: use Linux 5.13 or newer with Landlock and "
+        "seccomp filters, on x86-64 or ARM64",
+        "tasks of accounts with `--network none` make no sockets",
+        extra=True,
+    )
 
 
 def _own_shared_memory(*, own_users: bool) -> Mechanism:
@@ -214,6 +229,11 @@ def extras(found: list[Mechanism]) -> str:
 def has_own_users(found: list[Mechanism]) -> bool:
     """Whether each executor gets a user id of its own, according to these mechanisms."""
     return any(each.there for each in found if each.name == OWN_USERS)
+
+
+def keeps_offline(found: list[Mechanism]) -> bool:
+    """Whether the worker can keep the tasks of an account from the network, according to these mechanisms."""
+    return any(each.there for each in found if each.name == OFFLINE)
 
 
 def refusal(found: list[Mechanism], network: str = "outbound") -> str | None:

@@ -174,6 +174,20 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
     return b"".join([*made, _step(_RETURN, _ALLOW)])
 
 
+def without_sockets() -> bytes:
+    """Make a filter that refuses all sockets but pairs, which reach only processes that inherit them.
+
+    It comes in addition to the filter of `program`, before an executor runs its first task: sockets that a process has
+    already stay open.
+    """
+    column = _COLUMN or 0
+    made = [
+        _step(_LOAD, _ARCH), _step(_EQUAL, _AUDIT_ARCH[column], 1, 0), _step(_RETURN, _REFUSE),
+        _step(_LOAD, _NUMBER), _step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _REFUSE),
+    ]  # fmt: skip
+    return b"".join([*made, *_when(_SOCKET[column], [_step(_RETURN, _REFUSE)]), _step(_RETURN, _ALLOW)])
+
+
 def _only_own_scheduling(column: int) -> list[bytes]:
     """Let these calls change only the calling thread. Without the filter they can change all processes of the user."""
     made: list[bytes] = []

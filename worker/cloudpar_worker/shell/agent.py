@@ -58,18 +58,22 @@ class Agent:
         stdin: The descriptor of standard input; the agent ends when standard input ends.
         own_users: Whether each executor has a user of its own. Only then do tasks get the AWS credentials of their
             account: otherwise tasks of another account could read them.
+        offline: Whether this worker can keep the tasks of an account from the network.
 
     Raises:
         ValueError: The endpoint is not a URL, or the token has characters that a token cannot have.
     """
 
-    def __init__(self, settings: WorkerSettings, zygotes: Zygotes, stdin: int, *, own_users: bool = False) -> None:
+    def __init__(
+        self, settings: WorkerSettings, zygotes: Zygotes, stdin: int, *, own_users: bool = False, offline: bool = False
+    ) -> None:
         self._state = WorkerState(
             executors=settings.executors,
             memory_bytes=settings.memory_bytes,
             pythons=list(settings.interpreters),
             host=platform.node()[:HOST_CHARS],
             shared=settings.isolation == "shared",
+            offline=offline,
         )
         # This is not epoll, because the kernel limits the number of epoll watches of each user. If executors have the
         # agent's user, a task could use up all watches, and the agent would end when it starts the next executor.
@@ -93,7 +97,7 @@ class Agent:
         self._master_io = MasterIO(
             settings.endpoint, settings.token, settings.executors, self._deliver, folder,
             memory_bytes=settings.memory_bytes, own=settings.isolation == "own", credentials=credentials,
-            heard=self._signs.heard,
+            offline=offline, heard=self._signs.heard,
         )  # fmt: skip
         self._actions: dict[type[do.Instruction], _Action] = {
             do.Spawn: self._executors.spawn,

@@ -145,6 +145,7 @@ class ExecutorProcess:
             lease.depth,
             lease.elsewhere,
             None if credentials is None else credentials.region,
+            lease.network == "none",
         )
         self._unsent.append(memoryview(encode_run(run)))
         self.flush()

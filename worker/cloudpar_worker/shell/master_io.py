@@ -74,6 +74,7 @@ class MasterIO:
         folder: The master's payload folder, if one pool has started the master and this worker; otherwise None.
         memory_bytes: The memory limit of one executor.
         credentials: The store for the AWS credentials of tasks; None if this worker must not have any.
+        offline: Whether this worker can keep the tasks of an account from the network.
         heard: Called, in a thread of this object, after each request for work that the master has answered.
 
     Raises:
@@ -91,10 +92,11 @@ class MasterIO:
         memory_bytes: int,
         own: bool = False,
         credentials: CredentialStore | None = None,
+        offline: bool = False,
         heard: Callable[[], None] = lambda: None,
     ) -> None:
         self.worker_id = uuid4().hex
-        self._executors, self._own = executors, own
+        self._executors, self._own, self._offline = executors, own, offline
         self._credentials = credentials
         self._deliver, self._heard = deliver, heard
         reach = Reach(lambda stalled_us: deliver(on.RequestFailed(stalled_us)))
@@ -131,7 +133,7 @@ class MasterIO:
         """Request chunks, or (for a peek) only whether chunks wait. The master may hold the request."""
         request = RetrieveTasks(
             attempt_id=uuid4().hex, worker_id=self.worker_id, executors=self._executors, own=self._own,
-            credentials=self._credentials is not None, **asdict(wanted),
+            credentials=self._credentials is not None, offline=self._offline, **asdict(wanted),
         )  # fmt: skip
         if wanted.peek:
             self._enqueue("peek", lambda: self._peek(request))

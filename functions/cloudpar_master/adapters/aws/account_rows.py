@@ -15,6 +15,11 @@ EVERY = "accounts"
 this partition, because an index of the table would lag behind."""
 
 
+OFFLINE = "offline"
+"""The partition with a row for each account whose tasks may not use the network; the sort key is the account's id. A
+worker that cannot keep tasks from the network must get no tasks of these accounts."""
+
+
 def account_key(account_id: str) -> Key:
     """Return the key of an account's row."""
     return f"a#{account_id}", "account"

@@ -1,5 +1,5 @@
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -7,10 +7,12 @@ from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import AccountRecord, AccountStore, Clock, DayUsage, Reservation, UsagePart
 from cloudpar_master.ports.account_store import MOST_US, day_of, name_taken
 from cloudpar_protocol.errors import BadRequest, IdempotencyConflict
+from cloudpar_protocol.payloads import Network
 
 from . import errors
 from .account_rows import (
     EVERY,
+    OFFLINE,
     account_key,
     account_row,
     grant_key,
@@ -22,7 +24,7 @@ from .account_rows import (
     token_key,
 )
 from .backoff import attempts
-from .table import MISSING, THERE, Change, Table, put, update
+from .table import MISSING, THERE, Change, Table, put, remove, update
 
 MEMORY_S = 10.0
 """Seconds for which a process remembers an account. A revocation or a grant takes effect within this time."""
@@ -56,6 +58,8 @@ class DynamoAccountStore(AccountStore):
         self._clock = clock
         self._owners = Recent[str, str](KNOWN_TOKENS)
         self._seen = Recent[str, tuple[float, AccountRecord]](KNOWN_TOKENS)
+        self._offline: tuple[float, frozenset[str]] = float("-inf"), frozenset()
+        """The accounts whose tasks may not use the network, and when they were read."""
 
     def create(self, account: AccountRecord) -> AccountRecord:
         for older in self.list():
@@ -153,6 +157,29 @@ class DynamoAccountStore(AccountStore):
         else:
             change = update(account_key(account_id), "SET task_role = :role", THERE, role=task_role)
         return self.get(account_id) if self._table.write(change) is None else None
+
+    def network(self, account_id: str) -> Network:
+        account = self._remembered(account_id) or self._read(account_id)
+        return "outbound" if account is None else account.network
+
+    def offline(self) -> Collection[str]:
+        read_at, found = self._offline
+        now = self._clock.now()
+        if not 0 <= now - read_at < MEMORY_S:
+            found = frozenset(row["sk"] for row in self._table.query("pk = :all", {"all": OFFLINE}, keys_only=True))
+            self._offline = now, found
+        return found
+
+    def set_network(self, account_id: str, network: Network) -> AccountRecord | None:
+        pointer = row((OFFLINE, account_id))
+        changes = [
+            update(account_key(account_id), "SET network = :network", THERE, network=network),
+            put(pointer) if network == "none" else remove((OFFLINE, account_id)),
+        ]
+        refused = self._table.transact(changes)
+        self._seen.pop(account_id, None)
+        self._offline = float("-inf"), frozenset()
+        return self.get(account_id) if refused is None else None
 
     def list(self) -> list[AccountRecord]:
         pointers = self._table.query("pk = :all", {"all": EVERY}, keys_only=True)
@@ -322,6 +349,7 @@ def _creating(account: AccountRecord, before: str | None) -> list[Change]:
         put(account_row(account), MISSING),
         put(row(token_key(account.token_hash), account_id=account.account_id), MISSING),
         put(row((EVERY, account.account_id)), MISSING),
+        *([put(row((OFFLINE, account.account_id)))] if account.network == "none" else []),
         put(name, MISSING) if before is None else put(name, "account_id = :before", before=before),
     ]
 

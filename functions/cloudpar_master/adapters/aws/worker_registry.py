@@ -28,6 +28,7 @@ again."""
 
 _encode = msgspec.json.encode
 _fits = msgspec.json.Decoder(Fit)
+_refused = msgspec.json.Decoder(tuple[str, ...])
 
 log = logging.getLogger("cloudpar_master")
 
@@ -115,7 +116,8 @@ class DynamoWorkerRegistry(WorkerRegistry):
             "sk": worker.worker_id,
             "host": worker.host,
             "executors": worker.executors,
-            "fit": _encode(worker.fit[:2]).decode(),  # the rest is for masters with a default account
+            "fit": _encode(worker.fit[:2]).decode(),  # earlier releases read no more of a Fit
+            "refuses": _encode(worker.fit.refuses).decode() if worker.fit.refuses else None,
             **self._times(worker.seen_at),
         }
 
@@ -152,7 +154,7 @@ def _differ(one: WorkerRecord, other: WorkerRecord) -> bool:
 
 def _record(row: Row) -> WorkerRecord | None:
     try:
-        fit = _fits.decode(row["fit"])
+        fit = _fits.decode(row["fit"])._replace(refuses=_refused.decode(row.get("refuses", "[]")))
     except ValueError as error:
         # Ignore the worker until it reports again. Otherwise one row would make the call fail for all workers.
         log.warning("the row of worker %s cannot be read (%s)", row["sk"], error)

@@ -1,10 +1,11 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, get_args
 
 from cloudpar_master.ports import AccountRecord, AccountStore, Clock, DayUsage, Reservation, UsagePart
 from cloudpar_master.ports.account_store import MOST_US, day_of, name_taken
 from cloudpar_protocol.account_messages import TokenRole
 from cloudpar_protocol.errors import IdempotencyConflict
+from cloudpar_protocol.payloads import Network
 
 from .database import Database
 
@@ -15,9 +16,12 @@ _ROLES = get_args(TokenRole)
 
 _SELECT = (
     "SELECT account_id, name, token_hash, state, granted_us, spent_us, reserved_us, created_at, "
-    "coalesce(role, 'user'), coalesce(valid_until, 0.0) FROM accounts LEFT JOIN token_roles USING (account_id)"
+    "coalesce(role, 'user'), coalesce(valid_until, 0.0), NULL, "
+    "CASE WHEN account_id IN (SELECT account_id FROM offline_accounts) THEN 'none' ELSE 'outbound' END "
+    "FROM accounts LEFT JOIN token_roles USING (account_id)"
 )
-"""Roles are in a table of their own, so that release 0.3.0 can still write accounts into the same database."""
+"""Roles and networks are in tables of their own, so that release 0.3.0 can still write accounts into the same database.
+"""
 
 
 class SqliteAccountStore(AccountStore):
@@ -44,6 +48,7 @@ class SqliteAccountStore(AccountStore):
             if (account.role, account.valid_until) != ("user", 0.0):
                 insert = "INSERT INTO token_roles VALUES (?, ?, ?)"
                 self._db.execute(insert, (account.account_id, account.role, account.valid_until))
+            self._keep_network(account.account_id, account.network)
         return account
 
     def get(self, account_id: str) -> AccountRecord | None:
@@ -62,6 +67,25 @@ class SqliteAccountStore(AccountStore):
         return [
             token_hash for (token_hash,) in self._db.execute(select, (start, start + "g"))
         ]  # "g" follows all digits
+
+    def network(self, account_id: str) -> Network:
+        select = "SELECT 1 FROM offline_accounts WHERE account_id = ?"
+        return "none" if self._db.execute(select, (account_id,)).fetchone() else "outbound"
+
+    def offline(self) -> Collection[str]:
+        return {account_id for (account_id,) in self._db.execute("SELECT account_id FROM offline_accounts")}
+
+    def set_network(self, account_id: str, network: Network) -> AccountRecord | None:
+        with self._db.transaction():
+            if self.get(account_id) is not None:
+                self._keep_network(account_id, network)
+            return self.get(account_id)
+
+    def _keep_network(self, account_id: str, network: Network) -> None:
+        if network == "none":
+            self._db.execute("INSERT OR IGNORE INTO offline_accounts VALUES (?)", (account_id,))
+        else:
+            self._db.execute("DELETE FROM offline_accounts WHERE account_id = ?", (account_id,))
 
     def key(self, account_id: str) -> bytes | None:
         row = self._db.execute("SELECT encrypted FROM account_keys WHERE account_id = ?", (account_id,)).fetchone()

@@ -35,6 +35,7 @@ CREATE TABLE IF NOT EXISTS accounts (
     granted_us INTEGER NOT NULL, spent_us INTEGER NOT NULL, reserved_us INTEGER NOT NULL, created_at REAL NOT NULL
 );
 CREATE TABLE IF NOT EXISTS token_roles (account_id TEXT PRIMARY KEY, role TEXT NOT NULL, valid_until REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS offline_accounts (account_id TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS account_keys (account_id TEXT PRIMARY KEY, encrypted BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS secret_mark (id INTEGER PRIMARY KEY CHECK (id = 1), mark BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS slices (

@@ -18,9 +18,11 @@ from cloudpar_protocol.account_messages import (
     GrantQuota,
     ListAccounts,
     RotateSeal,
+    SetNetwork,
     SetRole,
 )
 from cloudpar_protocol.client_messages import Hello
+from cloudpar_protocol.payloads import Network
 from cloudpar_protocol.proofs import hash_token
 from cloudpar_protocol.tokens import new_token
 
@@ -29,7 +31,7 @@ from .access import json_option
 from .account_search import find_account, revoke_account
 from .listing_group import ListingGroup
 from .master import Master, Operator, as_operator, of_operator
-from .presentation import account_table, console, print_json, print_roles, words
+from .presentation import account_table, console, print_json, print_networks, print_roles, words
 
 NO_ROLE = "none"
 """The word in place of an ARN that takes the role away."""
@@ -62,6 +64,13 @@ def _named(_context: click.Context, _parameter: click.Parameter, text: str) -> s
     metavar="NAME",
     help="With --stack: keep the token in a new secret of Secrets Manager (0.40 USD a month) and do not show it.",
 )
+@click.option(
+    "--network",
+    type=click.Choice(["outbound", "none"]),
+    default="outbound",
+    show_default=True,
+    help="Whether the account's tasks may use the network.",
+)
 @as_operator
 @json_option
 def create(
@@ -70,6 +79,7 @@ def create(
     quota_us: int | None,
     hours: float | None,
     secret: str | None,
+    network: Network,
     as_json: bool,
     **operator: Unpack[Operator],
 ) -> None:
@@ -82,18 +92,29 @@ def create(
     if secret is not None and operator["stack"] is None:
         raise click.UsageError("--secret keeps the token with AWS: give the --stack whose account it is")
     master = of_operator(operator)
-    request, token = new_account(name, quota_us, _token_for(master))
+    request, token = new_account(name, quota_us, _token_for(master), network)
     if secret is not None and isinstance(master, Administration):
         _create_with_secret(master, request, token, secret, as_json=as_json)
         return
-    made: Account = master.call(routes.CREATE_ACCOUNT, request).account
+    made = _created(master, request)
     if as_json:
         print_json({"account": made, "token": token})
         return
     out = console()
     out.print(account_table([made]))
+    print_networks([made])
     out.print(f"Token of [bold]{words(made.name)}[/], shown this once:\n")
     out.print(f"  export CLOUDPAR_ENDPOINT={master.endpoint}\n  export CLOUDPAR_TOKEN={token}", soft_wrap=True)
+
+
+def _created(master: Master, request: CreateAccount) -> Account:
+    made: Account = master.call(routes.CREATE_ACCOUNT, request).account
+    if made.network != request.network:
+        raise click.ClickException(
+            "this master is of an earlier release, which lets all tasks use the network. Update it. The token of the "
+            f"new account was not shown, so revoke the account: cloudpar account revoke {made.account_id}"
+        )
+    return made
 
 
 def _token_for(master: Master) -> str:
@@ -106,21 +127,26 @@ def _token_for(master: Master) -> str:
     return secrets.token_urlsafe(32) if is_earlier else new_token()
 
 
-def new_account(name: str, quota_us: int, token: str | None = None) -> tuple[CreateAccount, str]:
+def new_account(
+    name: str, quota_us: int, token: str | None = None, network: Network = "outbound"
+) -> tuple[CreateAccount, str]:
     """Make the request for an account; also make a token unless `token` is given.
 
     The request contains only the token's hash, so that no log of the master can contain the token.
     """
     token = token or new_token()
     key = secrets.token_urlsafe(16)
-    return CreateAccount(idempotency_key=key, name=name, token_hash=hash_token(token), quota_us=quota_us), token
+    request = CreateAccount(
+        idempotency_key=key, name=name, token_hash=hash_token(token), quota_us=quota_us, network=network
+    )
+    return request, token
 
 
 def _create_with_secret(
     master: Administration, request: CreateAccount, token: str, secret: str, *, as_json: bool
 ) -> None:
     with master.keep_token(secret, token) as arn:
-        made = master.call(routes.CREATE_ACCOUNT, request).account
+        made = _created(master, request)
     if as_json:
         print_json({"account": made, "secret": arn})
         return
@@ -152,6 +178,7 @@ def list_accounts(*, as_json: bool, **operator: Unpack[Operator]) -> None:
     else:
         console().print(account_table(accounts))
         print_roles(accounts)
+        print_networks(accounts)
 
 
 @account.command(context_settings={"ignore_unknown_options": True})
@@ -198,6 +225,27 @@ def rotate_seal(*, name: str, as_json: bool, **operator: Unpack[Operator]) -> No
     _show(master.call(routes.ROTATE_SEAL, request).account, as_json)
 
 
+@account.command("set")
+@click.argument("name")
+@click.option(
+    "--network",
+    type=click.Choice(["outbound", "none"]),
+    required=True,
+    help="outbound: the account's tasks may use the network, as their worker lets them. none: they make no sockets.",
+)
+@as_operator
+@json_option
+def set_account(*, name: str, network: Network, as_json: bool, **operator: Unpack[Operator]) -> None:
+    """Change a limit of an account. The change holds for new leases; tasks that run keep what they have.
+
+    With --network none, only workers run the account's tasks that can keep them from the network: those with isolation
+    "shared", on Linux. NAME is the account's name, its id, or the first characters of its id.
+    """
+    master = of_operator(operator)
+    account_id = find_account(master, name).account_id
+    _show(master.call(routes.SET_NETWORK, SetNetwork(account_id=account_id, network=network)).account, as_json)
+
+
 @account.command("set-role")
 @click.argument("name")
 @click.argument("arn")
@@ -236,3 +284,4 @@ def _show(made: Account, as_json: bool) -> None:
         print_json({"account": made})
     else:
         console().print(account_table([made]))
+        print_networks([made])

@@ -87,6 +87,13 @@ def print_roles(accounts: list[Account]) -> None:
             console().print(f"tasks of {printable(each.name)}: {each.task_role}", markup=False, soft_wrap=True)
 
 
+def print_networks(accounts: list[Account]) -> None:
+    """Print a line for each account whose tasks may not use the network."""
+    for each in accounts:
+        if each.network == "none":
+            console().print(f"tasks of {printable(each.name)}: no network", markup=False, soft_wrap=True)
+
+
 def _stored(account: Account) -> str:
     """The size of an account's stored data, with its limit if there is one: "1.2 of 50.0 GiB"."""
     figures = [f"{size / 1024**3:.1f}" for size in (account.stored_bytes, account.stored_limit) if size is not None]

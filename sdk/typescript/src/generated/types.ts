@@ -11,7 +11,7 @@ export interface components {
          *     store before its uploads and starts wait. Only a reply to `ListAccounts` with `storage` has these two fields. An
          *     account without limit has no `stored_limit`. `role` is the role of its token, and `valid_until` the time at which
          *     the token expires, in seconds since 1970 (0: never). `task_role` is the ARN of the IAM role whose credentials its
-         *     tasks get; None: they get none.
+         *     tasks get; None: they get none. `network` says whether its tasks may use the network.
          */
         Account: {
             account_id: string;
@@ -36,6 +36,11 @@ export interface components {
             valid_until?: number;
             /** @default null */
             task_role?: string | null;
+            /**
+             * @default outbound
+             * @enum {unknown}
+             */
+            network?: "none" | "outbound";
         };
         /** AccountReply */
         AccountReply: {
@@ -202,7 +207,8 @@ export interface components {
          * CreateAccount
          * @description Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token.
          *
-         *     `valid_s` is the number of seconds after which the token expires; 0: it does not expire.
+         *     `valid_s` is the number of seconds after which the token expires; 0: it does not expire. A master of an earlier
+         *     release ignores `network`, so the caller must check the one in the reply.
          */
         CreateAccount: {
             /** @default 1 */
@@ -218,6 +224,11 @@ export interface components {
             role?: "user" | "worker";
             /** @default 0 */
             valid_s?: number;
+            /**
+             * @default outbound
+             * @enum {unknown}
+             */
+            network?: "none" | "outbound";
         };
         /**
          * Cursor
@@ -420,6 +431,7 @@ export interface components {
          *             their errors say what is missing. A master of an earlier release never sets this field.
          *         credentials: The credentials of the IAM role of the account, if the account has one and the worker has set
          *             `credentials`. The worker gives them only to executors of this account.
+         *         network: Whether the tasks may use the network. Only workers that have set `offline` get "none".
          */
         Lease: {
             package_id: string;
@@ -480,6 +492,11 @@ export interface components {
             depth?: number;
             /** @default null */
             credentials?: components["schemas"]["TaskCredentials"] | null;
+            /**
+             * @default outbound
+             * @enum {unknown}
+             */
+            network?: "none" | "outbound";
         };
         /**
          * LeaseRef
@@ -978,6 +995,8 @@ export interface components {
          *             the master's default account.
          *         credentials: Whether the worker can give credentials to the tasks of one account such that no other task can
          *             read them. Other workers get none.
+         *         offline: Whether the worker can keep the tasks of an account from the network. Other workers get no leases of
+         *             accounts whose tasks may not use the network.
          */
         RetrieveTasks: {
             /** @default 1 */
@@ -1006,6 +1025,8 @@ export interface components {
             own?: boolean;
             /** @default false */
             credentials?: boolean;
+            /** @default false */
+            offline?: boolean;
         };
         /**
          * RetrieveTasksReply
@@ -1092,6 +1113,17 @@ export interface components {
             package_id: string;
             /** @default  */
             lacks?: string;
+        };
+        /**
+         * SetNetwork
+         * @description Say whether the account's tasks may use the network, from their next leases on.
+         */
+        SetNetwork: {
+            /** @default 1 */
+            v?: number;
+            account_id: string;
+            /** @enum {unknown} */
+            network: "none" | "outbound";
         };
         /**
          * SetRole

@@ -40,6 +40,8 @@ def fill(world: World) -> None:
     """Let each table have a row, the oldest one of a worker's token or of ann."""
     request = CreateAccount(idempotency_key="w", name="w", token_hash="c" * 64, quota_us=0, role="worker")
     world.accounts.create_account(request)
+    request = CreateAccount(idempotency_key="o", name="o", token_hash="d" * 64, quota_us=0, network="none")
+    world.accounts.create_account(request)
     ann = world.account("ann")
     world.accounts.grant_quota(GrantQuota(idempotency_key="g", account_id=ann.account_id, quota_us=1))
     world.backend.accounts.keep_key(ann.account_id, b"key", None)
