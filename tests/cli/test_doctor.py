@@ -129,11 +129,27 @@ def test_a_malformed_endpoint_is_bad(tmp_path: Path, arguments: list[str], named
     assert named in found["master"]["detail"]
 
 
+def test_mechanisms_that_workers_do_not_use_are_no_fault_and_their_lines_say_so(cluster: Up) -> None:
+    _, found = examine("--endpoint", cluster.endpoint, "--token", cluster.connection["token"])
+    for name in ("a PID namespace for each executor", "control groups (cgroup v2)", "gVisor"):
+        assert found[name]["verdict"] in {"note", "missing"}
+        assert "use" in found[name]["detail"]
+
+
+def test_on_a_terminal_of_80_columns_long_lines_continue_below_their_text(tmp_path: Path) -> None:
+    ended = cloudpar("doctor", XDG_DATA_HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), COLUMNS="80")
+    lines = ended.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert {line.split()[0] for line in lines if not line.startswith(" ")} <= {"ok", "note", "missing", "bad"}
+    assert any(line.startswith(" " * 9) for line in lines)
+    assert not any(line.startswith(" ") and not line.startswith(" " * 9) for line in lines)
+
+
 def test_doctor_prints_a_line_for_each_finding(cluster: Up) -> None:
     ended = cloudpar("doctor", "--data", str(cluster.folder))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "master: release" in ended.stdout
-    assert ended.stdout.count("\n") == len(MECHANISMS) + 12
+    assert ended.stdout.count("\n") == len(MECHANISMS) + 16
 
 
 def test_a_metadata_service_that_answers_is_reported() -> None:

@@ -26,6 +26,7 @@ from cloudpar_worker.sandbox.instance_metadata import answering, services
 from cloudpar_worker.sandbox.kernel import hide_memory, rest_capabilities
 from cloudpar_worker.sandbox.limits import keep_descriptors
 from cloudpar_worker.sandbox.unix_sockets import open_sockets
+from cloudpar_worker.sandbox.unused_mechanisms import unused_mechanisms
 from cloudpar_worker.shell.settings import parse
 from cloudpar_worker.shell.unreadable import unreadable
 from cloudpar_worker.shell.zygotes import Zygotes
@@ -45,7 +46,7 @@ def main() -> int:
     )
     wanted.add_argument("--check", action="store_true", help="print what this machine offers to confine tasks")
     if parser.parse_args().check:
-        found = mechanisms(tempfile.gettempdir(), answering(services()), open_sockets())
+        found = [*mechanisms(tempfile.gettempdir(), answering(services()), open_sockets()), *unused_mechanisms()]
         print(msgspec.json.encode(found).decode())
         return 0
     try:

@@ -46,12 +46,13 @@ class Mechanism(Struct, frozen=True):
 
     Attributes:
         name: The mechanism's name, in a few words.
-        there: Whether this machine has the mechanism. If so, the mechanism confines executors.
+        there: Whether this machine has the mechanism. If so, and if it is `used`, the mechanism confines executors.
         gap: The things that tasks can do without the mechanism, and a way for the operator to get it.
         does: The effect of the mechanism here.
         costs: Whether the mechanism forbids something that tasks may need. If so, the worker prints `does` at its
             start.
         extra: Whether tasks are confined even without the mechanism, so that its absence is no reason for a warning.
+        used: Whether workers use the mechanism.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Mechanism(Struct, frozen=True):
     does: str = "confines tasks of a shared pool"
     costs: bool = False
     extra: bool = False
+    used: bool = True
 
 
 NAMED: Final = 5
@@ -114,6 +116,14 @@ def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -
             SIGNALS,
             version >= landlock.SCOPED,
             "tasks of one user can kill each other's executors, and the worker: use a kernel of version 6.12 or newer",
+        ),
+        Mechanism(
+            "Landlock for TCP ports",
+            version >= landlock.NETWORKED,
+            "tasks can take the port of a service that restarts, such as the master, and the worker cannot close the "
+            "port of instance metadata: use a kernel of version 6.7 or newer",
+            f"tasks listen only at ports that the kernel chooses, and connect to no closed port (version {version})",
+            extra=True,
         ),
         Mechanism(
             "seccomp",

@@ -10,7 +10,7 @@ from typing import Final
 
 from . import kernel
 
-_IPC, _USER, _NETWORK = 0x0800_0000, 0x1000_0000, 0x4000_0000
+_IPC, _USER, _PID, _NETWORK = 0x0800_0000, 0x1000_0000, 0x2000_0000, 0x4000_0000
 _SYS_ADMIN, _NET_ADMIN = 1 << 21, 1 << 12
 _PRIVILEGED: Final = _SYS_ADMIN | _NET_ADMIN
 """The capabilities with which a process can make namespaces without a user namespace around them."""
@@ -57,6 +57,11 @@ class Namespaces:
         """
         if not self._privileged and not self._network:
             _enter_by_user_namespace()
+
+
+def pid_namespaces_work() -> bool:
+    """Whether the kernel lets this process make PID namespaces, alone or in a user namespace. The call may fork."""
+    return _works(lambda: kernel.unshare(_PID)) or _works(lambda: kernel.unshare(_USER | _PID))
 
 
 def _enter_directly(*, network: bool = False) -> None:

@@ -10,6 +10,7 @@ from typing import Unpack
 
 import click
 import msgspec
+from rich.table import Table
 
 from cloudpar._client.configuration import configure
 from cloudpar_protocol import routes
@@ -23,7 +24,7 @@ from .exit_codes import DONE, FAILURE
 from .finding import Finding
 from .master import User, as_user
 from .payload_check import check_payloads
-from .presentation import console, print_json, words
+from .presentation import PIPE_COLUMNS, console, print_json, words
 from .stack_check import check_stack
 
 _STYLES = {
@@ -43,6 +44,7 @@ class _Mechanism(msgspec.Struct):
         gap: The things that tasks can do without the mechanism, and a way to get it.
         does: The effect of the mechanism here.
         costs: Whether it forbids something that tasks may need.
+        used: Whether workers use it.
     """
 
     name: str
@@ -50,6 +52,7 @@ class _Mechanism(msgspec.Struct):
     gap: str
     does: str
     costs: bool = False
+    used: bool = True
 
 
 @click.command()
@@ -64,10 +67,21 @@ def doctor(*, as_json: bool, **user: Unpack[User]) -> int:
     if as_json:
         print_json({"findings": findings})
     else:
-        out = console()
+        _print(findings)
+    return FAILURE if any(each.verdict == "bad" for each in findings) else DONE
+
+
+def _print(findings: list[Finding]) -> None:
+    """Print a line for each finding. On a terminal, a long line continues below its text, not below its verdict."""
+    out = console()
+    if out.width == PIPE_COLUMNS:
         for each in findings:
             out.print(f"{_STYLES[each.verdict]}  {words(each.what)}: {words(each.detail)}", soft_wrap=True)
-    return FAILURE if any(each.verdict == "bad" for each in findings) else DONE
+        return
+    lines = Table.grid("", "", padding=(0, 2, 0, 0))
+    for each in findings:
+        lines.add_row(_STYLES[each.verdict].rstrip(), f"{words(each.what)}: {words(each.detail)}")
+    out.print(lines)
 
 
 def look_here() -> Iterator[Finding]:
@@ -90,7 +104,7 @@ def _confinement() -> Iterator[Finding]:
         return
     for each in found:
         if each.there:
-            yield Finding(each.name, "note" if each.costs else "ok", each.does)
+            yield Finding(each.name, "note" if each.costs or not each.used else "ok", each.does)
         else:
             yield Finding(each.name, "missing", each.gap)
 
@@ -100,7 +114,10 @@ def _gvisor() -> Finding:
     runner = shutil.which("runsc")
     if runner is None:
         return Finding(
-            "gVisor", "missing", "no runsc is installed here; the worker does not use it (docs/isolation.md)"
+            "gVisor",
+            "missing",
+            "no runsc is installed here, and nothing is to do: the worker would not use it, so a hole in the kernel "
+            "lets task code out of its sandbox (docs/isolation.md)",
         )
     return Finding("gVisor", "note", f"{runner} is installed, but the worker does not use it (docs/isolation.md)")
 
