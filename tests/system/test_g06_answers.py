@@ -21,6 +21,7 @@ from cloudpar_protocol.account_messages import (
     ListUsage,
     RevokeAccount,
     RotateSeal,
+    SetNetwork,
     SetRole,
 )
 from cloudpar_protocol.client_messages import (
@@ -172,6 +173,8 @@ class Life:
             assert sum(each.charged_us for each in usage if each.account_id == account.account_id) == spent_us
             with pytest.raises(BadRequest, match="cannot assume roles"):
                 operator.call(routes.SET_ROLE, SetRole(account_id=account.account_id))
+            offline = SetNetwork(account_id=account.account_id, network="none")
+            assert operator.call(routes.SET_NETWORK, offline).account.network == "none"
 
     def _run(self, user: Connection) -> int:
         """Run two packages, of which one is cancelled before any of its tasks is done. Returns the charge."""
