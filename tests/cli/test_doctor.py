@@ -146,7 +146,7 @@ def test_on_a_terminal_of_80_columns_long_lines_continue_below_their_text(tmp_pa
 
 
 def test_doctor_prints_a_line_for_each_finding(cluster: Up) -> None:
-    ended = cloudpar("doctor", "--data", str(cluster.folder))
+    ended = cloudpar("doctor", "--data", str(cluster.folder), COLUMNS="200")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "master: release" in ended.stdout
     assert ended.stdout.count("\n") == len(MECHANISMS) + 16

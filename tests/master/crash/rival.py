@@ -9,7 +9,7 @@ from cloudpar_master.ports import PackageStore
 WINS, ROUND = 5, 7
 """It wins WINS of ROUND races."""
 
-TRIES = 2
+ATTEMPTS = 2
 """A master with a rival tries less often than usual, so that it also gives up in some runs."""
 
 

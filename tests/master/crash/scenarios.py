@@ -14,7 +14,7 @@ from support.stores import Factory
 from .client import Client
 from .crashing import Fuse
 from .revocation import Revocation
-from .rival import TRIES
+from .rival import ATTEMPTS
 from .run import Run
 from .scenario import Scenario
 from .world import POLICY, World
@@ -35,7 +35,7 @@ def run(
         ) as world,
     ):  # fmt: skip
         if scenario.rival:
-            patch.setattr(folding, "TRIES", TRIES)
+            patch.setattr(folding, "ATTEMPTS", ATTEMPTS)
         ran = Revocation(world, scenario) if scenario.revoked else Run(world, scenario)
         ran.to_the_end()
         ran.check()

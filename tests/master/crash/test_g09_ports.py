@@ -17,6 +17,7 @@ HARMLESS = {
     "accounts.usage": "it only reads, for an operator, who repeats the command",
     "fleet.note": "it only records when hosts were missing, for the timer on AWS, which looks again a minute later",
     "fleet.shortage": "it only reads, for the timer on AWS, which looks again a minute later",
+    "accounts.set_network": "it stores one setting, in one transaction, and the operator repeats the command",
     "roles.assign": "it stores one field on AWS, in one conditional write, and the operator repeats the command",
     "roles.credentials": "it only gets credentials, before a lease is answered, and the worker repeats the request",
     "ids.fresh": "it only makes an id, in the process itself, which no other process knows yet",
