@@ -1,15 +1,15 @@
 """Workers that are started with an endpoint, as on an instance of the fleet."""
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Self
 
 import psutil
 
-from support.command import CLOUDPAR, environment
+from support.command import environment
 from support.processes import stop
 from support.waiting import HANG_S, until
-from worker.isolation.shared import imports_for
 
 from .deployment import Deployment
 
@@ -20,18 +20,22 @@ class Worker:
     Args:
         deployment: Its master.
         log: The file for its messages.
-        python: If given, the worker is shared, and its executors have users of their own, which may run this Python.
+        isolation: See `cloudpar worker --help`.
+        python: The interpreter of the worker, and of its executors.
+        variables: More variables of its environment.
     """
 
-    def __init__(self, deployment: Deployment, log: Path, python: str | None = None) -> None:
+    def __init__(
+        self, deployment: Deployment, log: Path, isolation: str = "none", python: str = sys.executable, **variables: str
+    ) -> None:
         self._log = log
-        command = CLOUDPAR if python is None else [python, "-m", "cloudpar"]
-        isolation = "none" if python is None else "shared"
-        imports = {} if python is None else imports_for(python)
         with log.open("wb") as file:
             self.process = subprocess.Popen(
-                [*command, "worker", "--endpoint", deployment.endpoint, "--executors", "1", "--isolation", isolation],
-                env=environment(CLOUDPAR_WORKER_TOKEN=deployment.worker_token, **imports), stderr=file,
+                [
+                    python, "-m", "cloudpar", "worker", "--endpoint", deployment.endpoint, "--executors", "1",
+                    "--isolation", isolation,
+                ],
+                env=environment(CLOUDPAR_WORKER_TOKEN=deployment.worker_token, **variables), stderr=file,
             )  # fmt: skip
         until(self._ready)
 

@@ -13,7 +13,7 @@ import pytest
 from support.command import cloudpar_json
 from support.customer import Customer
 from support.task_functions import read_bucket
-from worker.isolation.shared import MODES, python_for_all
+from worker.isolation.shared import MODES, imports_for, python_for_all
 
 from .agents import Worker
 from .deployment import Deployment
@@ -25,7 +25,8 @@ def shared(cluster: Deployment, tmp_path: Path) -> Iterator[Worker]:
     """A worker that may have credentials, beside the two whose executors have no users of their own."""
     with tempfile.TemporaryDirectory(prefix="cloudpar-tests-") as name:
         Path(name).chmod(0o755)  # other users may enter it, unlike pytest's own folders
-        with Worker(cluster, tmp_path / "log", python_for_all(Path(name) / "python")) as worker:
+        python = python_for_all(Path(name) / "python")
+        with Worker(cluster, tmp_path / "log", "shared", python, **imports_for(python)) as worker:
             yield worker
 
 
