@@ -2,7 +2,6 @@
 
 import json
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +11,7 @@ import pytest
 
 from support.command import cloudpar_json
 from support.customer import Customer
+from support.open_folder import open_folder
 from support.task_functions import read_bucket
 from worker.isolation.shared import MODES, imports_for, python_for_all
 
@@ -23,9 +23,8 @@ from .stand_in import ACCOUNT
 @pytest.fixture
 def shared(cluster: Deployment, tmp_path: Path) -> Iterator[Worker]:
     """A worker that may have credentials, beside the two whose executors have no users of their own."""
-    with tempfile.TemporaryDirectory(prefix="cloudpar-tests-") as name:
-        Path(name).chmod(0o755)  # other users may enter it, unlike pytest's own folders
-        python = python_for_all(Path(name) / "python")
+    with open_folder() as folder:
+        python = python_for_all(folder / "python")
         with Worker(cluster, tmp_path / "log", "shared", python, **imports_for(python)) as worker:
             yield worker
 

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from cloudpar_protocol.account_messages import CreateAccount, RevokeAccount
 from cloudpar_protocol.transport.answer import Answer
 from cloudpar_protocol.transport.connection_pool import ConnectionPool
 from support.master_process import TOKENS, Master
+from support.open_folder import open_folder
 from support.running_agent import RunningAgent
 from support.scale import Scale
 from support.waiting import until
@@ -37,11 +37,7 @@ TESTS = Path(__file__).parents[1]
 @pytest.fixture
 def master() -> Iterator[Master]:
     """A master with a shared worker."""
-    with tempfile.TemporaryDirectory(prefix="cloudpar-tests-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "tmp").mkdir()
-        (folder / "tmp").chmod(0o1777)
+    with open_folder() as folder:
         python = python_for_all(folder / "python")
         with Master(folder / "data", stdin=True) as master:
             agent = RunningAgent(

@@ -1,14 +1,13 @@
 """An operator keeps the tasks of an account from the network, with a real master and a real worker."""
 
 import socket
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from cloudpar import Pool
 from support.command import cloudpar_json
+from support.open_folder import open_folder
 from support.running_agent import RunningAgent
 from support.up import Up, worker
 from system.reaching import connect
@@ -17,14 +16,9 @@ from worker.isolation.shared import imports_for, python_for_all
 
 @pytest.fixture
 def up() -> Iterator[Up]:
-    """A master with a shared worker."""
-    with tempfile.TemporaryDirectory(prefix="cloudpar-tests-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "tmp").mkdir()
-        (folder / "tmp").chmod(0o1777)
-        with Up(folder / "data", 0) as up:
-            yield up
+    """A master whose worker may be shared."""
+    with open_folder() as folder, Up(folder / "data", 0) as up:
+        yield up
 
 
 @pytest.fixture

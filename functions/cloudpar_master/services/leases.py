@@ -73,7 +73,7 @@ class Leases:
             network=self._backend.accounts.network(head.account_id),
         )
 
-    def keeps_offline(self, request: RetrieveTasks, head: Head) -> bool:
+    def respects_network(self, request: RetrieveTasks, head: Head) -> bool:
         """Whether the worker that sent the request gives the package's tasks no network that they may not use."""
         return request.offline or self._backend.accounts.network(head.account_id) == "outbound"
 

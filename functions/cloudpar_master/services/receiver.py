@@ -188,7 +188,7 @@ class Receiver:
                 if withdrawal:
                     heads[package_id] = self._report(head, *withdrawal)
                     placed.settled.append(message.receipt)
-                elif not runs(fit, head) or not self._leases.keeps_offline(request, head):
+                elif not runs(fit, head) or not self._leases.respects_network(request, head):
                     placed.unfit.append((message, head))
                 elif spec is not None:
                     placed.leases.append(self._leases.make(request, head, spec.start, message, budget_us))
