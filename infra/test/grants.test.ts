@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
 import { only, template, text } from './deployment';
@@ -28,6 +30,41 @@ function statements(from: Template, id: string): Statement[] {
 function ofHosts(part: string): string[] {
   const found = statements(dev, 'Fleet').filter(({ Resource }) => names(Resource).some((name) => name.includes(part)));
   return found.flatMap(({ Action }) => list(Action)).sort();
+}
+
+const HOST = join(import.meta.dirname, '../lib/host');
+
+/** What programs on a host call that are not written here, by the text that makes a script use the program. */
+const PROGRAMS: Record<string, string[]> = {
+  'aws ecr get-login-password': ['ecr:GetAuthorizationToken'],
+  'docker pull': ['ecr:BatchCheckLayerAvailability', 'ecr:BatchGetImage', 'ecr:GetDownloadUrlForLayer'],
+  '--log-driver awslogs': ['logs:CreateLogStream', 'logs:PutLogEvents'],
+};
+
+/** What the agent of Systems Manager calls, which the machine image starts. */
+const AGENT = [
+  'ssm:UpdateInstanceInformation',
+  'ssmmessages:CreateControlChannel',
+  'ssmmessages:CreateDataChannel',
+  'ssmmessages:OpenControlChannel',
+  'ssmmessages:OpenDataChannel',
+];
+
+/** Returns the actions that the calls in the scripts of a host need. */
+function callsOfHosts(): string[] {
+  const scripts = readdirSync(HOST)
+    .map((name) => readFileSync(join(HOST, name), 'utf8'))
+    .join('\n');
+  // `lifecycle` is a function of watch.sh, whose argument is the call.
+  const calls = [...scripts.matchAll(/\baws ([a-z]+) ([a-z]+-[a-z-]+)|\blifecycle ([a-z]+-[a-z-]+)/g)]
+    .filter(([call]) => !(call in PROGRAMS))
+    .map(([, service = 'autoscaling', call, ofHook]) => `${service}:${pascalCase(call ?? ofHook ?? '')}`);
+  const others = Object.entries(PROGRAMS).filter(([text]) => scripts.includes(text));
+  return [...new Set([...calls, ...others.flatMap(([, actions]) => actions), ...AGENT])].sort();
+}
+
+function pascalCase(call: string): string {
+  return call.replaceAll(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /**
@@ -62,6 +99,12 @@ describe('grants', () => {
     ]);
     expect(everywhere.flatMap(({ Action }) => list(Action)).filter((action) => action.includes('*'))).toEqual([]);
     expect(everywhere.every(({ Effect }) => Effect === 'Allow')).toBe(true);
+  });
+
+  it('a host may do what its scripts and programs do, and nothing else', () => {
+    const granted = statements(dev, 'Fleet').flatMap(({ Action }) => list(Action));
+    expect(granted.sort()).toEqual(callsOfHosts());
+    expect(callsOfHosts()).toContain('autoscaling:CompleteLifecycleAction');
   });
 
   it('a host reads no parameter of Systems Manager', () => {

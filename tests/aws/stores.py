@@ -30,13 +30,15 @@ from support.asgi import Answer
 from support.clock import NOW, SetClock
 from support.stores import Stores
 
-from . import engines
+from . import documented_limits, engines
 
 REGION = "us-east-1"
 KEPT_S = 30 * 86400.0
 
 CONTRACT: Any = json.loads((Path(__file__).parents[2] / "infra/lib/contract.json").read_text())
 """The file from which the stack makes its resources; these tests make theirs from it, too."""
+
+documented_limits.watch()
 
 _http = urllib3.PoolManager(retries=False, maxsize=16)
 
