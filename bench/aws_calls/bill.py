@@ -67,9 +67,9 @@ class Bill:
             line = lines.setdefault(purpose, Counter())
             service = next((name for name in SERVICES if what.startswith(name)), what)
             line[service] += number
-            line["USD"] += number * _usd(what)  # type: ignore[assignment]
+            line["USD"] += number * usd_of(what)  # type: ignore[assignment]
             if service == "S3":
-                line["S3 gets" if _usd(what) == GET_USD else "S3 puts"] += number if _usd(what) else 0
+                line["S3 gets" if usd_of(what) == GET_USD else "S3 puts"] += number if usd_of(what) else 0
         own = {purpose: line for purpose, line in lines.items() if purpose not in ASIDE}
         package: Counter[str] = sum(own.values(), Counter())
         package["USD"] += self.metrics_usd  # type: ignore[assignment]
@@ -139,8 +139,8 @@ class Bill:
         }
 
 
-def _usd(what: str) -> float:
-    """The price of one request or unit of this kind."""
+def usd_of(what: str) -> float:
+    """Return the price of one request or unit of this kind."""
     service, _, operation = what.partition(" ")
     if what == "API Gateway":
         return HTTP_USD + LOG_BYTES / 1e9 * prices.LOG_GB_USD

@@ -87,7 +87,7 @@ export class Grants extends Construct {
       ...this.counting(),
       allow(['sqs:GetQueueAttributes'], [queue.tasks.queueArn, queue.express.queueArn]),
       this.blobs(['s3:PutObject'], ['code/*', 'data/*']),
-      this.blobs(['s3:GetObject'], ['code/*', 'data/*', 'results/*']),
+      this.blobs(['s3:GetObject'], ['code/*', 'data/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
       allow(['ssm:GetParameter', 'ssm:PutParameter'], [this.keyArn()]),
       ...this.enlarging(),
@@ -238,8 +238,8 @@ export class Grants extends Construct {
   }
 
   /**
-   * What each function that folds needs: packages and the quotas of their accounts, the queues, large result pages, and
-   * deleting payloads.
+   * What each function that folds needs: packages and the quotas of their accounts, the queues, large specs and result
+   * pages, and deleting payloads.
    */
   private folding(): iam.PolicyStatement[] {
     const { storage, queue } = this.props;
@@ -255,7 +255,7 @@ export class Grants extends Construct {
       allow(['dynamodb:UpdateItem'], [storage.accounts.tableArn]),
       this.index('unsettled'),
       allow(['sqs:SendMessage'], [queue.tasks.queueArn, queue.express.queueArn]),
-      this.blobs(['s3:PutObject'], ['results/*']),
+      this.blobs(['s3:GetObject', 's3:PutObject'], ['results/*']),
       this.blobs(['s3:DeleteObject'], ['data/*', 'results/*']),
       this.listing(['results/*']),
     ];

@@ -9,14 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.adapters.aws.objects import Objects
-from cloudpar_master.adapters.aws.package_rows import SHARDS, shard
+from cloudpar_master.adapters.aws.package_rows import SHARDS, SPEC_BYTES, shard
 from cloudpar_master.adapters.aws.package_store import DAY_S, FORGET_BATCH, DynamoPackageStore
 from cloudpar_master.adapters.aws.result_pages import OBJECT_ROOM, ROW_BYTES
 from cloudpar_master.adapters.aws.table import Change, Table
 from cloudpar_master.core.events import Acknowledged, ExecutorsIdle, Published
-from cloudpar_master.ports import ResultPage
+from cloudpar_master.core.head import Spec
+from cloudpar_master.ports import ResultPage, Unreadable
 from cloudpar_protocol.errors import TooLarge
-from cloudpar_protocol.payloads import TaskResult
+from cloudpar_protocol.payloads import InlineData, TaskResult
 from support.clock import NOW, SetClock
 from support.heads import altered
 from support.packages import create, forget, inbox, make_head, make_results, make_spec, put_page
@@ -221,6 +222,76 @@ def test_a_large_page_is_an_object_that_its_row_names(stores: Stores, client: An
     assert stores.packages.pages("p", 0, 9, 10**6) == [], "its package was deleted meanwhile"
 
 
+def large_spec(*, started_at: float = NOW) -> Spec:
+    return make_spec(data=InlineData([noise(SPEC_BYTES)] * 4), started_at=started_at)
+
+
+def objects(stores: Stores) -> list[str]:
+    """Return the keys of the package's objects in the bucket."""
+    assert isinstance(stores.packages, DynamoPackageStore)
+    made = stores.packages._objects
+    found = made._client().list_objects_v2(Bucket=made._bucket, Prefix="results/p/")
+    return [each["Key"] for each in found.get("Contents", [])]
+
+
+def test_a_large_spec_is_an_object_that_its_row_names(stores: Stores, others: Stores) -> None:
+    spec = large_spec()
+    head = make_head(spec)
+    assert stores.packages.create(spec, head) is spec
+    (row,) = (row for row in rows(stores) if row["sk"]["S"] == "spec")
+    assert [row["object"]["S"]] == objects(stores)
+    assert sum(len(str(value)) for value in row.values()) < 1_000
+    assert others.packages.spec("p") == spec
+    assert others.packages.find(["p"]) == {"p": (head, spec)}
+
+
+def test_a_start_that_is_repeated_keeps_the_object_of_the_first_one(stores: Stores, others: Stores) -> None:
+    spec = large_spec()
+    stores.packages.create(spec, make_head(spec))
+    before = objects(stores)
+    repeated = large_spec(started_at=NOW + 1)
+    stored = others.packages.create(repeated, make_head(repeated))
+    assert (stored.request_hash, stored.started_at) == (spec.request_hash, spec.started_at)
+    assert objects(stores) == before
+    assert others.packages.spec("p") == spec
+
+
+def test_a_start_that_botocore_repeats_keeps_its_object(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, spec = table_of(stores), large_spec()
+    transact = table.transact
+
+    def transact_twice(changes: Sequence[Change]) -> Any:
+        assert transact(changes) is None
+        return transact(changes)
+
+    monkeypatch.setattr(table, "transact", transact_twice)
+    stores.packages.create(spec, make_head(spec))
+    assert stores.packages.spec("p") == spec
+
+
+def test_a_spec_without_its_object_is_unreadable_and_can_be_freed(stores: Stores, others: Stores) -> None:
+    spec = large_spec()
+    head = make_head(spec)
+    stores.packages.create(spec, head)
+    stores.blobs.delete("results/p/")
+    with pytest.raises(Unreadable):
+        others.packages.spec("p")
+    assert others.packages.find(["p"]) == {"p": (head, None)}
+    assert others.packages.delete_pages("p")
+    assert others.packages.spec("p") == stores.packages.spec("p") == spec.freed()
+
+
+def test_the_objects_of_a_small_package_go_with_its_rows(stores: Stores) -> None:
+    spec = large_spec()
+    head = make_head(spec)
+    stores.packages.create(spec, head)
+    put_page(stores.packages, [TaskResult(0, "ok", 1, data=noise(ROW_BYTES))])
+    assert len(objects(stores)) == 2
+    forget(stores.packages)
+    assert not objects(stores)
+    assert not rows(stores)
+
+
 def test_objects_count_for_more_than_their_bytes_when_pages_are_read(stores: Stores) -> None:
     for number in range(4):
         put_page(stores.packages, [TaskResult(number, "ok", 1, data=noise(20_000))])
@@ -300,8 +371,9 @@ def test_a_later_package_keeps_its_rows_if_it_starts_while_a_slow_process_forget
     events = [(f"{number}", Acknowledged()) for number in range(2 * FORGET_BATCH)]
     earlier = create(stores.packages)
     stores.packages.append("p", events)
-    slow = DynamoPackageStore(Table(client, name), NO_OBJECTS, SetClock(), stores.ids, KEPT_S)
-    transact, later = slow._table.transact, make_spec(started_at=NOW + 86_400)
+    assert isinstance(stores.packages, DynamoPackageStore)
+    slow = DynamoPackageStore(Table(client, name), stores.packages._objects, SetClock(), stores.ids, KEPT_S)
+    transact, later = slow._table.transact, large_spec(started_at=NOW + 86_400)
 
     def transact_late(changes: Sequence[Change]) -> Any:
         if stores.packages.load("p") == make_head(earlier):

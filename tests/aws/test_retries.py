@@ -31,7 +31,7 @@ def write() -> None:
 
 
 def transact() -> None:
-    Table(offline().dynamodb, "t").transact([put(ROW, MISSING), put(ROW, MISSING)])
+    Table(offline().dynamodb, "t").transact([put(ROW, MISSING), put({**ROW, "sk": "t"}, MISSING)])
 
 
 def receive() -> None:

@@ -15,6 +15,7 @@ Scripted = tuple[Table, Stubber]
 
 KEY: dict[str, Any] = {"pk": {"S": "p"}, "sk": {"S": "s"}}
 ROW = {"pk": "p", "sk": "s"}
+OTHER = {**ROW, "sk": "t"}
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_a_cancelled_transaction_is_tried_again(scripted: Scripted, no_waiting: 
     cancelled(stub, "None", reason)
     cancelled(stub, reason, "None")
     stub.add_response("transact_write_items", {})
-    assert rows.transact([put(ROW, MISSING), put(ROW, MISSING)]) is None
+    assert rows.transact([put(ROW, MISSING), put(OTHER, MISSING)]) is None
     assert len(no_waiting) == 2
 
 
@@ -56,7 +57,7 @@ def test_a_transaction_that_is_always_cancelled_is_retryable(scripted: Scripted,
 def test_a_failed_condition_ends_a_transaction_despite_other_conflicts(scripted: Scripted) -> None:
     rows, stub = scripted
     cancelled(stub, "TransactionConflict", CONDITION_FAILED, Item=KEY)
-    assert rows.transact([put(ROW, MISSING), put(ROW, MISSING)]) == [None, Refused(ROW)]
+    assert rows.transact([put(OTHER, MISSING), put(ROW, MISSING)]) == [None, Refused(ROW)]
 
 
 def test_an_invalid_transaction_is_not_retried(scripted: Scripted) -> None:

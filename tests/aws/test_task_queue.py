@@ -301,7 +301,7 @@ def bodies(messages: list[Message]) -> list[str]:
     return [message.body for message in messages]
 
 
-LONG = [Sending(f"long {number}", f"long {number}") for number in range(100)]
+LONG = [Sending(f"long-{number}", f"long-{number}") for number in range(100)]
 NEW = Sending("new", "new", express=True)
 
 
@@ -310,12 +310,12 @@ def test_a_first_chunk_is_received_before_what_was_sent_before_it(three: ThreeQu
     queue.send([*LONG, NEW])
     names = attempt(0)
     assert bodies(queue.receive(1, 60.0, next(names))) == ["new"]
-    assert bodies(queue.receive(2, 60.0, next(names))) == ["long 0", "long 1"]
+    assert bodies(queue.receive(2, 60.0, next(names))) == ["long-0", "long-1"]
 
 
 def test_a_stream_of_first_chunks_leaves_every_fourth_attempt_to_others(three: ThreeQueues) -> None:
     queue = three.queue()
-    queue.send([*LONG, *(Sending(f"new {number}", f"new {number}", express=True) for number in range(250))])
+    queue.send([*LONG, *(Sending(f"new-{number}", f"new-{number}", express=True) for number in range(250))])
     taken = [bodies(queue.receive(1, 60.0, str(number)))[0] for number in range(200)]
     assert 30 <= sum(body.startswith("long") for body in taken) <= 70
 
@@ -331,7 +331,7 @@ def test_a_busy_worker_is_handed_first_chunks_only(three: ThreeQueues) -> None:
 def test_a_worker_that_cannot_run_the_first_chunks_gets_others(three: ThreeQueues) -> None:
     queue = three.queue()
     queue.send([LONG[0], NEW])
-    assert bodies(queue.receive(10, 60.0, "a", express=False)) == ["long 0"]
+    assert bodies(queue.receive(10, 60.0, "a", express=False)) == ["long-0"]
     assert queue.receive(10, 60.0, "b", ["busy"], express=False) == []
 
 
@@ -446,7 +446,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("code", ["RequestThrottled", "OverLimit", "AccessDenied", "QueueDoesNotExist"])
-@pytest.mark.parametrize(("fails", "body"), [("express", "long 0"), ("main", "new")])
+@pytest.mark.parametrize(("fails", "body"), [("express", "long-0"), ("main", "new")])
 @pytest.mark.parametrize("first", ["the express queue", "the main queue"])
 @pytest.mark.parametrize("again", [False, True])
 def test_while_one_queue_fails_the_other_is_served(
@@ -494,4 +494,4 @@ def test_without_an_express_queue_all_chunks_go_by_the_main_one(three: ThreeQueu
     queue = SqsTaskQueue(three.client, three.main, three.dead, three.clock)
     queue.send([*LONG[:1], NEW])
     assert not queue.express_waits()
-    assert bodies(queue.receive(10, 60.0, "a", ["busy"])) == ["long 0", "new"]
+    assert bodies(queue.receive(10, 60.0, "a", ["busy"])) == ["long-0", "new"]

@@ -33,6 +33,7 @@ SWAPS: Final = {
     ast.FloorDiv: "*", ast.Mod: "+", ast.And: "or", ast.Or: "and",
 }  # fmt: skip
 NAMES: Final = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "int"}
+FLAGS: Final = {"frozen", "kw_only"}
 LIMIT_S: Final = 120
 """A changed loop may never end. Then the tests have noticed the change."""
 
@@ -54,10 +55,10 @@ def mutants(path: Path) -> Iterator[Mutant]:
     for each in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(each))
     tree = ast.parse(text)
-    # It protects from changes by mistake, which mypy finds, too.
-    frozen = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.keyword) and each.arg == "frozen"}
+    # These flags protect from mistakes, which mypy finds, too.
+    flags = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.keyword) and each.arg in FLAGS}
     for node in ast.walk(tree):
-        for start, end, replacement in () if id(node) in frozen else _edits(node, text, starts):
+        for start, end, replacement in () if id(node) in flags else _edits(node, text, starts):
             mutated = text[:start] + replacement.encode() + text[end:]
             number = text[:start].count(b"\n")
             line, changed = (each.splitlines()[number].decode().strip() for each in (text, mutated))

@@ -6,6 +6,12 @@ SURVIVORS: Final[dict[tuple[str, str, str], str]] = {
     ("effects.py", "RETRY_S = 2.0", "RETRY_S = 3.0"): (
         "how soon a timer repeats effects is a choice; the tests compare with this constant"
     ),
+    ("effects.py", "SEND_AGAIN_S = 60.0", "SEND_AGAIN_S = 61.0"): "like RETRY_S",
+    (
+        "effects.py",
+        "if life.ended and not life.settled and (not head.tasks.stopping or head.now >= (life.settle_at or 0.0)):",
+        "if life.ended and not life.settled and (not head.tasks.stopping or head.now >= (life.settle_at or 1.0)):",
+    ): "no clock of a master shows the first second of 1970",
     ("fleet_size.py", "BOOT_US: Final = 120_000_000", "BOOT_US: Final = 120000001"): (
         "an estimate, and a microsecond changes the size of no fleet"
     ),

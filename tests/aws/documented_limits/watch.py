@@ -32,14 +32,14 @@ def watch() -> None:
     botocore.session.get_session = watched
 
 
-def check(params: Params, model: OperationModel, **_: Any) -> None:
+def check(**event: Any) -> None:
     """Handle the event before-parameter-build, which precedes each request and each signed link.
 
     Raises:
         BrokenLimit: AWS would refuse the request.
     """
-    if found := list(broken(params, model)):
-        raise BrokenLimit(f"{model.name}: {'; '.join(found)}")
+    if found := list(broken(event["params"], event["model"])):
+        raise BrokenLimit(f"{event['model'].name}: {'; '.join(found)}")
 
 
 def broken(params: Params, model: OperationModel) -> Iterator[str]:

@@ -13,7 +13,7 @@ from cloudpar_master.core.events import Published
 from cloudpar_master.core.head import BLOB_BYTES, Head, OpenRange
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.backend import hash_token
-from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode, TaskData, TaskResult
+from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, TaskCode, TaskData, TaskResult
 from support.heads import altered
 from support.packages import make_head, make_results, make_spec
 from support.stores import Stores
@@ -21,7 +21,7 @@ from support.stores import Stores
 from .conftest import USER_TOKEN
 
 LARGE = os.urandom(20_000)
-"""A result that does not fit into a row."""
+"""A result, or task data, that does not fit into a row."""
 
 
 def create_accounts(stack: Stores) -> None:
@@ -31,10 +31,19 @@ def create_accounts(stack: Stores) -> None:
     stack.accounts.reserve("poor", "other", 0, 100)
 
 
-def create_package(stack: Stores, package_id: str, *, account: str = "a", blob: bool = False, **more: Any) -> Head:
-    """Create a package that started two minutes ago, with these attributes of its head."""
+def create_package(
+    stack: Stores, package_id: str, *, account: str = "a", blob: bool = False, large: bool = False, **more: Any
+) -> Head:
+    """Create a package that started two minutes ago, with these attributes of its head.
+
+    Args:
+        blob: Its task data and task code were uploaded.
+        large: Its task data travelled inline and is too large for a row.
+    """
     began = time.time() - 120
     data: TaskData | None = BlobData(BlobRef(f"data/{account}/{package_id}", 100)) if blob else None
+    if large:
+        data = InlineData([LARGE] * 4)
     spec = replace(make_spec(package_id, data=data, started_at=began), account_id=account)
     if blob:
         code = TaskCode("0" * 64, blob=BlobRef(f"code/{account}/{'0' * 64}", 4))
@@ -63,6 +72,7 @@ def create_all(stack: Stores) -> list[str]:
         create_package(stack, "without-quota", account="poor", **begun),
         create_package(stack, "to-settle", **over, used_us=10, reserved_us=100),
         create_package(stack, "to-delete", **freed, stored_bytes=BLOB_BYTES, blob=True),
+        create_package(stack, "to-delete-large", **freed, stored_bytes=BLOB_BYTES, large=True),
         create_package(stack, "to-forget", **freed, deleted_at=now - 200_000),
     ]
     stack.packages.append("to-go-on", [publication("x", TaskResult(0, "ok", 10, data=LARGE))])

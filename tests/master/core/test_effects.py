@@ -1,6 +1,6 @@
 from msgspec.structs import replace
 
-from cloudpar_master.core.effects import RETRY_S, Delete, Forget, Reserve, Send, Settle, due_at, pending
+from cloudpar_master.core.effects import RETRY_S, SEND_AGAIN_S, Delete, Forget, Reserve, Send, Settle, due_at, pending
 from cloudpar_master.core.events import Acknowledged, CancelAsked, Deleted, GaveBack, Sent, Settled
 from cloudpar_master.core.fold.resending import quiet_s
 from cloudpar_master.core.head import Head
@@ -27,6 +27,14 @@ def test_a_chunk_stays_pending_until_it_is_known_to_be_sent() -> None:
     assert due_at(head, POLICY) == NOW + RETRY_S
     assert pending(sent(head), POLICY) == []
     assert due_at(sent(head), POLICY) == NOW + quiet_s(POLICY)
+
+
+def test_a_head_with_more_than_unsent_chunks_is_due_soon_even_if_sending_is_not_saved() -> None:
+    policy = replace(POLICY, saves_sent=False)
+    assert due_at(running(), policy) == NOW + SEND_AGAIN_S
+    asking = altered(running(), wanted_us=1000)
+    assert [type(each) for each in pending(asking, policy)] == [Reserve, Send]
+    assert due_at(asking, policy) == NOW + RETRY_S
 
 
 def test_chunks_that_the_queue_did_not_take_stay_pending() -> None:

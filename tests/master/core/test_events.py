@@ -18,7 +18,7 @@ from cloudpar_master.core.events import CancelAsked, Event, GaveBack, Published,
         ),
         (
             {"type": "gave_back", "generation": 2, "ranges": []},
-            GaveBack(generation=2, ranges=[], losses=0, unfit=None, used_us=0, closed=None),
+            GaveBack(generation=2, ranges=[], losses=0, unfit=None, used_us=0, closed=None, number=0),
         ),
         (
             {"type": "quota_granted", "slice": 0, "granted_us": 0, "exhausted": False},
@@ -33,5 +33,19 @@ from cloudpar_master.core.events import CancelAsked, Event, GaveBack, Published,
     ids=["published", "gave_back", "quota_granted", "cancel_asked", "stranded"],
 )  # fmt: skip
 def test_a_field_that_a_stored_event_lacks_means_nothing(stored: dict[str, object], event: Event) -> None:
-    """Events are stored without default values. Another default would change those that wait for a fold."""
+    """Another default would change the events that wait for a fold."""
     assert msgspec.convert(stored, Event) == event
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Published(worker_id="w", executors=1, generation=2, results=[]),
+        GaveBack(generation=2, ranges=[]),
+        CancelAsked(),
+        Stranded(),
+    ],
+)
+def test_frequent_events_are_stored_without_what_means_nothing(event: msgspec.Struct) -> None:
+    required = {each.name for each in msgspec.structs.fields(event) if each.required}
+    assert msgspec.to_builtins(event).keys() == {"type", *required}

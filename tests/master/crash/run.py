@@ -1,6 +1,7 @@
 import hashlib
 import zlib
 from collections.abc import Callable
+from random import Random
 
 from cloudpar_protocol.client_messages import PackageStatus, StartTasks, Upload
 from cloudpar_protocol.payloads import BlobData, InlineData, TaskCode, TaskData
@@ -41,7 +42,7 @@ class Run:
         return Client(self.world, *sealed(self.world, start)) if self.scenario.sealed else Client(self.world, start)
 
     def _payloads(self) -> tuple[TaskCode, TaskData]:
-        text = b"code"
+        text = b"code" + Random(0).randbytes(self.scenario.more_bytes)
         code_hash = hashlib.sha256(text).hexdigest()
         if not self.scenario.blobs:
             return TaskCode(code_hash, text), InlineData([b"data"] * TASKS)

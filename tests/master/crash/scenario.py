@@ -21,7 +21,7 @@ class Scenario(NamedTuple):
         lacking: Workers lack what the package needs, and give their leases back unless no worker has it.
         deadly: This task ends its worker each time.
         blobs: Task code, data and every second result go to the blob store.
-        more_bytes: Bytes by which results are larger.
+        more_bytes: Bytes by which the task code and results are larger.
         rival: Another master folds, too, and wins most races.
         sealed: The client seals with its account's key, which the master makes in this run.
         at_once: What happens once the package is started.

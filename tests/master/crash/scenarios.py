@@ -60,7 +60,7 @@ def lose_secret(world: World, _: Client) -> None:
 
 WORK = [
     Scenario("payloads in blobs", blobs=True),
-    Scenario("large results", more_bytes=20_000),
+    Scenario("large code and results", more_bytes=20_000),
     Scenario("workers die with the master", mortal=True),
     Scenario("a worker gives tasks back", gives_back=True),
     Scenario("no worker has the module", lacking=True),

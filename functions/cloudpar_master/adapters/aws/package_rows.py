@@ -16,6 +16,11 @@ HEAD, SPEC, EVENT = "head", "spec", "i#"
 LAST_EVENT = "i$"
 """Only the head and the events of its inbox have sort keys from HEAD to LAST_EVENT, so that one query reads both."""
 
+SPEC_BYTES = 8_000
+"""A spec of more bytes, when compressed, is an object in the bucket, since AWS charges for each kilobyte of a row: a
+package with all the inline data that is allowed would cost 0.0007 USD until it is deleted. A smaller spec stays in its
+row, because an object takes a further call when the package starts and when a worker leases its first chunk."""
+
 SHARDS = 4
 """How many partitions the registry of due packages has. DynamoDB accepts 1,000 writes a second in each."""
 
@@ -80,9 +85,29 @@ def read_head(records: Records, row: Row) -> Head:
     return records.head(HeadRow(*at, row["head"]))
 
 
-def spec_row(spec: Spec) -> Row:
-    """Make the row of a spec."""
-    return {"pk": spec.package_id, "sk": SPEC, "spec": pack(spec)}
+def spec_row(spec: Spec, writer: str) -> tuple[Row, bytes | None]:
+    """Make the row of a spec.
+
+    If the spec is too large for its row, the row names an object; also return the object's content. The row then has
+    only `Spec.freed`, which is what stays of a spec when the package's storage is freed. Each writer names its own
+    object, so that a start that is refused, because the package exists, cannot replace the object of this package.
+    """
+    row, body = {"pk": spec.package_id, "sk": SPEC}, pack(spec)
+    if len(body) <= SPEC_BYTES:
+        return {**row, "spec": body}, None
+    # A master of release 0.3.0 finds no attribute `spec` and fails, instead of giving a worker no task data.
+    return {**row, "freed": pack(spec.freed()), "object": f"results/{spec.package_id}/spec#{writer}"}, body
+
+
+def freed_row(spec: Spec) -> Row:
+    """Make the row of a spec whose package's storage is freed."""
+    return {"pk": spec.package_id, "sk": SPEC, "spec": pack(spec.freed())}
+
+
+def freed_body(row: Row) -> bytes:
+    """Return the spec in a row, without reading an object: a whole spec, or `Spec.freed`."""
+    body: bytes = row["spec"] if "spec" in row else row["freed"]
+    return body
 
 
 def event_key(package_id: str, key: str) -> tuple[str, str]:

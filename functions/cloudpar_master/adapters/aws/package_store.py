@@ -26,6 +26,8 @@ from .package_rows import (
     UNCUT,
     event_key,
     event_row,
+    freed_body,
+    freed_row,
     head_row,
     read_events,
     read_head,
@@ -71,7 +73,7 @@ class DynamoPackageStore(PackageStore):
 
     Args:
         table: The packages' table.
-        objects: Stores large result pages.
+        objects: Stores large specs and result pages.
         clock: Tells the time, from which the store computes this day.
         ids: Makes a name for each save, so that the store recognizes its own save if botocore has sent the save twice.
         kept_s: Seconds for which a row may be needed after it was written.
@@ -94,18 +96,26 @@ class DynamoPackageStore(PackageStore):
         self._arrivals = 0
 
     def create(self, spec: Spec, head: Head) -> Spec:
+        row, body = spec_row(spec, self._ids.fresh())
+        if body is not None:
+            # Before its row, so that no worker finds a package without its spec. If this process ends before the row
+            # is stored, the object stays until the package's storage is freed, or until the bucket removes it.
+            self._objects.put(row["object"], body)
         changes = [
             put(self._dated(head_row(head, spec.started_at, self._due_step_s)), MISSING),
-            put(self._dated(spec_row(spec))),
+            put(self._dated(row)),
         ]
         for _ in attempts():
             born = self._arrival()
             if self._table.transact(changes) is None:
                 self._born[spec.package_id] = born
                 return spec
-            row = self._table.get(spec.package_id, SPEC)
-            if row is not None:
-                return self._records.spec(spec.package_id, row["spec"])
+            stored = self._table.get(spec.package_id, SPEC)
+            if stored is not None:
+                # botocore may repeat a transaction that took effect: then the stored row names this call's object.
+                if body is not None and stored.get("object") != row["object"]:
+                    self._objects.delete(row["object"])
+                return self._records.spec(spec.package_id, freed_body(stored))
         raise errors.busy(f"package {spec.package_id}")  # an earlier package of this id is being deleted
 
     def spec(self, package_id: str) -> Spec | None:
@@ -114,7 +124,9 @@ class DynamoPackageStore(PackageStore):
         return None if row is None else self._keep(row)
 
     def _keep(self, row: Row) -> Spec:
-        spec = self._cache[row["pk"]] = self._records.spec(row["pk"], row["spec"])
+        # Without its object, a spec cannot be read any more: an empty record counts as a damaged one.
+        packed = row["spec"] if "spec" in row else self._objects.get(row["object"]) or b""
+        spec = self._cache[row["pk"]] = self._records.spec(row["pk"], packed)
         return spec
 
     def load(self, package_id: str) -> Head | None:
@@ -320,15 +332,17 @@ class DynamoPackageStore(PackageStore):
             "pk = :pk AND begins_with(sk, :page)", {"pk": package_id, "page": pages.PAGE}, keys_only=True
         )
         self._table.delete([(row["pk"], row["sk"]) for row in found])
+        row = self._table.get(package_id, SPEC)
         try:
-            spec = self.spec(package_id)
+            # The object of a large spec is deleted already, with the results.
+            spec = None if row is None else self._records.spec(package_id, freed_body(row))
         except Unreadable:
             spec = None
         self._cache.pop(package_id, None)
         if spec is not None:
             # Without the check, a slow process could replace the spec of a later package with the same id.
             at_head = check((package_id, HEAD), "started_at = :born", born=round(spec.started_at, 6))
-            self._table.transact([at_head, put(self._dated(spec_row(spec.freed())), THERE)])
+            self._table.transact([at_head, put(self._dated(freed_row(spec)), THERE)])
         return True
 
     def forget(self, head: Head) -> bool:
@@ -342,7 +356,7 @@ class DynamoPackageStore(PackageStore):
         self._cache.pop(head.package_id, None)
         key, this = (head.package_id, HEAD), "version = :version AND started_at = :born"
         values = {"version": head.version, "born": round(head.started_at, 6)}
-        found = self._table.query("pk = :pk", {"pk": head.package_id}, keys_only=True)
+        found = list(self._table.query("pk = :pk", {"pk": head.package_id}, keys_only=True))
         others = [(row["pk"], row["sk"]) for row in found if row["sk"] != HEAD]
         # Without the empty list, the head of a package without other rows would stay.
         parts = [list(part) for part in batches(others, FORGET_BATCH)] or [[]]
@@ -350,6 +364,11 @@ class DynamoPackageStore(PackageStore):
             at_head = remove(key, this, **values) if part is parts[-1] else check(key, this, **values)
             if self._table.transact([at_head, *map(remove, part)]) is not None:
                 return False
+        # A package that stored little still has objects. They go after the rows: only now is it certain that they are
+        # not those of a later package. After a crash before this, the bucket's lifecycle rules remove them.
+        for row in found:
+            if "object" in row:
+                self._objects.delete(row["object"])
         return True
 
     def _dated(self, row: Row) -> Row:

@@ -113,8 +113,8 @@ class Table:
             condition: The condition, in DynamoDB's language. In it, `:name` stands for the value of that name.
             values: The values by name.
             index: The index to read; None: the table itself.
-            keys_only: Whether to read only the keys of a table's rows. A query of an index always reads all attributes
-                that the index has.
+            keys_only: Whether to read only the keys of a table's rows, and the names of their objects in the bucket. A
+                query of an index always reads all attributes that the index has.
             limit: The most rows to yield; None: all.
             descending: Whether the last row comes first.
         """
@@ -126,7 +126,8 @@ class Table:
         }
         options |= {"IndexName": index} if index else {"ConsistentRead": True}
         if keys_only and not index:
-            options["ProjectionExpression"] = "pk, sk"
+            # `object` is one of DynamoDB's reserved words.
+            options |= {"ProjectionExpression": "pk, sk, #object", "ExpressionAttributeNames": {"#object": "object"}}
         yield from self._all(self._client.query, options, limit)
 
     def scan(self, index: str) -> Iterator[Row]:
