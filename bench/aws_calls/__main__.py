@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from .abuse import MOST_USD, abuses
 from .bill import EXAMPLE, LINES, Bill
 from .example import shown
 from .idle import AGENTS as IDLE_AGENTS
@@ -26,8 +27,14 @@ LOADS.append(EXAMPLE)
     help="Only packages of this many tasks; may be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(tasks: tuple[int, ...], as_json: bool) -> None:
+@click.option("--abuse", "only_abuse", is_flag=True, help="Only the dearest requests that a token permits.")
+def main(*, tasks: tuple[int, ...], as_json: bool, only_abuse: bool) -> None:
     """Count, print, and end with exit code 1 if a goal is missed."""
+    if only_abuse:
+        found = abuses()
+        for each in found:
+            click.echo(f"{each.name}: {each.usd * 1e6:.1f} USD a million")
+        sys.exit(1 if found[0].usd > MOST_USD else 0)
     loads = [load for load in LOADS if not tasks or load.tasks in tasks]
     console = Console(stderr=True)
     bills: list[Bill] = []

@@ -30,22 +30,17 @@ PACKAGES = 1_000
 """How many packages the account has: as many as one answer lists at most."""
 
 LIFE = "start_tasks, cancel_tasks, acknowledge"
+"""The requests of a package's life, which only a package that is new can repeat."""
 
-MONTH_S = 730 * 3600
-MOST_USD = 400e-6
-"""What no request of a client may exceed. `start` writes 0.3 MB into a table, which is the dearest thing that one
-request can do."""
+MOST_USD = 150e-6
+"""What no kind of request may cost on average."""
 
 
 class Abuse(NamedTuple):
-    """The dearest request of one kind, and what it costs on average, in USD."""
+    """The dearest requests of one kind, and what one of them costs on average, in USD."""
 
     name: str
     usd: float
-
-    def usd_a_month(self, requests_per_s: float) -> float:
-        """Return what a month of such requests costs."""
-        return self.usd * requests_per_s * MONTH_S
 
 
 def abuses(packages: int = PACKAGES) -> list[Abuse]:
@@ -72,7 +67,7 @@ def _requests(master: Master, packages: int) -> Iterator[tuple[str, list[Callabl
     def all_of(route: Any, messages: Any) -> list[Callable[[], Any]]:
         return [partial(master.call, USER, route, message) for message in messages]
 
-    def begin(message: StartTasks, ids: list[str]) -> None:
+    def start_one(message: StartTasks, ids: list[str]) -> None:
         ids.append(master.call(USER, routes.START_TASKS, message).package_id)
 
     uploads = [Upload(kind="data", size=1, crc32=0)] * BULK_ITEMS
@@ -82,7 +77,7 @@ def _requests(master: Master, packages: int) -> Iterator[tuple[str, list[Callabl
     for first in range(0, packages, BULK_ITEMS):
         lives = [_start(number) for number in range(first, min(packages, first + BULK_ITEMS))]
         here: list[str] = []
-        yield LIFE, [partial(begin, each, here) for each in lives]
+        yield LIFE, [partial(start_one, each, here) for each in lives]
         cursors = [Cursor(package_id=each) for each in here]
         yield "await_tasks", all_of(routes.AWAIT_TASKS, [AwaitTasks(packages=cursors)] * 3)
         yield LIFE, all_of(routes.CANCEL_TASKS, [CancelTasks(package_id=each) for each in here])

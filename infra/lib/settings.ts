@@ -8,6 +8,7 @@ import { ENVIRONMENTS, type EnvironmentName, FAMILIES, KINDS, ONLY_NAMED } from 
  */
 export const EXECUTORS = { large: 2, xlarge: 4, '2xlarge': 8, '4xlarge': 16, '8xlarge': 32 } as const;
 export type InstanceSize = keyof typeof EXECUTORS;
+const IMAGE_BUILDS = ['docker', 'codebuild'] as const;
 export type Architecture = 'arm64' | 'x86_64';
 
 /** The settings with a default in environments.ts. */
@@ -79,6 +80,8 @@ export interface Settings extends EnvironmentSettings {
   readonly onDemandBase: number;
   /** An image for both architectures, used instead of an image built from worker/Dockerfile. */
   readonly workerImage: string | undefined;
+  /** What builds worker/Dockerfile: docker on this machine, or AWS CodeBuild during the deployment. */
+  readonly imageBuild: (typeof IMAGE_BUILDS)[number];
   /** A requirements file whose packages are installed into the image. */
   readonly requirements: string | undefined;
   /** The Python versions in the image. */
@@ -182,6 +185,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     idleMinutes: read.whole('idleMinutes', defaults.idleMinutes, 5, 60),
     drainMinutes: read.whole('drainMinutes', defaults.drainMinutes, 2, 360),
     workerImage: imageName(read.text('workerImage')),
+    imageBuild: read.oneOf('imageBuild', 'docker', IMAGE_BUILDS) as Settings['imageBuild'],
     requirements: read.file('requirements'),
     pythons,
     python: read.oneOf('python', pythons.includes('3.13') ? '3.13' : (pythons.at(-1) as string), pythons),
@@ -198,6 +202,11 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     throw new SettingsError(
       'workerImage and requirements exclude each other: a given image is used as it is. ' +
         'Leave workerImage out, or install the packages into that image yourself.',
+    );
+  }
+  if (settings.workerImage && read.text('imageBuild')) {
+    throw new SettingsError(
+      'workerImage and imageBuild exclude each other: a given image is not built. Leave one out.',
     );
   }
   if (read.text('memoryPerCore') && read.text('families')) {

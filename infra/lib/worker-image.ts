@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Stack } from 'aws-cdk-lib';
 import * as assets from 'aws-cdk-lib/aws-ecr-assets';
 import type { Construct } from 'constructs';
+import { ImageBuilder } from './image-builder';
 import type { Architecture, Settings } from './settings';
 
 const REPOSITORY = join(import.meta.dirname, '..', '..');
@@ -25,31 +26,45 @@ export interface WorkerImage {
   readonly repositoryArn?: string;
 }
 
+/** How the image of an architecture is made from a folder: the files that worker/Dockerfile reads. */
+export interface ImageBuild {
+  readonly directory: string;
+  readonly file: string;
+  readonly platform: assets.Platform;
+  readonly pythons: readonly string[];
+}
+
 /**
- * Returns the image for each architecture: the image that the settings name, or one that docker builds from
- * worker/Dockerfile at the deployment.
+ * Returns the image for each architecture: the image that the settings name, or one that is built from
+ * worker/Dockerfile at the deployment, by docker on this machine or by CodeBuild.
  */
 export function workerImages(scope: Construct, settings: Settings): Map<Architecture, WorkerImage> {
-  const { workerImage, architectures } = settings;
+  const { workerImage, architectures, pythons } = settings;
   if (workerImage) {
     const arn = repositoryArn(scope, workerImage);
     return new Map(architectures.map((name) => [name, { uri: workerImage, ...(arn && { repositoryArn: arn }) }]));
   }
+  const builder = settings.imageBuild === 'codebuild' ? new ImageBuilder(scope, 'ImageBuilder', settings) : undefined;
   const directory = buildContext(settings.requirements);
   const images = new Map(
     architectures.map((architecture) => {
-      const asset = new assets.DockerImageAsset(scope, architecture === 'arm64' ? 'ImageArm64' : 'ImageX86', {
-        directory,
-        file: 'worker/Dockerfile',
-        platform: architecture === 'arm64' ? assets.Platform.LINUX_ARM64 : assets.Platform.LINUX_AMD64,
-        buildArgs: { PYTHONS: settings.pythons.join(' ') },
-        displayName: `Cloud Parallelizer worker, ${architecture}`,
-      });
-      return [architecture, { uri: asset.imageUri, repositoryArn: asset.repository.repositoryArn }];
+      const platform = architecture === 'arm64' ? assets.Platform.LINUX_ARM64 : assets.Platform.LINUX_AMD64;
+      const build = { directory, file: 'worker/Dockerfile', platform, pythons };
+      return [architecture, builder?.build(architecture, build) ?? local(scope, architecture, build)];
     }),
   );
   rmSync(directory, { recursive: true }); // the CDK has made its own copy
   return images;
+}
+
+function local(scope: Construct, architecture: Architecture, build: ImageBuild): WorkerImage {
+  const { pythons, ...options } = build;
+  const asset = new assets.DockerImageAsset(scope, architecture === 'arm64' ? 'ImageArm64' : 'ImageX86', {
+    ...options,
+    buildArgs: { PYTHONS: pythons.join(' ') },
+    displayName: `Cloud Parallelizer worker, ${architecture}`,
+  });
+  return { uri: asset.imageUri, repositoryArn: asset.repository.repositoryArn };
 }
 
 /** Copies exactly the files that the Dockerfile reads, so that a change of any other file makes no new image. */

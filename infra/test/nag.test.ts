@@ -7,6 +7,7 @@ describe('cdk-nag (AwsSolutions, Serverless)', () => {
     { env: 'dev' },
     { env: 'staging' },
     { env: 'prod' },
+    { env: 'dev', workerImage: '', imageBuild: 'codebuild' },
     { env: 'staging', vpcId: 'vpc-0123abcd', subnetIds: 'subnet-0123abcd,subnet-4567cdef' },
     {
       env: 'prod',

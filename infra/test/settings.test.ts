@@ -117,6 +117,8 @@ describe('settings', () => {
       /zones and vpcId exclude each other/,
     ],
     [{ env: 'dev', taskTimeoutS: '21601' }, /taskTimeoutS/],
+    [{ env: 'dev', workerImage: 'a:1', imageBuild: 'codebuild' }, /exclude each other/],
+    [{ env: 'dev', imageBuild: 'kaniko' }, /must be one of docker, codebuild/],
     [{ env: 'dev', workerImage: 'a:1', requirements: 'package.json' }, /exclude each other/],
     [{ env: 'dev', alarmEmail: 'me' }, /no e-mail address/],
     [{ env: 'dev', budgetUsd: '50' }, /budgetUsd needs an address .* add alarmEmail/],

@@ -2,6 +2,7 @@
 
 import pytest
 from bench.aws_calls import bill as bills
+from bench.aws_calls.abuse import MOST_USD, abuses
 from bench.aws_calls.bill import Bill
 from bench.aws_calls.idle import count_idle
 from bench.aws_calls.package import Load, count_package
@@ -33,3 +34,10 @@ def test_idle_agents_send_few_requests_and_start_soon() -> None:
 def test_two_counts_of_a_package_are_equal() -> None:
     load = Load(100, 1_000)
     assert Bill(load, count_package(load)).as_object() == Bill(load, count_package(load)).as_object()
+
+
+def test_no_request_of_a_client_is_dear() -> None:
+    """With 100 packages, a list costs a tenth of what it costs with 1,000, which is most."""
+    found = abuses(packages=100)
+    assert len(found) == 7
+    assert found[0].usd < MOST_USD / 4

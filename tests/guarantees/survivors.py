@@ -12,6 +12,15 @@ SURVIVORS: Final[dict[tuple[str, str, str], str]] = {
         "if life.ended and not life.settled and (not head.tasks.stopping or head.now >= (life.settle_at or 0.0)):",
         "if life.ended and not life.settled and (not head.tasks.stopping or head.now >= (life.settle_at or 1.0)):",
     ): "no clock of a master shows the first second of 1970",
+    (
+        "fold/life.py",
+        "if not life.ended and head.now >= (life.settle_at or 0.0):",
+        "if not life.ended and head.now >= (life.settle_at or 1.0):",
+    ): "as in effects.py",
+    ("fold/open_ranges.py", "RESERVED = 4_000", "RESERVED = 4001"): "a round figure of several thousand entries",
+    ("fold/open_ranges.py", "SMALL_WINDOW = 8", "SMALL_WINDOW = 9"): (
+        "a choice; test_bounds.py computes the most entries with this constant"
+    ),
     ("fleet_size.py", "BOOT_US: Final = 120_000_000", "BOOT_US: Final = 120000001"): (
         "an estimate, and a microsecond changes the size of no fleet"
     ),

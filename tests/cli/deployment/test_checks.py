@@ -83,7 +83,7 @@ def test_a_missing_botocore_names_the_command_that_installs_it(home: Path, monke
         ("node", "echo v20.10.0", "node", "Node.js 20.11 or newer"),
         ("node", "exit 1", "node", "Node.js 20.11 or newer"),
         ("uv", "exit 127", "uv", "pip install uv"),
-        ("docker", "exit 1", "docker", "--set workerImage="),
+        ("docker", "exit 1", "docker", "--set imageBuild=codebuild"),
     ],
 )
 def test_an_unsuitable_tool_is_reported(  # noqa: PLR0917 - a parameter for each column
@@ -95,8 +95,11 @@ def test_an_unsuitable_tool_is_reported(  # noqa: PLR0917 - a parameter for each
     assert words in found.fix
 
 
-def test_a_given_image_and_bundle_need_neither_docker_nor_uv(aws: StandIn, project: Path) -> None:
-    plan = read_plan("dev", {"workerImage": "x:1", "bundle": "there"})
+@pytest.mark.parametrize("image", [{"workerImage": "x:1"}, {"imageBuild": "codebuild"}])
+def test_an_image_that_is_not_built_here_and_a_bundle_need_neither_docker_nor_uv(
+    aws: StandIn, project: Path, image: dict[str, str]
+) -> None:
+    plan = read_plan("dev", {**image, "bundle": "there"})
     assert {"docker", "image builds", "uv"}.isdisjoint(each.name for each in look(plan).checks)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.deployment.conftest import script
+from cli.deployment.conftest import docker, script
 from cli.deployment.stand_in import NAME, StandIn
 from cli.here import Here
 from cloudpar.deployment import checks, profile
@@ -66,6 +66,34 @@ def test_a_deployment_whose_alarms_no_address_gets_says_so(
     assert "Alarms: none, because no address gets them." in err
     assert "--set alarmEmail=you@example.com" in err
     assert not any(each.startswith("alarmEmail=") for each in cdk_calls(aws)[0])
+
+
+@pytest.mark.parametrize(
+    ("tool", "reason"),
+    [
+        ("#!/bin/sh\nexit 1\n", "docker does not answer"),
+        (docker("linux/amd64"), "Docker cannot build for arm64 here"),
+    ],
+)
+@pytest.mark.usefixtures("master")
+def test_codebuild_builds_the_images_where_docker_cannot_and_goes_on_doing_so(
+    aws: StandIn, here: Here, home: Path, tool: str, reason: str
+) -> None:
+    script(home / "bin/docker", tool)
+    err = here("deploy", "--no-first-map", "--yes").err
+    assert f"{reason}, so AWS CodeBuild builds the worker's images" in " ".join(err.split())
+    assert "imageBuild=codebuild" in cdk_calls(aws)[0]
+    script(home / "bin/docker", docker("linux/amd64, linux/arm64"))
+    assert "CodeBuild" not in here("deploy", "--no-first-map", "--yes").err
+    assert "imageBuild=codebuild" in cdk_calls(aws)[2]
+    here("deploy", "--no-first-map", "--yes", "--unset", "imageBuild")
+    assert "imageBuild=codebuild" not in cdk_calls(aws)[4]
+
+
+@pytest.mark.usefixtures("master")
+def test_docker_builds_the_images_where_it_can(aws: StandIn, here: Here) -> None:
+    here("deploy", "--no-first-map", "--yes")
+    assert not any(each.startswith("imageBuild") for each in cdk_calls(aws)[0])
 
 
 def test_tables_are_protected_once_their_stack_exists_if_they_outlive_it(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from cloudpar.deployment import checks, plan, prices, protection, refresh, stack, template
+from cloudpar.deployment import checks, image_build, plan, prices, protection, refresh, stack, template
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.cdk import Cdk
 from cloudpar.deployment.project import find_project
@@ -62,6 +62,9 @@ def deploy(
     request = Request(read_file(file) if file else None, parse(settings), frozenset(unset))
     project, aws = find_project(folder), Aws(region)
     update = alarm_recipient.settle(Update.plan(aws, environment, request), request, yes=yes)
+    update, said = image_build.settle(update, request, plan.read_plan(environment, update.settings), project)
+    if said:
+        _say(said)
     findings = checks.check(aws, project, plan.read_plan(environment, update.settings))
     deploy_tables.show(deploy_tables.checks_table(findings.checks))
     findings.require()
@@ -80,9 +83,9 @@ def deploy(
         update.execute(aws, cdk, assembly, lambda found: deploy_tables.show(deploy_tables.doomed_table(found)))
     protection.protect(aws, update.name)
     there = stack.get(aws, update.name)
-    said = refresh.start(aws, there.outputs["FleetGroup"]) if "FleetGroup" in there.outputs else None
-    if said:
-        _say(said)
+    refreshed = refresh.start(aws, there.outputs["FleetGroup"]) if "FleetGroup" in there.outputs else None
+    if refreshed:
+        _say(refreshed)
     path = first_use.ensure_account(aws, there, name, hours, activate=activate)
     took_s = first_use.first_map(path, show=not as_json) if wants_map else None
     if as_json:

@@ -24,8 +24,8 @@ LEAST_ZONES = 2
 class Plan(msgspec.Struct, frozen=True):
     """The part of a deployment that the checks need to know.
 
-    `vpc` and `subnets` are the ids of an existing network. Without them, the stack makes a network of its own in the
-    first `zones` zones.
+    `builds_image` means that Docker builds the worker's image on this machine. `vpc` and `subnets` are the ids of an
+    existing network. Without them, the stack makes a network of its own in the first `zones` zones.
     """
 
     stack: str
@@ -76,7 +76,7 @@ def read_plan(environment: str, settings: dict[str, str]) -> Plan:
         on_demand=_count(settings, "onDemandBase", 0, 0),
         instance_size=settings.get("instanceSize", "large" if environment == "dev" else "xlarge"),
         zones=_count(settings, "zones", 3 if environment == "prod" else 2, LEAST_ZONES),
-        builds_image="workerImage" not in settings,
+        builds_image="workerImage" not in settings and settings.get("imageBuild", "docker") == "docker",
         builds_functions="bundle" not in settings,
         architectures=_names(settings.get("architectures", ARCHITECTURES)),
         kind=KINDS.get(settings.get("memoryPerCore", "2"), ""),

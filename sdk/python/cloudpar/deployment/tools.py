@@ -8,7 +8,7 @@ from .project import CDK, NODE, Project
 PLATFORMS = {"arm64": "linux/arm64", "x86_64": "linux/amd64"}
 """Docker's names of the architectures of infra/lib/settings.ts."""
 
-GIVE_IMAGE = "give an image: --set workerImage=REGISTRY/NAME:TAG"
+ON_AWS = "have AWS build the image: --set imageBuild=codebuild"
 
 
 def check(project: Project, plan: Plan) -> Iterator[Check]:
@@ -22,11 +22,16 @@ def check(project: Project, plan: Plan) -> Iterator[Check]:
     if plan.builds_functions:
         yield _answers(project, "uv", [project.uv() or "uv", "--version"], "install uv: `pip install uv`")
     if plan.builds_image:
-        fix = f"start Docker, which builds the worker's image, or {GIVE_IMAGE}"
-        docker = _answers(project, "docker", ["docker", "version", "--format", "Docker {{.Server.Version}}"], fix)
-        yield docker
-        if docker.state == "ok":
-            yield _platforms(project, plan)
+        yield from docker(project, plan)
+
+
+def docker(project: Project, plan: Plan) -> Iterator[Check]:
+    """Check that Docker can build the worker's images on this machine."""
+    fix = f"start Docker, which builds the worker's image, or {ON_AWS}"
+    found = _answers(project, "docker", ["docker", "version", "--format", "Docker {{.Server.Version}}"], fix)
+    yield found
+    if found.state == "ok":
+        yield _platforms(project, plan)
 
 
 def _node(project: Project) -> Check:
@@ -54,7 +59,7 @@ def _platforms(project: Project, plan: Plan) -> Check:
     name = "image builds"
     said = re.search(r"^Platforms:(.*)$", project.output(["docker", "buildx", "inspect"]) or "", re.MULTILINE)
     if said is None:
-        fix = f"have Docker with buildx (the package docker-buildx-plugin), or {GIVE_IMAGE}"
+        fix = f"have Docker with buildx (the package docker-buildx-plugin), or {ON_AWS}"
         return Check(name, "warning", "Docker does not say for which platforms it builds", fix)
     known = {each.strip(" *") for each in said[1].split(",")}
     lacking = [each for each in plan.architectures if PLATFORMS.get(each, each) not in known]

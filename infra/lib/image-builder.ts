@@ -1,0 +1,81 @@
+import { RemovalPolicy, Stack } from 'aws-cdk-lib';
+import * as codebuild from 'aws-cdk-lib/aws-codebuild';
+import * as ecr from 'aws-cdk-lib/aws-ecr';
+import * as lambda from 'aws-cdk-lib/aws-lambda';
+import * as logs from 'aws-cdk-lib/aws-logs';
+import { NagSuppressions } from 'cdk-nag';
+import { Construct } from 'constructs';
+import { ContainerImageBuild } from 'deploy-time-build';
+import type { Architecture, Settings } from './settings';
+import type { ImageBuild, WorkerImage } from './worker-image';
+
+/** How many images the repository keeps: those of the running hosts, and of earlier deployments. */
+const KEPT = 10;
+
+/** Builds the worker's images with AWS CodeBuild while the stack is deployed, for machines without Docker. */
+export class ImageBuilder extends Construct {
+  private readonly repository: ecr.Repository;
+  private readonly log: logs.LogGroup;
+
+  constructor(scope: Construct, id: string, settings: Settings) {
+    super(scope, id);
+    // Tags may be overwritten: if an update of the stack fails, CloudFormation has the image before it built again.
+    this.repository = new ecr.Repository(this, 'Repository', {
+      imageScanOnPush: true,
+      removalPolicy: RemovalPolicy.DESTROY,
+      emptyOnDelete: true,
+      lifecycleRules: [{ maxImageCount: KEPT }],
+    });
+    this.log = new logs.LogGroup(this, 'Log', { retention: settings.logDays, removalPolicy: RemovalPolicy.DESTROY });
+  }
+
+  /** Builds the image of an architecture. */
+  build(architecture: Architecture, { pythons, ...options }: ImageBuild): WorkerImage {
+    const before = new Set(Stack.of(this).node.children);
+    const image = new ContainerImageBuild(this, architecture === 'arm64' ? 'Arm64' : 'X86', {
+      ...options,
+      // The construct writes the arguments into a shell's command as they are.
+      buildArgs: { PYTHONS: `"${pythons.join(' ')}"` },
+      repository: this.repository,
+      // The rest of the tag is the hash of the files. Other versions of Python make another image, too.
+      tagPrefix: [architecture, ...pythons, ''].join('-'),
+    });
+    // The construct shares its function and its projects in the stack, outside of its own tree.
+    for (const shared of Stack.of(this).node.children.filter((each) => !before.has(each))) {
+      this.adopt(shared);
+    }
+    suppress(image);
+    return { uri: image.imageUri, repositoryArn: this.repository.repositoryArn };
+  }
+
+  /** Has a function or a project log into the group of this builder, which goes with the stack. */
+  private adopt(shared: unknown): void {
+    if (shared instanceof lambda.Function) {
+      (shared.node.defaultChild as lambda.CfnFunction).loggingConfig = { logGroup: this.log.logGroupName };
+      suppress(shared);
+    } else if (shared instanceof codebuild.Project) {
+      const cloudWatchLogs = { status: 'ENABLED', groupName: this.log.logGroupName };
+      (shared.node.defaultChild as codebuild.CfnProject).logsConfig = { cloudWatchLogs };
+      this.log.grantWrite(shared);
+      suppress(shared);
+    }
+  }
+}
+
+function suppress(construct: Construct): void {
+  NagSuppressions.addResourceSuppressions(
+    construct,
+    [
+      { id: 'AwsSolutions-IAM4', reason: 'It pulls public images, and writes logs.' },
+      { id: 'AwsSolutions-IAM5', reason: 'It reads the files of this image, and writes the logs of its builds.' },
+      { id: 'AwsSolutions-L1', reason: 'The library determines the runtime; it runs during a deployment only.' },
+      { id: 'AwsSolutions-CB3', reason: 'Docker within a build needs it; nothing but worker/Dockerfile is built.' },
+      { id: 'AwsSolutions-CB4', reason: 'A build leaves no artifact but its image; a key would cost 1 USD a month.' },
+      { id: 'Serverless-LambdaDLQ', reason: 'CloudFormation waits for its answer, and fails without one.' },
+      { id: 'Serverless-LambdaDefaultMemorySize', reason: 'It makes one call.' },
+      { id: 'Serverless-LambdaLatestVersion', reason: 'Same as AwsSolutions-L1.' },
+      { id: 'Serverless-LambdaTracing', reason: 'It runs during a deployment only.' },
+    ],
+    true,
+  );
+}

@@ -1,0 +1,28 @@
+from typing import Final
+
+from . import tools
+from .plan import Plan
+from .project import Project
+from .settings import Request
+from .update import Update
+
+SETTING: Final = "imageBuild"
+
+SAID: Final = (
+    "{reason}, so AWS CodeBuild builds the worker's images during the deployment (setting imageBuild=codebuild, which "
+    "stays until --unset imageBuild). It takes some minutes more, and costs about 0.05 USD."
+)
+
+
+def settle(update: Update, request: Request, plan: Plan, project: Project) -> tuple[Update, str | None]:
+    """Have CodeBuild build the worker's images if Docker cannot do so here and the operator has not decided it.
+
+    Returns:
+        The deployment, and a line for the operator if this function has added the setting.
+    """
+    if not plan.builds_image or SETTING in update.settings or SETTING in request.unset:
+        return update, None
+    failed = next((each for each in tools.docker(project, plan) if each.state == "failed"), None)
+    if failed is None:
+        return update, None
+    return update.with_setting(SETTING, "codebuild"), SAID.format(reason=failed.found)
