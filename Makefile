@@ -73,11 +73,14 @@ sbom: setup build/sbom/$(COMPLETE) ## The wheel, and lists of its components and
 	$(RUN)uv build --quiet --wheel --build-constraints worker/build.txt --require-hashes --out-dir build/components .
 	$(RUN)python worker/sbom.py build/sbom/bin build/components
 
+# One environment with the setting that adds the most resources.
+build/synth/staging: SETTINGS := -c imageBuild=codebuild
+
 # The stack as it is deployed, with the functions' code; cdk-nag is part of the app. No request to AWS asks which account this is.
 $(SYNTHESIZED): build/synth/%: build/functions node_modules/.complete
 	@rm -rf $@
 	AWS_ENDPOINT_URL=http://127.0.0.1:9 AWS_EC2_METADATA_DISABLED=true CDK_DISABLE_CLI_TELEMETRY=1 \
-		CDK_DISABLE_VERSION_CHECK=1 node_modules/.bin/cdk synth --quiet --strict --no-notices -c env=$* --output $@
+		CDK_DISABLE_VERSION_CHECK=1 node_modules/.bin/cdk synth --quiet --strict --no-notices -c env=$* $(SETTINGS) --output $@
 
 build/functions: setup
 	functions/bundle.sh $@
