@@ -27,8 +27,9 @@ from .crashing import Crash, Fuse, fused
 from .rival import Contended
 
 TURN_S = 1.0
-TURNS = 100
-"""Far more turns than any scenario needs: a run that needs more makes no progress."""
+TURNS = 1_000
+"""Far more turns than any scenario needs: a run that needs more makes no progress. If a call of the timer fails, it puts
+the package off for 30 turns."""
 
 POLICY = Policy(first_window=1, lease_s=2.0, slice_us=10_000)
 
