@@ -28,8 +28,8 @@ from .rival import Contended
 
 TURN_S = 1.0
 TURNS = 1_000
-"""Far more turns than any scenario needs: a run that needs more makes no progress. If a call of the timer fails, it puts
-the package off for 30 turns."""
+"""Far more turns than any scenario needs: a run that needs more makes no progress. If a call of the timer fails, the
+timer puts the package off for 30 turns."""
 
 POLICY = Policy(first_window=1, lease_s=2.0, slice_us=10_000)
 
