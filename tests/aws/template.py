@@ -31,16 +31,16 @@ class Right(NamedTuple):
 
 
 @cache
-def synthesized(**settings: str) -> dict[str, Any]:
-    """Generate the template of the environment dev with these settings."""
+def synthesized(root: Path = ROOT, **settings: str) -> dict[str, Any]:
+    """Generate the template of the environment dev with these settings, by the app in a checkout."""
     with tempfile.TemporaryDirectory() as name:
         bundle = Path(name) / "bundle"
         bundle.mkdir()
-        context = json.loads((ROOT / "cdk.json").read_text())["context"]
+        context = json.loads((root / "cdk.json").read_text())["context"]
         context |= {"env": "dev", "bundle": str(bundle), "workerImage": "example/worker:1", **settings}
         environment = os.environ | {"CDK_OUTDIR": name, "CDK_CONTEXT_JSON": json.dumps(context)}
-        command = [ROOT / "node_modules/.bin/tsx", ROOT / "infra/bin/cloudpar.ts"]
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=SYNTH_S)
+        command = [ROOT / "node_modules/.bin/tsx", root / "infra/bin/cloudpar.ts"]
+        subprocess.run(command, cwd=root, env=environment, check=True, timeout=SYNTH_S)
         made: dict[str, Any] = json.loads((Path(name) / "Cloudpar-dev.template.json").read_text())
         return made
 
