@@ -171,12 +171,19 @@ def is_express(head: Head, start: int, policy: Policy) -> bool:
     fill one chunk, they delay the first chunks of other packages no longer than any other chunk does. In the main queue
     they could wait for minutes.
     """
-    pace = head.pace
-    if start < EXPRESS_TASKS or not pace.measured:
+    if start < EXPRESS_TASKS or not head.pace.measured:
         return start < EXPRESS_TASKS
-    most = crew_of(pace, policy) * policy.chunk_target_us / max(pace.mean_us, 1.0)
     # A long package is recognized by its uncut tasks, which need not be counted.
-    return head.uncut <= most and ranges.size(head.unfinished) <= most
+    return ends_soon(head, policy) and ranges.size(head.unfinished) <= _chunk_of_express(head, policy)
+
+
+def ends_soon(head: Head, policy: Policy) -> bool:
+    """Whether the uncut tasks of a measured package would fit into one chunk. Then `is_express` may soon be true."""
+    return head.uncut <= _chunk_of_express(head, policy)
+
+
+def _chunk_of_express(head: Head, policy: Policy) -> float:
+    return crew_of(head.pace, policy) * policy.chunk_target_us / max(head.pace.mean_us, 1.0)
 
 
 def largest_window(executors: int, policy: Policy) -> int:

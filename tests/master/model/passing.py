@@ -63,6 +63,8 @@ class Passing(Asking):
         self.pass_time((1.5, 8.0, 15.0)[days] * DAY_S)
         for _ in range(3):
             self.timer()
+        for package in self.reference.packages.values():
+            package.sent_again = True
         self.forget()
 
     def forget(self) -> None:

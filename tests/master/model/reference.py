@@ -18,6 +18,7 @@ class Package(Struct):
         read: How many of the committed ones its client has read, up to `cursor`.
         said_us: The longest duration that was published for each task, whether or not it counts.
         ended: How it ended, as far as the master has reported it to a caller; "": it runs.
+        sent_again: Whether no worker has reported for so long that its chunks were sent again (ADR 0041).
     """
 
     account: str
@@ -30,6 +31,7 @@ class Package(Struct):
     said_us: dict[int, int] = {}
     ended: str = ""
     gone: bool = False
+    sent_again: bool = False
 
     @property
     def used_us(self) -> int:
@@ -68,7 +70,11 @@ class Reference:
         self.live: dict[int, tuple[Lease, float]] = {}
 
     def lease(self, number: int, lease: Lease, now: float) -> None:
-        """Check that a lease is for tasks that are left, and that no other live lease has them."""
+        """Check that a lease is for tasks that are left, and that no other live lease has them.
+
+        The exception: what is left of a chunk is sent again as a chunk of these tasks only. The queue does not
+        recognize it, and may deliver both.
+        """
         package = self.packages[lease.package_id]
         assert not package.ended, "a lease of a package that has ended"
         for start, end in lease.ranges:
@@ -77,7 +83,8 @@ class Reference:
         for other, until in self.live.values():
             if until > now and other.package_id == lease.package_id and other.receipt != lease.receipt:
                 both = ranges.intersect(lease.ranges, ranges.union(other.ranges))
-                assert not both, f"two live leases of {both}"
+                is_rest = package.sent_again and (other.start, other.end) != (lease.start, lease.end)
+                assert not both or is_rest, f"two live leases of {both}"
         # A repeated attempt brings the same lease without more time, which only a beat brings.
         same = [until for other, until in self.live.values() if other.receipt == lease.receipt]
         self.live[number] = lease, max(same, default=now + lease.lease_s)

@@ -95,6 +95,15 @@ def test_chunks_that_no_head_shows_as_sent_are_sent_again_and_run_once(world: Wo
     assert len(starts) == len(set(starts)) > 0
 
 
+def test_the_last_chunks_of_a_package_are_recorded_as_sent(world: World, ann: AccountRecord) -> None:
+    """Another process could send them by the express queue, which has no copies of the main queue's chunks to drop."""
+    package_id = world.start(ann, 100)
+    world.publish(publication(world.lease()))
+    assert world.head(package_id).pace.measured
+    assert world.head(package_id).tasks.open
+    assert not world.head(package_id).tasks.unsent
+
+
 def test_the_timer_records_that_chunks_were_sent(world: World, ann: AccountRecord) -> None:
     """The queue drops a copy of a chunk for five minutes only."""
     package_id = world.start(ann, 1_000)
