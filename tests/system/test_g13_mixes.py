@@ -78,6 +78,18 @@ CHALLENGE = Change(
     ),
     why="a client of today first sends a challenge, to which a master of the release answers 404; its fake one fails",
 )
+SIZES = [
+    Change(
+        "tests/sdk/test_embedded.py",
+        then=f"from {module} import {name}\n",
+        now=f"{name} = {value}  # of {module}\n",
+        why="the process of a mixture's tests imports no master and no worker",
+    )
+    for module, name, value in (
+        ("cloudpar_master.adapters.embedded.code_blobs", "KEPT_BYTES", "256 * 1024 * 1024"),
+        ("cloudpar_worker.executor.code_cache", "CACHED_BYTES", "128 * 1024 * 1024"),
+    )
+]
 WITH_AN_OLD_MASTER: dict[str, list[Change]] = {
     "0.1.0": [
         *(
@@ -96,7 +108,7 @@ WITH_AN_OLD_MASTER: dict[str, list[Change]] = {
         *PARTS,
     ],
     "0.2.0": [NOTES, REFERENCES, TYPE, CHALLENGE, *PARTS, UP],
-    "0.3.0": [],
+    "0.3.0": SIZES,
 }
 MOVED = {
     "from cloudpar import Pool, packing, session": (
@@ -126,7 +138,7 @@ SETTING = Change(
     now='"--set lease_s=0"',
     why="a master of today names the option of a wrong setting",
 )
-WITH_OLD_CLIENTS: dict[str, list[Change]] = {"0.1.0": [NAMES], "0.2.0": [NAMES, SETTING], "0.3.0": []}
+WITH_OLD_CLIENTS: dict[str, list[Change]] = {"0.1.0": [NAMES], "0.2.0": [NAMES, SETTING], "0.3.0": SIZES}
 
 
 def apply(change: Change, root: Path) -> None:

@@ -9,7 +9,7 @@ from cloudpar_protocol.payloads import BlobData, InlineData, TaskCode, TaskData
 from .client import Client, seal_key, sealed, upload
 from .scenario import Scenario
 from .worker import Worker, value
-from .world import TURNS, World
+from .world import TIMER_S, TURNS, World
 
 TASKS = 6
 
@@ -70,7 +70,7 @@ class Run:
         for _ in range(TURNS):
             if done():
                 return
-            self.world.pass_turn()
+            self.world.pass_turn(TIMER_S)
         raise AssertionError(f"no progress by the timer alone: {self.client.status}")
 
     def to_the_end(self) -> None:

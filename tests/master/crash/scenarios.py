@@ -17,10 +17,10 @@ from .revocation import Revocation
 from .rival import ATTEMPTS
 from .run import Run
 from .scenario import Scenario
-from .world import POLICY, World
+from .world import POLICY, TIMER_S, World
 
-SHORT = replace(POLICY, retention_s=4.0, tombstone_s=4.0)
-"""Ended packages are forgotten a few turns later."""
+SHORT = replace(POLICY, retention_s=4 * TIMER_S, tombstone_s=4 * TIMER_S)
+"""Ended packages are forgotten after a few runs of the timer."""
 
 
 def run(

@@ -31,6 +31,9 @@ TURNS = 1_000
 """Far more turns than any scenario needs: a run that needs more makes no progress. If a call of the timer fails, the
 timer puts the package off for 30 turns."""
 
+TIMER_S = 60.0
+"""The time between two runs of the timer on AWS, in seconds."""
+
 POLICY = Policy(first_window=1, lease_s=2.0, slice_us=10_000)
 
 
@@ -130,7 +133,7 @@ class World:
         """Make a call, over the wire and back."""
         return call(self._dispatcher, self._tokens[role], route, request)
 
-    def pass_turn(self) -> None:
+    def pass_turn(self, seconds: float = TURN_S) -> None:
         """Let the timer do its turn, and time pass."""
         try:
             finish(self._timer.tick())
@@ -139,7 +142,7 @@ class World:
         except Exception as error:
             if not self._passes(error):
                 raise
-        self.clock.move(TURN_S)
+        self.clock.move(seconds)
 
     def account(self) -> AccountRecord:
         """Return the account as it is now. This read never dies."""
