@@ -1,0 +1,77 @@
+"""`python -m bench.aws_model` simulates large deployments on AWS, and says which of AWS's limits each one meets."""
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from .limits import LIMITS
+from .plots import draw
+from .scenario import Figures, Load, Run
+
+S = 1_000_000
+LOADS = (
+    Load("10,000 executors, 10 s", 10_000, 16, 10 * S),
+    Load("100,000 executors, 60 s", 100_000, 32, 60 * S, seconds=600),
+    Load("100,000 tasks a second", 1_000, 16, S // 100, seconds=60),
+    Load("0 to 1,000 hosts", 16_000, 16, 60 * S, seconds=900, boots=True),
+)
+BUSY = {"10,000 executors, 10 s": 0.97, "100,000 executors, 60 s": 0.97, "100,000 tasks a second": 0.97}
+"""The least part of the executors that must be busy in these loads."""
+
+
+@click.command()
+@click.option("--only", type=click.Choice([load.name for load in LOADS]), multiple=True, help="Only these loads.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the plots into this folder.")
+def main(*, only: tuple[str, ...], as_json: bool, plot: Path | None) -> None:
+    """Simulate, print, and end with exit code 1 if a goal is missed."""
+    console = Console(stderr=True)
+    found: list[Figures] = []
+    with Progress(console=console, transient=True) as progress:
+        for load in LOADS:
+            if not only or load.name in only:
+                name = progress.add_task(load.name, total=load.tasks)
+                run = Run(load, lambda done, name=name: progress.update(name, completed=done))  # type: ignore[misc]
+                found.append(run.to_the_end())
+    if plot is not None:
+        draw(found, plot)
+    if as_json:
+        click.echo(msgspec.json.encode([each.as_object() for each in found]))
+    else:
+        Console().print(as_table(found))
+        Console().print(as_limits(found))
+    missed = [each.load.name for each in found if each.busy < BUSY.get(each.load.name, 0.0)]
+    for text in missed:
+        console.print(f"[bold red]not ok[/] {text}: at least {BUSY[text]:.0%} busy are wanted")
+    sys.exit(1 if missed else 0)
+
+
+def as_table(found: list[Figures]) -> Table:
+    """Make a table of what was reached."""
+    table = Table("load", "hosts", "busy", "tasks/s", "first task, s", "last host, s", "all results, s", "ideal, s")
+    for each in found:
+        load = each.load
+        times = (f"{value:,.1f}" for value in (each.first_s, each.last_s, each.seconds))
+        table.add_row(
+            load.name, f"{load.hosts:,}", f"{each.busy:.1%}", f"{each.per_s:,.0f}", *times, f"{load.seconds:,}"
+        )
+    return table
+
+
+def as_limits(found: list[Figures]) -> Table:
+    """Make a table of what each load used at most, in a second, of each limit."""
+    table = Table("limit", "of AWS", *(each.load.name for each in found))
+    for limit in LIMITS:
+        used = [each.peaks[limit.name] for each in found]
+        cells = (f"[bold]{value:,.0f}[/]" if value > limit.most else f"{value:,.0f}" for value in used)
+        table.add_row(limit.name, f"{limit.most:,} {limit.unit}", *cells)
+    return table
+
+
+if __name__ == "__main__":
+    main()

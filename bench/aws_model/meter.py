@@ -1,0 +1,49 @@
+"""Counts what a deployment uses in each second of simulated time."""
+
+from collections import Counter, defaultdict
+
+from support.timeline import Timeline
+
+
+class Meter:
+    """Counts by name and second.
+
+    Attributes:
+        seconds: By name: how much was used in each second.
+        most_functions: How many functions ran at once, at most.
+    """
+
+    def __init__(self, clock: Timeline) -> None:
+        self._clock = clock
+        self.seconds: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self.most_functions = 0
+
+    def add(self, name: str, number: float = 1) -> None:
+        """Count something that is used now."""
+        self.seconds[name][self._clock.now_us // 1_000_000] += number  # type: ignore[assignment]  # halves of units
+
+    def peak(self, name: str, since_s: int = 0) -> float:
+        """Return the most that was used in one of the seconds from `since_s` on."""
+        if name == "functions":
+            return self.most_functions
+        return max((number for second, number in self.seconds[name].items() if second >= since_s), default=0)
+
+
+class Partition:
+    """The writes of one package: what exceeds the limit of its partition waits, as a throttled write does.
+
+    Attributes:
+        waited_us: For how long writes waited, in all.
+    """
+
+    def __init__(self, units_per_s: int) -> None:
+        self._units_per_s = units_per_s
+        self._free_at_us = 0
+        self.waited_us = 0
+
+    def wait_us(self, units: float, now_us: int) -> int:
+        """Return how long a request of so many units has to wait. A second's units may be used at once."""
+        self._free_at_us = max(self._free_at_us, now_us - 1_000_000) + round(units * 1e6 / self._units_per_s)
+        waits_us = max(0, self._free_at_us - now_us)
+        self.waited_us += waits_us
+        return waits_us

@@ -1,0 +1,174 @@
+"""One run of a deployment: packages on hosts that are there, or that the master starts."""
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any, NamedTuple
+
+from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.backend import hash_token
+from cloudpar_protocol import routes
+from cloudpar_protocol.client_messages import AwaitTasks, Cursor, StartTasks
+from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.payloads import RangeData, TaskCode
+from simulation.schedule import Schedule
+from simulation.worker import PYTHON
+
+from . import limits
+from .fleet import Group
+from .meter import Meter
+from .services import Deployment
+from .workers import Host, Tally
+
+QUOTA_US = 10**17
+S = 1_000_000
+
+
+class Load(NamedTuple):
+    """What runs.
+
+    Attributes:
+        name: How the run is called.
+        executors: The executors of all hosts.
+        on_host: The executors of one host.
+        task_us: How long each task takes.
+        packages: How many packages run at the same time.
+        seconds: For how long the tasks keep all executors busy, at best.
+        boots: Whether the hosts must be started; if not, they wait for work.
+    """
+
+    name: str
+    executors: int
+    on_host: int
+    task_us: int
+    packages: int = 1
+    seconds: int = 300
+    boots: bool = False
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts there are."""
+        return ceil(self.executors / self.on_host)
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks all packages have together."""
+        return self.executors * self.seconds * S // self.task_us
+
+
+class Figures(NamedTuple):
+    """What a run has reached.
+
+    Attributes:
+        load: What ran.
+        seconds: From the start of the packages to the last result that a client has read.
+        busy: Which part of the executors was busy, from the moment when as many as ever ran until the tasks ended.
+        per_s: How many tasks ended a second, in the same time.
+        first_s, last_s: When the first and the last host began its first task.
+        peaks: The most that was used in a second, by the names of `limits.LIMITS`.
+        waited_s: For how long writes to packages waited for the limit of their partition, in all.
+        line: (second, busy executors) once a second.
+    """
+
+    load: Load
+    seconds: float
+    busy: float
+    per_s: float
+    first_s: float
+    last_s: float
+    peaks: dict[str, float]
+    waited_s: float
+    line: list[tuple[int, int]]
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the figures as a JSON object, without the line."""
+        return {"load": self.load.name} | {
+            name: value for name, value in self._asdict().items() if name not in {"load", "line"}
+        }
+
+
+class Run:
+    """Runs one load."""
+
+    def __init__(self, load: Load, progress: Callable[[int], object]) -> None:
+        self._load = load
+        self._progress = progress
+        self._schedule = Schedule(0)
+        self._tally = Tally()
+        make = (lambda on: Group(on, load.hosts, load.on_host, self._boot)) if load.boots else None
+        self._deployment = Deployment(self._schedule, make) if make else Deployment(self._schedule)
+        self._ended = 0
+        self._line: list[tuple[int, int]] = []
+
+    def _boot(self, name: str) -> None:
+        Host(self._deployment, self._tally, name, self._load.on_host, self._load.task_us)
+
+    def to_the_end(self) -> Figures:
+        """Run until each client has all results."""
+        load, schedule = self._load, self._schedule
+        if not load.boots:
+            for number in range(load.hosts):
+                schedule.after(number * 20 * S // load.hosts, lambda number=number: self._boot(f"{number:032x}"))  # type: ignore[misc]
+            schedule.run_until(30 * S)
+        began_us = schedule.now_us
+        for number in range(load.packages):
+            name = f"user {number}"
+            account = AccountRecord(name, name, hash_token(name), "active", QUOTA_US, 0, 0, schedule.now())
+            self._deployment.stores.accounts.create(account)
+            schedule.spawn(lambda name=name: self._client(name))  # type: ignore[misc]
+        while self._ended < load.packages:
+            schedule.run_until(schedule.now_us + S)
+            self._line.append(((schedule.now_us - began_us) // S, self._tally.busy))
+            self._progress(self._tally.tasks)
+        return self._figures(began_us)
+
+    def _client(self, name: str) -> None:
+        tasks = self._load.tasks // self._load.packages
+        deployment = self._deployment
+        start = StartTasks(
+            idempotency_key="key", n=tasks, code=TaskCode("0" * 64, b"code"), data=RangeData(0, 1), python=PYTHON
+        )
+        package = deployment.ask(name, routes.START_TASKS, start).package_id
+        cursor = results = 0
+        while True:
+            try:
+                request = AwaitTasks(packages=[Cursor(package_id=package, cursor=cursor)])
+                reply = deployment.ask(name, routes.AWAIT_TASKS, request)
+            except RequestError:
+                self._schedule.sleep(S)
+                continue
+            (status,) = reply.packages
+            cursor, results = status.cursor, results + len(status.results)
+            if status.state != "running" and not status.more:
+                assert (status.state, results) == ("completed", tasks)
+                self._ended += 1
+                return
+            if not status.more:
+                self._schedule.sleep(round(reply.retry_after_s * S))
+
+    def _figures(self, began_us: int) -> Figures:
+        load, tally, meter = self._load, self._tally, self._deployment.meter
+        full = next(at for at, busy in self._line if busy >= 0.9 * max(busy for _, busy in self._line))
+        last = max(at for at, busy in self._line if busy >= 0.5 * load.executors)
+        middle = [busy for at, busy in self._line if full <= at <= last]
+        busy = sum(middle) / len(middle) / load.executors
+        return Figures(
+            load=load,
+            seconds=(self._schedule.now_us - began_us) / S,
+            busy=busy,
+            per_s=busy * load.executors * S / load.task_us,
+            first_s=(tally.first_us - began_us) / S,
+            last_s=(tally.last_us - began_us) / S,
+            peaks=_peaks(meter, load),
+            waited_s=sum(each.waited_us for each in self._deployment.partitions.values()) / S,
+            line=self._line,
+        )
+
+
+def _peaks(meter: Meter, load: Load) -> dict[str, float]:
+    """Return the most that was used in a second of each limit; of a package, that of the package that used most."""
+    peaks: dict[str, float] = {"instances": load.executors}
+    for limit in limits.LIMITS[1:]:
+        names = [name for name in meter.seconds if name == limit.name or name.startswith(f"{limit.name} ")]
+        peaks[limit.name] = max((meter.peak(name) for name in names), default=0)
+    peaks["functions"] = meter.most_functions
+    return peaks

@@ -1,0 +1,192 @@
+"""The functions of a deployment: processes of the real master, whose calls of AWS take time and are counted."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from cloudpar_master.adapters.aws.backend import POLICY
+from cloudpar_master.adapters.aws.compression import compress
+from cloudpar_master.ports.fleet import Fleet, StandingFleet
+from cloudpar_master.services.backend import Backend
+from cloudpar_master.services.dispatcher import Dispatcher
+from cloudpar_master.services.fleet_keeper import FleetKeeper
+from cloudpar_master.services.steps import finish
+from cloudpar_master.services.timer import Timer
+from cloudpar_protocol import codec
+from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.routes import Route
+from simulation.schedule import Schedule
+from support.backends import backend_on
+from support.ids import CountedIds
+from support.memory.stores import Data, over
+
+from . import limits
+from .meter import Meter, Partition
+from .queue import ModelQueue
+
+KB = 1024
+BATCH = 10
+PURE = {"get_link", "put_link", "limits", "offline", "network"}
+"""These calls compute, or are answered from a process's memory."""
+
+NOWHERE = Path("/nowhere")
+"""No blob is stored: code and data are in the packages."""
+
+
+class Deployment:
+    """Everything but the workers. Requests run in greenlets, so that they meet at each call of AWS.
+
+    Attributes:
+        partitions: By package: the writes of its partition.
+    """
+
+    def __init__(
+        self, schedule: Schedule, make_fleet: "Callable[[Deployment], Fleet]" = lambda _: StandingFleet()
+    ) -> None:
+        self.schedule = schedule
+        self.meter = Meter(schedule)
+        self.data = Data()
+        self.ids = CountedIds()
+        self.queue = ModelQueue(schedule)
+        self.partitions: defaultdict[str, Partition] = defaultdict(lambda: Partition(limits.PARTITION_WRITES))
+        self.fleet = make_fleet(self)
+        self._warm: list[Dispatcher] = []
+        self._running = 0
+        self._sizes: dict[str, tuple[int, int]] = {}
+        timer = self._backend()
+        self._timer, self._keeper = Timer(timer), FleetKeeper(timer)
+        schedule.spawn(self._tick_each_minute, 60_000_000)
+
+    @property
+    def stores(self) -> Any:
+        """The stored data, without delays."""
+        return over(self.data, NOWHERE, self.schedule, self.ids)._replace(queue=self.queue)
+
+    def _backend(self) -> Backend:
+        stores = self.stores
+        ports: dict[str, Any] = {
+            name: Port(self, name, getattr(stores, name)) for name in ("packages", "accounts", "queue", "registry")
+        }
+        return backend_on(stores._replace(**ports), self.schedule, POLICY, ids=self.ids)._replace(fleet=self.fleet)
+
+    def head_bytes(self, package_id: str) -> int:
+        """Return the size of a stored head as DynamoDB stores it."""
+        stored = self.data.packages[package_id]
+        version, size = self._sizes.get(package_id, (-1, 0))
+        if version != stored.version:
+            size = len(compress(stored.head))
+            self._sizes[package_id] = stored.version, size
+        return size
+
+    def ask(self, token: str, route: Route[Any, Any], request: Struct) -> Any:
+        """Send a request, and return its reply. The calling greenlet waits.
+
+        Raises:
+            RequestError: The master refuses the request.
+        """
+        self.schedule.sleep(limits.NETWORK.us)
+        self.meter.add("requests")
+        self._running += 1
+        self.meter.most_functions = max(self.meter.most_functions, self._running)
+        dispatcher = self._warm.pop() if self._warm else None
+        try:
+            if dispatcher is None:
+                self.schedule.sleep(limits.COLD_START.us)
+                dispatcher = Dispatcher(self._backend())
+            self.schedule.sleep(limits.FUNCTION.us)
+            admitted = dispatcher.admit(route.name, token, codec.encode(request), codec.MSGPACK)
+            answer: Any = codec.encode(dispatcher.perform(admitted))
+        finally:
+            self._running -= 1
+            if dispatcher is not None:
+                self._warm.append(dispatcher)
+        self.schedule.sleep(limits.NETWORK.us)
+        return codec.decode(answer, route.reply)
+
+    def _tick_each_minute(self) -> None:
+        while True:
+            try:
+                self._keeper.tick()
+                finish(self._timer.tick())
+            except RequestError:
+                pass  # the next minute's run repeats what was refused
+            self.schedule.sleep(60_000_000)
+
+
+class Port:
+    """A port of one process: each call takes the time of its requests to AWS, and is counted."""
+
+    def __init__(self, deployment: Deployment, name: str, port: Any) -> None:
+        self._deployment = deployment
+        self._name = name
+        self._port = port
+
+    def __getattr__(self, method: str) -> Any:
+        function = getattr(self._port, method)
+        if method in PURE:
+            return function
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            cost_us = self._cost_us(method, arguments)
+            self._deployment.schedule.sleep(cost_us)
+            answer = function(*arguments, **named)
+            return list(answer) if isinstance(answer, Iterator) else answer
+
+        setattr(self, method, call)
+        return call
+
+    def _cost_us(self, method: str, arguments: tuple[Any, ...]) -> int:
+        """Count the requests of a call, and return how long they take together."""
+        meter, size = self._deployment.meter, len(arguments[0]) if arguments and hasattr(arguments[0], "__len__") else 1
+        if self._name == "queue":
+            calls = ceil(size / BATCH) if method in {"send", "delete", "delete_unused", "extend"} else 1
+            meter.add({"send": "queue sends", "receive": "queue receives"}.get(method, "queue others"), calls)
+            each = {"send": limits.SEND, "receive": limits.RECEIVE}.get(method, limits.DELETE)
+            return calls * each.us
+        if self._name == "packages":
+            return self._package_us(method, arguments)
+        writes = method in {"reserve", "settle", "note", "beat", "create", "keep_key"}
+        meter.add("table writes" if writes else "table reads")
+        return (limits.WRITE if writes else limits.READ).us
+
+    def _package_us(self, method: str, arguments: tuple[Any, ...]) -> int:
+        deployment = self._deployment
+        meter, packages = deployment.meter, deployment.data.packages
+        if method == "save":
+            head, _, *results = arguments
+            stored = packages.get(head.package_id)
+            # The saved head is about as large as the stored one.
+            units: float = ceil(deployment.head_bytes(head.package_id) / KB) if stored else 1
+            page_bytes = sum(len(result.data or b"") + 40 for each in results for result in each)
+            if page_bytes:
+                units = 2 * (units + ceil(page_bytes / KB))
+            return self._write_us(head.package_id, units, limits.TRANSACTION if page_bytes else limits.WRITE)
+        if method == "append":
+            package_id, items = arguments
+            sizes = [
+                sum(len(result.data or b"") + 40 for result in getattr(event, "results", ())) for _, event in items
+            ]
+            return sum(self._write_us(package_id, max(1, ceil(size / KB)), limits.WRITE) for size in sizes)
+        if method == "delete_events":
+            package_id, keys = arguments
+            return self._write_us(package_id, len(keys), limits.WRITE) if keys else 0
+        if method == "create":
+            meter.add("table writes", 8)
+            return limits.TRANSACTION.us
+        asked = arguments[0] if arguments else ()
+        for package_id in [asked] if isinstance(asked, str) else list(asked) if isinstance(asked, list | tuple) else []:
+            stored = packages.get(package_id)
+            if stored is not None:
+                meter.add(f"package reads {package_id}", ceil(deployment.head_bytes(package_id) / KB / 4))
+        return limits.READ.us
+
+    def _write_us(self, package_id: str, units: float, latency: limits.Latency) -> int:
+        deployment = self._deployment
+        deployment.meter.add("table writes", units)
+        deployment.meter.add(f"package writes {package_id}", units)
+        waits_us = deployment.partitions[package_id].wait_us(units, deployment.schedule.now_us)
+        return latency.us + waits_us
