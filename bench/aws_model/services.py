@@ -1,5 +1,6 @@
 """The functions of a deployment: processes of the real master, whose calls of AWS take time and are counted."""
 
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from math import ceil
@@ -33,8 +34,8 @@ BATCH = 10
 PURE = {"get_link", "put_link", "limits", "offline", "network"}
 """These calls compute, or are answered from a process's memory."""
 
-NOWHERE = Path("/nowhere")
-"""No blob is stored: code and data are in the packages."""
+FOLDER = Path(tempfile.gettempdir()) / "cloudpar-aws-model"
+"""Where blobs would be: code and data of the model are in the packages."""
 
 
 class Deployment:
@@ -64,7 +65,7 @@ class Deployment:
     @property
     def stores(self) -> Any:
         """The stored data, without delays."""
-        return over(self.data, NOWHERE, self.schedule, self.ids)._replace(queue=self.queue)
+        return over(self.data, FOLDER, self.schedule, self.ids)._replace(queue=self.queue)
 
     def _backend(self) -> Backend:
         stores = self.stores

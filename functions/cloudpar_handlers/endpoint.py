@@ -1,4 +1,7 @@
-"""Answers POST requests for /v1/{name}. An HTTP API of API Gateway passes them on (payload format 2.0)."""
+"""Answers POST requests for /v1/{name}, which API Gateway passes on.
+
+A public API is an HTTP API, with events of payload format 2.0; a private one is a REST API, with events of format 1.0.
+"""
 
 import base64
 import binascii
@@ -40,7 +43,8 @@ class Endpoint:
     def serve(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """Answer a request. Each request gets an answer and one line in the log, also when the call fails."""
         entry = self._log.entry("request", context)
-        headers: Mapping[str, str] = event.get("headers") or {}
+        # Format 1.0 has the names of headers as they were sent, format 2.0 in lower case.
+        headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         try:
             answer = self._answer(event, headers, entry)
         except Exception as error:  # noqa: BLE001 - the caller must get an answer, to know that it may retry
@@ -50,7 +54,7 @@ class Endpoint:
         return _rendered(answer)
 
     def _answer(self, event: Mapping[str, Any], headers: Mapping[str, str], entry: Entry) -> bodies.Answer:
-        path = str(event.get("rawPath", ""))
+        path = str(event.get("rawPath") or event.get("path") or "")  # format 2.0, or 1.0
         name = path.rpartition("/")[2]
         entry.note(route=name if name in self._served else "unknown")
         if name not in self._served:

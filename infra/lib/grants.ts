@@ -165,7 +165,7 @@ export class Grants extends Construct {
     for (const [id, service] of Object.entries({ Client: services.client, Worker: services.worker })) {
       service.handler.addPermission(`Api${id}`, {
         principal,
-        sourceArn: services.api.arnForExecuteApi('POST', '/v1/*', '$default'),
+        sourceArn: services.api.calls,
       });
     }
     services.timer.handler.addPermission('Schedule', {

@@ -1,13 +1,12 @@
 import { existsSync } from 'node:fs';
 import { Duration, RemovalPolicy } from 'aws-cdk-lib';
-import { AccessLogFormat } from 'aws-cdk-lib/aws-apigateway';
-import * as apigateway from 'aws-cdk-lib/aws-apigatewayv2';
 import * as events from 'aws-cdk-lib/aws-events';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import { NagSuppressions } from 'cdk-nag';
 import { Construct } from 'constructs';
+import { type Api, makeApi } from './api';
 import contract from './contract.json';
 import type { Queue } from './queue';
 import { EXECUTORS, type Settings, SettingsError } from './settings';
@@ -38,9 +37,9 @@ interface ServiceOptions {
   readonly environment?: Record<string, string>;
 }
 
-/** The master: an HTTP API with two functions, and two functions that no HTTP request reaches. */
+/** The master: an API with two functions, and two functions that no HTTP request reaches. */
 export class Services extends Construct {
-  readonly api: apigateway.HttpApi;
+  readonly api: Api;
   readonly client: Service;
   readonly worker: Service;
   /** Invoked by operators, whom IAM authenticates. */
@@ -83,7 +82,7 @@ export class Services extends Construct {
       environment: fleet,
     });
 
-    this.api = this.httpApi();
+    this.api = makeApi(this, settings, { client: this.client.handler, worker: this.worker.handler });
     this.schedule = new events.Rule(this, 'EveryMinute', {
       description: `Cloud Parallelizer (${settings.env}): folds due packages, starts hosts, reports lost chunks`,
       schedule: events.Schedule.rate(Duration.minutes(1)),
@@ -136,65 +135,7 @@ export class Services extends Construct {
     return { handler, role, log, traced };
   }
 
-  private httpApi(): apigateway.HttpApi {
-    const { settings } = this.props;
-    const api = new apigateway.HttpApi(this, 'Api', {
-      description: `Cloud Parallelizer (${settings.env})`,
-      createDefaultStage: false,
-    });
-    const integrations = {
-      client: new Invocation('Client', this.client),
-      worker: new Invocation('Worker', this.worker),
-    };
-    const methods = [apigateway.HttpMethod.POST];
-    const workerRoutes = contract.workerRoutes.flatMap((name) =>
-      api.addRoutes({ path: `/v1/${name}`, methods, integration: integrations.worker }),
-    );
-    // The client function takes all other names, so that a misspelt one is answered with the protocol's own error.
-    api.addRoutes({ path: '/v1/{name}', methods, integration: integrations.client });
-    const accessLog = new logs.LogGroup(this, 'AccessLog', {
-      retention: settings.logDays,
-      removalPolicy: RemovalPolicy.DESTROY,
-    });
-    const stage = new apigateway.HttpStage(this, 'Stage', {
-      httpApi: api,
-      stageName: '$default',
-      autoDeploy: true,
-      throttle: { rateLimit: settings.rateLimit, burstLimit: settings.burstLimit },
-      accessLogSettings: {
-        destination: new apigateway.LogGroupLogDestination(accessLog),
-        format: AccessLogFormat.custom(ACCESS_LOG_LINE),
-      },
-    });
-    this.throttleWorkers(stage, workerRoutes);
-    return api;
-  }
-
-  /**
-   * Gives each route of the workers a throttle of its own. With the stage's throttle alone, a client or a stranger that
-   * sends too many requests would use up the workers' share, too: their leases would expire, and tasks would run again.
-   */
-  private throttleWorkers(stage: apigateway.HttpStage, routes: apigateway.HttpRoute[]): void {
-    const { workerRateLimit } = this.props.settings;
-    const limits = { ThrottlingRateLimit: workerRateLimit, ThrottlingBurstLimit: 2 * workerRateLimit };
-    (stage.node.defaultChild as apigateway.CfnStage).routeSettings = Object.fromEntries(
-      contract.workerRoutes.map((name) => [`POST /v1/${name}`, limits]),
-    );
-    // API Gateway refuses a stage whose settings name a route that does not exist yet.
-    stage.node.addDependency(...routes);
-  }
-
   private suppress(): void {
-    NagSuppressions.addResourceSuppressions(
-      this.api,
-      [
-        {
-          id: 'AwsSolutions-APIG4',
-          reason: 'The functions check the tokens (users, workers): an authorizer would read the same item once more.',
-        },
-      ],
-      true,
-    );
     for (const { handler } of [this.client, this.worker, this.account, this.timer]) {
       NagSuppressions.addResourceSuppressions(handler, [
         { id: 'AwsSolutions-L1', reason: 'Python 3.13 is what the bundle is built for and what the tests run on.' },
@@ -215,37 +156,6 @@ export class Services extends Construct {
     NagSuppressions.addResourceSuppressions(this.schedule, [
       { id: 'Serverless-EventBusDLQ', reason: 'The next event replaces a lost one; an alarm reports missing runs.' },
     ]);
-  }
-}
-
-/** Contains no token and no payload. The function's own line with the same request id names account and packages. */
-const ACCESS_LOG_LINE = JSON.stringify({
-  requestId: '$context.requestId',
-  time: '$context.requestTimeEpoch',
-  ip: '$context.identity.sourceIp',
-  route: '$context.routeKey',
-  status: '$context.status',
-  requestBytes: '$context.requestLength',
-  responseBytes: '$context.responseLength',
-  latencyMs: '$context.responseLatency',
-  error: '$context.integrationErrorMessage',
-});
-
-/** Calls a function; the CDK's own class would grant the call here instead of in grants.ts. */
-class Invocation extends apigateway.HttpRouteIntegration {
-  constructor(
-    id: string,
-    private readonly service: Service,
-  ) {
-    super(id);
-  }
-
-  override bind(): apigateway.HttpRouteIntegrationConfig {
-    return {
-      type: apigateway.HttpIntegrationType.AWS_PROXY,
-      uri: this.service.handler.functionArn,
-      payloadFormatVersion: apigateway.PayloadFormatVersion.VERSION_2_0,
-    };
   }
 }
 

@@ -72,10 +72,12 @@ export interface Settings extends EnvironmentSettings {
   readonly families: readonly string[];
   /**
    * An existing VPC and subnets of it, in which the instances start instead of in a VPC of the stack. The subnets need a
-   * route to the internet, since the API is public.
+   * route to the internet, unless the API is private.
    */
   readonly vpcId: string | undefined;
   readonly subnetIds: readonly string[];
+  /** The interface endpoint of this VPC for execute-api. With it the API is private: only the endpoint reaches it. */
+  readonly apiVpcEndpoint: string | undefined;
   /** How many of the first instances are on-demand; the others are spot instances. */
   readonly onDemandBase: number;
   /** An image for both architectures, used instead of an image built from worker/Dockerfile. */
@@ -179,6 +181,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
     onDemandBase: read.whole('onDemandBase', 0, 0, maxInstances),
     vpcId: read.id('vpcId', 'vpc'),
     subnetIds: read.ids('subnetIds', 'subnet'),
+    apiVpcEndpoint: read.id('apiVpcEndpoint', 'vpce'),
     zones: read.whole('zones', defaults.zones, 2, 6),
     volumeGib: read.whole('volumeGib', defaults.volumeGib, 10, 1_000),
     backlogPerExecutor: read.whole('backlogPerExecutor', defaults.backlogPerExecutor, 1, 1_000),
@@ -226,6 +229,12 @@ export function readSettings(context: Context, given: readonly string[] = []): S
         ? 'subnetIds needs the VPC of these subnets: add vpcId=vpc-..., or leave subnetIds out for a VPC of the stack'
         : 'vpcId needs the subnets for the instances: add subnetIds=subnet-...,subnet-... of this VPC, or leave vpcId ' +
             'out for a VPC of the stack',
+    );
+  }
+  if (settings.apiVpcEndpoint && settings.vpcId === undefined) {
+    throw new SettingsError(
+      'apiVpcEndpoint needs its VPC for the instances: add vpcId=vpc-... and subnetIds=subnet-..., since nothing else ' +
+        'reaches a private API',
     );
   }
   if (settings.vpcId && read.text('zones')) {

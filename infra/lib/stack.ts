@@ -24,7 +24,7 @@ export class CloudparStack extends Stack {
     const storage = new Storage(this, 'Storage', settings);
     const queue = new Queue(this, 'Queue');
     const services = new Services(this, 'Services', { settings, storage, queue, fleetGroup: groupName });
-    const endpoint = services.api.apiEndpoint;
+    const endpoint = services.api.endpoint;
     const fleet = new Fleet(this, 'Fleet', { settings, storage, endpoint, groupName });
     const observability = new Observability(this, 'Observability', { settings, services, queue, fleet });
     const { topic } = observability;

@@ -11,6 +11,12 @@ describe('cdk-nag (AwsSolutions, Serverless)', () => {
     { env: 'staging', vpcId: 'vpc-0123abcd', subnetIds: 'subnet-0123abcd,subnet-4567cdef' },
     {
       env: 'prod',
+      vpcId: 'vpc-0123abcd',
+      subnetIds: 'subnet-0123abcd,subnet-4567cdef',
+      apiVpcEndpoint: 'vpce-0123abcd',
+    },
+    {
+      env: 'prod',
       dashboard: true,
       tracing: true,
       alarmEmail: 'operator@example.com',

@@ -36,6 +36,21 @@ def start_tasks(tasks: int = 1) -> StartTasks:
     )  # fmt: skip
 
 
+def test_a_private_api_sends_events_of_another_format(start: Start) -> None:
+    """A private API is a REST API: the path has another name, and headers are as the client wrote them."""
+    made = event("/v1/hello", codec.encode(Hello()))
+    headers = {name.title(): value for name, value in made["headers"].items()}
+    of_rest = {
+        "resource": "/v1/{name}", "path": "/v1/hello", "httpMethod": "POST", "headers": headers,
+        "multiValueHeaders": {name: [value] for name, value in headers.items()}, "queryStringParameters": None,
+        "requestContext": {"stage": "cloudpar", "path": "/cloudpar/v1/hello"},
+        "body": made["body"], "isBase64Encoded": True,
+    }  # fmt: skip
+    answer = start("client").handle(of_rest, Context())
+    assert answer["statusCode"] == 200
+    assert codec.decode(body_of(answer), routes.HELLO.reply).account_id == "a"
+
+
 def test_a_package_from_its_start_to_its_end(start: Start, stack: Stores, log: Log) -> None:
     client, worker = start("client"), start("worker")
     package_id = ask(client, routes.START_TASKS, start_tasks()).package_id

@@ -169,3 +169,14 @@ def test_zones_that_offer_no_type_need_other_subnets(net: Net, aws: StandIn, pro
     (types,) = (each for each in found.checks if each.name == "types by zone")
     assert (types.state, "--set subnetIds=" in types.fix) == ("warning", True)
     assert "--set zones=" not in types.fix
+
+
+def test_a_private_api_needs_an_endpoint_of_its_vpc(net: Net) -> None:
+    net.endpoint("s3")
+    of_s3 = net.endpoint("s3", "Interface", SubnetIds=net.subnets)
+    for wrong in (of_s3, "vpce-0123abcd", Net().endpoint("execute-api", "Interface")):
+        found = one("VPC endpoints", net.plan(apiVpcEndpoint=wrong))
+        assert (found.state, found.found) == ("failed", f"{wrong} is none of this VPC for API Gateway")
+        assert "leave apiVpcEndpoint out for a public API" in found.fix
+    right = net.endpoint("execute-api", "Interface", SubnetIds=net.subnets, PrivateDnsEnabled=True)
+    assert one("VPC endpoints", net.plan(apiVpcEndpoint=f" {right} ")).state == "ok"

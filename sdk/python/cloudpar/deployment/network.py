@@ -1,7 +1,7 @@
-"""Checks the existing network that the settings vpcId and subnetIds name.
+"""Checks the existing network that the settings vpcId, subnetIds and apiVpcEndpoint name.
 
-The API of a deployment is public, so its workers need a way to the internet. A network without one would let instances
-start that never reach the master.
+Workers need a way to the internet, for the public API and the packages of their system. A network without one would let
+instances start that never reach the master.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -81,8 +81,8 @@ def _routes(aws: Aws, plan: Plan) -> Check:
             without_address.append(subnet["SubnetId"])
     if bare:
         fix = (
-            f"add a route for {EVERYWHERE} to a NAT gateway, a transit gateway or the like: the API is public, and no "
-            "VPC endpoint leads to it"
+            f"add a route for {EVERYWHERE} to a NAT gateway, a transit gateway or the like: instances need Amazon "
+            "Linux's packages, and the API if it is public"
         )
         return Check(name, "failed", f"no way to the internet from {', '.join(sorted(bare))}", fix)
     if without_address:
@@ -115,12 +115,22 @@ def _way_out(table: Found) -> str | None:
 
 
 def _endpoints(aws: Aws, plan: Plan) -> Check:
-    """Check that no endpoint keeps workers from the API, and that one leads to the bucket."""
+    """Check that workers reach the API, and that an endpoint leads to the bucket."""
     name = "VPC endpoints"
     of_vpc = [{"Name": "vpc-id", "Values": [str(plan.vpc)]}]
     found = list(aws.pages("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=of_vpc))
-    hiding = [each["VpcEndpointId"] for each in found if _leads_to(each, API_SERVICE) and each.get("PrivateDnsEnabled")]
-    if hiding:
+    ours = [each for each in found if _leads_to(each, API_SERVICE)]
+    hiding = [each["VpcEndpointId"] for each in ours if each.get("PrivateDnsEnabled")]
+    if plan.api_endpoint is not None:
+        state = next((each["State"] for each in ours if each["VpcEndpointId"] == plan.api_endpoint), None)
+        if state != "available":
+            text = "is none of this VPC for API Gateway" if state is None else f"is {state}"
+            fix = (
+                f"name an interface endpoint of {plan.vpc} for the service {API_SERVICE} that is available "
+                "(--set apiVpcEndpoint=), or leave apiVpcEndpoint out for a public API"
+            )
+            return Check(name, "failed", f"{plan.api_endpoint} {text}", fix)
+    elif hiding:
         fix = (
             "switch off the endpoint's private DNS, or use another VPC: with it, every address of API Gateway leads to "
             "the endpoint, which answers 403 for public APIs such as this one"

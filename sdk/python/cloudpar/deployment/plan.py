@@ -25,7 +25,8 @@ class Plan(msgspec.Struct, frozen=True):
     """The part of a deployment that the checks need to know.
 
     `builds_image` means that Docker builds the worker's image on this machine. `vpc` and `subnets` are the ids of an
-    existing network. Without them, the stack makes a network of its own in the first `zones` zones.
+    existing network. Without them, the stack makes a network of its own in the first `zones` zones. `api_endpoint` is
+    the VPC endpoint of a private API; None: the API is public.
     """
 
     stack: str
@@ -40,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True):
     families: tuple[str, ...] | None
     vpc: str | None
     subnets: tuple[str, ...]
+    api_endpoint: str | None
 
     @property
     def spot(self) -> int:
@@ -83,6 +85,7 @@ def read_plan(environment: str, settings: dict[str, str]) -> Plan:
         families=_names(families) if families else None,
         vpc=vpc.strip() if vpc else None,
         subnets=_names(subnets) if subnets else (),
+        api_endpoint=settings.get("apiVpcEndpoint", "").strip() or None,
     )
 
 
