@@ -1,5 +1,7 @@
 """The model of large deployments on AWS (bench.aws_model), with small ones."""
 
+from typing import Any
+
 from bench.aws_model.__main__ import LOADS
 from bench.aws_model.limits import LIMITS, PARTITION_WRITES
 from bench.aws_model.meter import Partition
@@ -8,7 +10,7 @@ from bench.aws_model.scenario import Figures, Load, Run
 S = 1_000_000
 
 
-def run(**changes: int) -> Figures:
+def run(**changes: Any) -> Figures:
     load = Load("small", executors=64, on_host=8, task_us=2 * S, seconds=40)
     return Run(load._replace(**changes), lambda _: None).to_the_end()
 
