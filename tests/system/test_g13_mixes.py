@@ -78,6 +78,15 @@ CHALLENGE = Change(
     ),
     why="a client of today first sends a challenge, to which a master of the release answers 404; its fake one fails",
 )
+LIMIT = Change(
+    "tests/system/test_refusals.py",
+    then='    monkeypatch.setattr(packing, "PACKAGE_TASKS", 10_000)\n',
+    now=(
+        '    monkeypatch.setattr(packing, "PACKAGE_TASKS", 10_000)\n'
+        '    monkeypatch.setattr("cloudpar._serialization.packing.PACKAGE_TASKS", 10_000)\n'
+    ),
+    why="two modules of today compare with the limit",
+)
 SIZES = [
     Change(
         "tests/sdk/test_embedded.py",
@@ -106,13 +115,15 @@ WITH_AN_OLD_MASTER: dict[str, list[Change]] = {
         TYPE,
         CHALLENGE,
         *PARTS,
+        LIMIT,
     ],
-    "0.2.0": [NOTES, REFERENCES, TYPE, CHALLENGE, *PARTS, UP],
+    "0.2.0": [NOTES, REFERENCES, TYPE, CHALLENGE, *PARTS, UP, LIMIT],
     "0.3.0": SIZES,
 }
 MOVED = {
     "from cloudpar import Pool, packing, session": (
-        "from cloudpar import Pool\nfrom cloudpar._client import session\nfrom cloudpar._serialization import packing"
+        "from cloudpar import Pool\nfrom cloudpar._client import orders as session\n"
+        "from cloudpar._serialization import packer as packing"
     ),
     "from cloudpar import awaiter, connection": "from cloudpar._client import awaiter, connection",
     "from cloudpar.child import": "from cloudpar._local.child import",
