@@ -1,8 +1,6 @@
 """One package: its spec, which no fold changes, and its state."""
 
-from typing import Annotated
-
-from msgspec import Meta, Raw, Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from cloudpar_protocol.client_messages import PackageState, Progress, StartTasks
@@ -45,7 +43,7 @@ class Spec(Struct, frozen=True, kw_only=True):
 
     package_id: str
     account_id: str
-    request_hash: Annotated[str, Meta(max_length=64)]
+    request_hash: str
     start: StartTasks
     started_at: float
 
