@@ -138,7 +138,8 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int, a
     # chunk of its own, a large fleet would fill the head with more chunks than its executors need.
     largest = 2 * planning.largest_window(head.pace.most_executors, policy)
     most = min(len(head.tasks.open) + head.tasks.free_entries, largest)
-    for left, each in zip(range(len(taken) - 1, -1, -1), taken, strict=True):
+    for number, each in enumerate(taken):
+        left = len(taken) - number - 1
         start = each.start
         while start < each.end:
             rest = each.end - start
