@@ -18,12 +18,12 @@ def paused() -> Shortage:
 
 def test_pauses_double_up_to_the_longest_one() -> None:
     pauses: list[float] = []
-    shortage, now = NO_SHORTAGE, 0.0
-    while len(pauses) < 9:
+    shortage = NO_SHORTAGE
+    for now in range(0, 20_000, 60):
         looks = after(shortage, now)
         if looks.pauses > shortage.pauses:
             pauses.append(looks.resumes_at - now)
-        shortage, now = looks, now + 60.0
+        shortage = looks
     shortest_s, longest_s = PAUSES_S
     assert pauses[0] == shortest_s
     assert pauses[-1] == longest_s
@@ -33,6 +33,10 @@ def test_pauses_double_up_to_the_longest_one() -> None:
 def test_a_fleet_that_was_short_for_weeks_pauses_no_longer_than_the_longest_pause() -> None:
     old = Shortage(since=0.0, pauses=10_000, template="v1")
     assert after(old, SHORT_S).resumes_at == SHORT_S + PAUSES_S[1]
+
+
+def test_a_fleet_without_a_shortage_may_grow_at_any_time() -> None:
+    assert (NO_SHORTAGE.resumes_at, after(NO_SHORTAGE, 1e9).resumes_at) == (0.0, 0.0)
 
 
 def test_hosts_that_start_after_a_pause_get_the_full_time(paused: Shortage) -> None:
