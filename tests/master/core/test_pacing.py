@@ -74,8 +74,19 @@ def test_results_are_collected_for_a_third_of_the_time_that_is_left() -> None:
 
 def test_results_are_collected_for_a_third_of_the_time_that_the_quota_pays_for() -> None:
     head = altered(running(tasks=10**6), mean_us=1e6, measured=9, fleet={1: Member(4, NOW)})
-    assert collect_us(4, head, 12_000_000, SHARED) == 1_000_000
+    assert [collect_us(executors, head, 12_000_000, SHARED) for executors in (2, 4, 8)] == [
+        1_000_000,
+        1_000_000,
+        500_000,
+    ]
     assert collect_us(4, head, 0, SHARED) == SHORTEST_COLLECTION_US
+
+
+def test_a_worker_collects_for_its_part_of_a_chunk_while_durations_are_unknown_or_chunks_are_not_shared() -> None:
+    cloud = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000)
+    last = altered(running(), mean_us=1e6, measured=9, done=99, fleet={1: Member(4, NOW)})
+    assert collect_us(4, running(), QUOTA_US, SHARED) == 10_000_000 // 4
+    assert collect_us(4, last, QUOTA_US, cloud) == 10_800_000 // 4
 
 
 def test_one_of_the_workers_that_share_chunks_calls_every_five_seconds() -> None:

@@ -3,8 +3,9 @@ from msgspec.structs import replace
 from cloudpar_master.core.effects import pending
 from cloudpar_master.core.events import ExecutorsIdle
 from cloudpar_master.core.fold.open_ranges import RESERVED
-from cloudpar_master.core.head import ENTRIES
+from cloudpar_master.core.head import ENTRIES, Member
 from master.core.folds import NOW, PLENTY_US, POLICY, granted, new, published, running, spans, take, then
+from support.heads import altered
 
 
 def test_the_window_is_refilled_as_chunks_finish() -> None:
@@ -79,6 +80,14 @@ def test_idle_executors_do_not_narrow_a_window() -> None:
 def test_idle_executors_widen_the_window_to_no_more_than_the_operator_permits() -> None:
     policy = replace(POLICY, largest_window=12)
     assert then(running(tasks=1_000), ExecutorsIdle(executors=100), policy=policy).pace.window == 12
+
+
+def test_where_chunks_are_shared_idle_workers_widen_the_window_by_a_chunk_each() -> None:
+    """While durations are unknown, chunks are for one executor each, as in a new package."""
+    policy = replace(POLICY, shares_chunks=True, first_window=32)
+    head = altered(running(tasks=1_000, policy=policy), fleet={1: Member(4, NOW)})
+    widened = [then(altered(head, measured=measured), ExecutorsIdle(executors=8), policy=policy) for measured in (0, 9)]
+    assert [each.pace.window for each in widened] == [32, 4 + 2]
 
 
 def test_a_publication_without_new_results_leaves_the_window() -> None:
