@@ -3,19 +3,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cloudpar_master.core.head import Member, Pace
+from cloudpar_master.core.head import Head, Member, OpenRange, Pace
 from cloudpar_master.core.planning import (
     SHORT_WAIT_US,
     UNMEASURED_CHUNK,
     chunk_size,
     chunk_target_us,
     crew_of,
+    ends_soon,
     first_window,
+    is_express,
     largest_window,
     next_window,
     places_of,
 )
 from cloudpar_master.core.policy import Policy
+from master.core.folds import running
+from support.heads import altered
 
 POLICY = Policy()
 CLOUD = Policy(chunk_target_us=10_000_000, longest_chunk_us=30_000_000, first_window=32)
@@ -69,7 +73,7 @@ def test_chunks_shrink_towards_the_end() -> None:
 
 
 def test_the_last_chunks_are_worth_their_calls() -> None:
-    assert chunk_size(40, 1_000, pace(100.0, 100, 8), POLICY) == 40
+    assert [chunk_size(uncut, 1_000, pace(100.0, 100, 8), POLICY) for uncut in (40, 400)] == [40, 100]
 
 
 @pytest.mark.parametrize(("wait_us", "window"), [(0, 10), (49_999, 10), (50_000, 8), (400_000, 8), (400_001, 4)])
@@ -153,8 +157,8 @@ def crews(mean_us: float, *executors: int, window: int = 6) -> Pace:
 
 def test_the_shared_chunks_of_a_young_package_are_short() -> None:
     """Most of its workers may not have published yet."""
-    young = [replace(crews(1e6, 4, 4), execute_us=execute_us) for execute_us in (0, 8 * 10**6, 8 * 10**7)]
-    assert [chunk_size(10**6, 10**6, pace, SHARED) for pace in young] == [20, 20, 120]
+    young = [replace(crews(1e6, 4, 4), execute_us=execute_us) for execute_us in (0, 10**7, 4 * 10**7, 8 * 10**7)]
+    assert [chunk_size(10**6, 10**6, pace, SHARED) for pace in young] == [20, 20, 80, 120]
 
 
 def test_a_shared_chunk_keeps_all_executors_of_a_worker_busy_for_the_target_time() -> None:
@@ -182,6 +186,41 @@ def test_a_shared_chunk_takes_at_most_half_of_a_workers_share_of_the_rest() -> N
 def test_a_share_of_the_rest_counts_workers_that_have_only_requested_chunks() -> None:
     known = replace(crews(1e6, 4), most_executors=100)
     assert [chunk_size(68, 100, pace, SHARED) for pace in (crews(1e6, 4), known)] == [34, 2]
+
+
+def test_a_shared_chunk_of_long_tasks_is_for_as_many_executors_as_it_has_tasks() -> None:
+    assert [crew_of(crews(mean_us, 4, 4), SHARED) for mean_us in (3e7, 4e7, 6e7, 12e7)] == [4, 3, 2, 1]
+
+
+def test_where_chunks_are_shared_a_package_that_may_be_short_starts_with_its_express_chunks() -> None:
+    assert [first_window(tasks, SHARED) for tasks in (1, 4, 5, 512, 513)] == [1, 4, 4, 4, 32]
+
+
+def left(opened: int, uncut: int, mean_us: float = 1e6) -> Head:
+    """Return a package with this many tasks in a chunk, and this many in none. A full chunk of SHARED lasts 10 s."""
+    cursor = 10**6 - uncut
+    chunks = [OpenRange(cursor - opened, cursor, 2)]
+    return altered(running(tasks=10**6), open=chunks, cursor=cursor, mean_us=mean_us, measured=int(mean_us > 0))
+
+
+def test_only_the_first_four_tasks_of_a_long_package_are_express() -> None:
+    for mean_us in (0.0, 1e6):
+        head = left(opened=10, uncut=10**5, mean_us=mean_us)
+        assert [is_express(head, start, SHARED) for start in (0, 3, 4)] == [True, True, False]
+
+
+def test_the_last_tasks_of_a_package_are_express_as_soon_as_they_would_fill_one_chunk() -> None:
+    heads = [left(opened, uncut=6) for opened in (4, 5)]
+    assert [is_express(head, 4, SHARED) for head in heads] == [True, False]
+
+
+def test_a_package_ends_soon_when_its_uncut_tasks_fit_into_one_chunk() -> None:
+    assert [ends_soon(left(90, uncut), SHARED) for uncut in (10, 11)] == [True, False]
+
+
+def test_the_last_chunk_of_a_fleet_that_shares_chunks_is_for_all_executors_of_a_worker() -> None:
+    heads = [altered(left(90, uncut), fleet={1: Member(4, 0.0)}) for uncut in (40, 41)]
+    assert [ends_soon(head, SHARED) for head in heads] == [True, False]
 
 
 def test_chunks_are_not_shared_while_their_duration_is_unknown() -> None:
