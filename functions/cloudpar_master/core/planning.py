@@ -149,7 +149,7 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     else:
         # Before all workers have published, idle ones are known by their requests. Without them, the first workers of a
         # small package would get its tasks, and all others none.
-        known = pace.most_executors // crew if policy.shares_chunks else 0
+        known = pace.most_executors // crew if policy.shares_chunks else 1
         share = -(-uncut // (2 * max(places, known, 1)))
         worthwhile = round(crew * policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
         target_us = float(chunk_target_us(places, policy))

@@ -183,9 +183,13 @@ def test_a_shared_chunk_takes_at_most_half_of_a_workers_share_of_the_rest() -> N
     assert [chunk_size(uncut, 1_000, crews(1e7, 4, 4, 4, 4), SHARED) for uncut in (64, 32, 8, 3)] == [8, 4, 1, 1]
 
 
+def test_where_chunks_are_shared_the_window_always_has_a_chunk_for_each_crew_and_one_more() -> None:
+    assert next_window(8, 10**9, 10, SHARED) == 11
+
+
 def test_a_share_of_the_rest_counts_workers_that_have_only_requested_chunks() -> None:
-    known = replace(crews(1e6, 4), most_executors=100)
-    assert [chunk_size(68, 100, pace, SHARED) for pace in (crews(1e6, 4), known)] == [34, 2]
+    known = replace(crews(1e6, 4), most_executors=40)
+    assert [chunk_size(100, 200, pace, SHARED) for pace in (crews(1e6, 4), known)] == [50, 5]
 
 
 def test_a_shared_chunk_of_long_tasks_is_for_as_many_executors_as_it_has_tasks() -> None:
@@ -216,6 +220,11 @@ def test_the_last_tasks_of_a_package_are_express_as_soon_as_they_would_fill_one_
 
 def test_a_package_ends_soon_when_its_uncut_tasks_fit_into_one_chunk() -> None:
     assert [ends_soon(left(90, uncut), SHARED) for uncut in (10, 11)] == [True, False]
+
+
+def test_a_task_without_a_measurable_duration_counts_as_a_microsecond() -> None:
+    heads = [altered(left(90, uncut), mean_us=0.0) for uncut in (10, 11)]
+    assert [ends_soon(head, replace(SHARED, chunk_target_us=10)) for head in heads] == [True, False]
 
 
 def test_the_last_chunk_of_a_fleet_that_shares_chunks_is_for_all_executors_of_a_worker() -> None:
