@@ -80,7 +80,9 @@ def beat_s(head: Head, policy: Policy) -> float:
         return 0.0
     tasks, pace = head.tasks, head.pace
     call_s = CALL_S * max(1, len(pace.fleet))
-    rest_s = (tasks.count - tasks.done) * pace.mean_us / max(1, pace.executors) / 1e6 if pace.measured else 10 * call_s
+    if not pace.measured:
+        return call_s
+    rest_s = (tasks.count - tasks.done) * pace.mean_us / max(1, pace.executors) / 1e6
     return max(SHORTEST_BEAT_S, min(call_s, rest_s / 10))
 
 

@@ -103,6 +103,10 @@ def test_workers_call_more_often_near_the_end_of_a_package() -> None:
     assert [beat_s(head, SHARED) for head in heads] == [25 * CALL_S, 4.0, 2.0]
 
 
+def test_a_package_that_counts_no_executors_has_one_for_the_time_that_is_left() -> None:
+    assert beat_s(altered(running(tasks=100), done=70, mean_us=1e6, measured=9), SHARED) == 3.0
+
+
 def test_all_idle_workers_together_send_a_fixed_number_of_requests_a_second() -> None:
     assert [workers / worker_delay_s(workers) for workers in (2, 40, 200)] == [POLLS_PER_S] * 3
 
