@@ -52,6 +52,11 @@ def test_task_data_is_stored_and_in_the_blob_store_it_counts_as_an_upload(
     assert (head.uploaded_bytes, head.life.stored_bytes) == (uploaded_bytes, stored_bytes)
 
 
+def test_a_blob_counts_64_kib_more_than_its_size() -> None:
+    """This is more than the `kept_bytes` of AWS. So the master does not keep blobs until the tombstone goes."""
+    assert Head.first(spec(BLOB), 8).life.stored_bytes == 1_000 + 65_536
+
+
 def test_a_package_counts_its_records_its_inline_code_and_what_it_stores_but_not_its_uploads() -> None:
     inline, uploaded = Head.first(spec(), 8), Head.first(spec(BLOB, BLOB_CODE), 8)
     assert inline.counted_bytes == PACKAGE_BYTES + len(b"code") + ITEMS.size
@@ -60,7 +65,7 @@ def test_a_package_counts_its_records_its_inline_code_and_what_it_stores_but_not
 
 
 def test_a_tombstone_counts_its_records_only() -> None:
-    assert altered(Head.first(spec(), 8), deleted_at=NOW).counted_bytes == PACKAGE_BYTES
+    assert altered(Head.first(spec(), 8), deleted_at=NOW).counted_bytes == PACKAGE_BYTES == 4_096
 
 
 def test_a_head_of_an_earlier_release_that_counts_less_than_its_uploads_adds_nothing() -> None:
