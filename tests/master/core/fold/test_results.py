@@ -144,6 +144,8 @@ def test_the_mean_is_that_of_the_last_tasks() -> None:
     assert head.pace.mean_us == 20.0
     head = then(head, published(2, range(200, 1_000), duration_us=500))
     assert head.pace.mean_us == 500.0
+    head = then(head, published(2, [1_000], duration_us=500 + 256))
+    assert head.pace.mean_us == 501.0
 
 
 def test_a_stopped_task_says_nothing_of_how_long_tasks_take() -> None:
