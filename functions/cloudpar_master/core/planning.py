@@ -102,8 +102,8 @@ def crew_of(pace: Pace, policy: Policy) -> int:
     """
     if not (policy.shares_chunks and pace.measured and pace.fleet):
         return 1
-    smallest = min(member.executors for member in pace.fleet.values())
-    longest_us = smallest * chunk_target_us(pace.executors // max(smallest, 1), policy)
+    smallest = max(1, min(member.executors for member in pace.fleet.values()))
+    longest_us = smallest * chunk_target_us(pace.executors // smallest, policy)
     return max(1, min(smallest, int(longest_us / max(pace.mean_us, 1.0))))
 
 

@@ -159,6 +159,7 @@ def test_the_shared_chunks_of_a_young_package_are_short() -> None:
     """Most of its workers may not have published yet."""
     young = [replace(crews(1e6, 4, 4), execute_us=execute_us) for execute_us in (0, 10**7, 4 * 10**7, 8 * 10**7)]
     assert [chunk_size(10**6, 10**6, pace, SHARED) for pace in young] == [20, 20, 80, 120]
+    assert chunk_size(10**6, 10**6, replace(crews(1e6, 1), execute_us=4 * 10**6), SHARED) == 12
 
 
 def test_a_shared_chunk_keeps_all_executors_of_a_worker_busy_for_the_target_time() -> None:
@@ -194,6 +195,10 @@ def test_a_share_of_the_rest_counts_workers_that_have_only_requested_chunks() ->
 
 def test_a_shared_chunk_of_long_tasks_is_for_as_many_executors_as_it_has_tasks() -> None:
     assert [crew_of(crews(mean_us, 4, 4), SHARED) for mean_us in (3e7, 4e7, 6e7, 12e7)] == [4, 3, 2, 1]
+
+
+def test_a_chunk_is_for_one_executor_if_a_worker_has_no_more() -> None:
+    assert [crew_of(crews(1e6, executors, 4), SHARED) for executors in (0, 1, 2)] == [1, 1, 2]
 
 
 def test_where_chunks_are_shared_a_package_that_may_be_short_starts_with_its_express_chunks() -> None:
