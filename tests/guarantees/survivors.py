@@ -35,5 +35,69 @@ SURVIVORS: Final[dict[tuple[str, str, str], str]] = {
     ("head/tasks.py", "CANCELLED_RANGES = 200", "CANCELLED_RANGES = 201"): (
         "a round figure; the services that use it compare with this constant"
     ),
+    ("fold/quota.py", "REQUESTS_PER_S = 20", "REQUESTS_PER_S = 21"): (
+        "a round figure; the tests compute times and rates with this constant"
+    ),
+    ("fold/resending.py", "MARGIN_S = 600.0", "MARGIN_S = 601.0"): (
+        "a round figure of several minutes; the tests call quiet_s, which adds it"
+    ),
+    ("fold/resending.py", "DAY_S = 86400.0", "DAY_S = 86401.0"): (
+        "a second more between two repetitions harms nothing; the test compares with this constant"
+    ),
+    ("head/life.py", "MESSAGE_BYTES = 900", "MESSAGE_BYTES = 901"): (
+        "a round figure; test_bounds.py makes the largest head with this constant"
+    ),
+    ("head/life.py", "SET_ASIDE = 4", "SET_ASIDE = 5"): "like MESSAGE_BYTES",
+    ("head/life.py", "HOST_BYTES, LACKS_BYTES = 48, 160", "HOST_BYTES, LACKS_BYTES = 49, 160"): "like MESSAGE_BYTES",
+    ("head/life.py", "HOST_BYTES, LACKS_BYTES = 48, 160", "HOST_BYTES, LACKS_BYTES = 48, 161"): "like MESSAGE_BYTES",
+    ("head/package.py", "UNREADABLE = 1 << 62", "UNREADABLE = 2 << 62"): (
+        "any version above those of all releases serves, because no head with it is stored"
+    ),
+    ("head/package.py", "UNREADABLE = 1 << 62", "UNREADABLE = 1 << 63"): "like 2 << 62",
+    ("head/pace.py", "FLEET = 1_000", "FLEET = 1001"): "like MESSAGE_BYTES",
+    ("head/quota.py", "GIVEN_BACK = 20", "GIVEN_BACK = 21"): "a round figure; the tests compare with this constant",
+    ("head/tasks.py", "ENTRIES = 20_000", "ENTRIES = 20001"): "like MESSAGE_BYTES",
+    ("head/tasks.py", "FAILED_RANGES = 100", "FAILED_RANGES = 101"): "like MESSAGE_BYTES",
+    ("pacing.py", "POLLS_PER_S = 8.0", "POLLS_PER_S = 9.0"): (
+        "a choice between cost and delay; the tests compare with this constant"
+    ),
+    ("pacing.py", "WORKER_BOUNDS_S = (0.2, 30.0)", "WORKER_BOUNDS_S = (0.2, 31.0)"): "like POLLS_PER_S",
+    ("pacing.py", "SHORTEST_COLLECTION_US = 200_000", "SHORTEST_COLLECTION_US = 200001"): "like POLLS_PER_S",
+    ("pacing.py", "CALL_S = 5.0", "CALL_S = 6.0"): "like POLLS_PER_S",
+    ("planning.py", "NESTED_PACKAGES = 8", "NESTED_PACKAGES = 9"): (
+        "a choice; the service that starts packages compares with this constant"
+    ),
+    (
+        "planning.py",
+        "return max(1, min(smallest, int(longest_us / max(pace.mean_us, 1.0))))",
+        "return max(1, min(smallest, int(longest_us / max(pace.mean_us, 2.0))))",
+    ): "the crew is the same, unless a chunk should last less than two microseconds",
+    (
+        "planning.py",
+        "def next_window(window: int, wait_us: int, places: int, policy: Policy, most_executors: int = 0) -> int:",
+        "def next_window(window: int, wait_us: int, places: int, policy: Policy, most_executors: int = 1) -> int:",
+    ): "up to LARGE_FLEET executors, the largest window is the same",
+    ("quota.py", "FIRST_SLICE_US = 10_000_000", "FIRST_SLICE_US = 10000001"): (
+        "a guess; the tests compare with this constant"
+    ),
+    ("quota.py", "MARGIN_US = 1_000_000", "MARGIN_US = 1000001"): "like FIRST_SLICE_US",
+    ("shortage.py", "SHORT_S: Final = 480.0", "SHORT_S: Final = 481.0"): (
+        "a choice between the boot time of a host and 600 s; the tests compare with this constant"
+    ),
+    ("shortage.py", "PAUSES_S: Final = 60.0, 3_600.0", "PAUSES_S: Final = 61.0, 3_600.0"): (
+        "a choice; the tests compare with this constant"
+    ),
+    ("shortage.py", "PAUSES_S: Final = 60.0, 3_600.0", "PAUSES_S: Final = 60.0, 3601.0"): "like the first pause",
+    (
+        "shortage.py",
+        "resumes_at = now + min(shortest_s * (1 << min(before.pauses, 10)), longest_s)",
+        "resumes_at = now + min(shortest_s * (1 << min(before.pauses, 11)), longest_s)",
+    ): "ten doubled pauses are longer than the longest pause already",
+    ("turns.py", "ALLOWANCE_US = 1_000_000", "ALLOWANCE_US = 1000001"): (
+        "a round figure; the tests compute costs with this constant"
+    ),
+    ("virtual_time.py", "REMEMBERED = 1_000", "REMEMBERED = 1001"): (
+        "a round figure; the tests replace it by a small one"
+    ),
 }
 """The reason for each file, line, and changed line."""
