@@ -65,7 +65,7 @@ SURVIVORS: Final[dict[tuple[str, str, str], str]] = {
     ("pacing.py", "SHORTEST_COLLECTION_US = 200_000", "SHORTEST_COLLECTION_US = 200001"): "like POLLS_PER_S",
     ("pacing.py", "CALL_S = 5.0", "CALL_S = 6.0"): "like POLLS_PER_S",
     ("planning.py", "NESTED_PACKAGES = 8", "NESTED_PACKAGES = 9"): (
-        "a choice; the service that starts packages compares with this constant"
+        "a choice; test_fairness.py compares with this constant"
     ),
     (
         "planning.py",

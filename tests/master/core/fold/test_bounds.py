@@ -227,6 +227,8 @@ def test_tasks_that_are_given_back_become_at_most_twice_as_many_chunks_as_the_la
     assert 6 <= len(whole.tasks.open) <= 8
     several = then(head, GaveBack(generation=2, ranges=[(0, 30), (35, 60), (65, 90)]), policy=policy)
     assert spans(several.tasks.unsent) == [(0, 30), (35, 60), (65, 90)]
+    late = then(head, GaveBack(generation=2, ranges=[(0, 1), (35, 90)]), policy=policy)
+    assert spans(late.tasks.unsent) == [(0, 1), (35, 63), (63, 77), (77, 90)]
 
 
 @pytest.mark.parametrize("field", ["cancelled", "stopping"])
