@@ -57,7 +57,6 @@ SURVIVORS: Final[dict[tuple[str, str, str], str]] = {
     ("head/pace.py", "FLEET = 1_000", "FLEET = 1001"): "like MESSAGE_BYTES",
     ("head/quota.py", "GIVEN_BACK = 20", "GIVEN_BACK = 21"): "a round figure; the tests compare with this constant",
     ("head/tasks.py", "ENTRIES = 20_000", "ENTRIES = 20001"): "like MESSAGE_BYTES",
-    ("head/tasks.py", "FAILED_RANGES = 100", "FAILED_RANGES = 101"): "like MESSAGE_BYTES",
     ("pacing.py", "POLLS_PER_S = 8.0", "POLLS_PER_S = 9.0"): (
         "a choice between cost and delay; the tests compare with this constant"
     ),
@@ -80,7 +79,6 @@ SURVIVORS: Final[dict[tuple[str, str, str], str]] = {
     ("quota.py", "FIRST_SLICE_US = 10_000_000", "FIRST_SLICE_US = 10000001"): (
         "a guess; the tests compare with this constant"
     ),
-    ("quota.py", "MARGIN_US = 1_000_000", "MARGIN_US = 1000001"): "like FIRST_SLICE_US",
     ("shortage.py", "SHORT_S: Final = 480.0", "SHORT_S: Final = 481.0"): (
         "a choice between the boot time of a host and 600 s; the tests compare with this constant"
     ),
