@@ -30,10 +30,10 @@ class Meter:
 
 
 class Partition:
-    """The writes of one package: what exceeds the limit of its partition waits, as a throttled write does.
+    """The reads or the writes of one package: what exceeds the limit of its partition waits, as if throttled.
 
     Attributes:
-        waited_us: For how long writes waited, in all.
+        waited_us: For how long requests waited, in all.
     """
 
     def __init__(self, units_per_s: int) -> None:

@@ -65,7 +65,7 @@ class Figures(NamedTuple):
         per_s: How many tasks ended a second, in the same time.
         first_s, last_s: When the first and the last host began its first task.
         peaks: The most that was used in a second, by the names of `limits.LIMITS`.
-        waited_s: For how long writes to packages waited for the limit of their partition, in all.
+        waited_s: For how long reads and writes of packages waited for the limits of their partitions, in all.
         line: (second, busy executors) once a second.
     """
 
@@ -147,6 +147,7 @@ class Run:
 
     def _figures(self, began_us: int) -> Figures:
         load, tally, meter = self._load, self._tally, self._deployment.meter
+        partitions = [*self._deployment.writes.values(), *self._deployment.reads.values()]
         full = next(at for at, busy in self._line if busy >= 0.9 * max(busy for _, busy in self._line))
         last = max(at for at, busy in self._line if busy >= 0.5 * load.executors)
         middle = [busy for at, busy in self._line if full <= at <= last]
@@ -159,7 +160,7 @@ class Run:
             first_s=(tally.first_us - began_us) / S,
             last_s=(tally.last_us - began_us) / S,
             peaks=_peaks(meter, load),
-            waited_s=sum(each.waited_us for each in self._deployment.partitions.values()) / S,
+            waited_s=sum(each.waited_us for each in partitions) / S,
             line=self._line,
         )
 

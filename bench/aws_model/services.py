@@ -30,6 +30,9 @@ from .meter import Meter, Partition
 from .queue import ModelQueue
 
 KB = 1024
+READ_KB = 4
+"""The kilobytes that one unit of DynamoDB reads, if the reader must see the newest state."""
+
 BATCH = 10
 PURE = {"get_link", "put_link", "limits", "offline", "network"}
 """These calls compute, or are answered from a process's memory."""
@@ -42,7 +45,7 @@ class Deployment:
     """Everything but the workers. Requests run in greenlets, so that they meet at each call of AWS.
 
     Attributes:
-        partitions: By package: the writes of its partition.
+        writes, reads: By package: those of its partition.
     """
 
     def __init__(
@@ -53,7 +56,8 @@ class Deployment:
         self.data = Data()
         self.ids = CountedIds()
         self.queue = ModelQueue(schedule)
-        self.partitions: defaultdict[str, Partition] = defaultdict(lambda: Partition(limits.PARTITION_WRITES))
+        self.writes: defaultdict[str, Partition] = defaultdict(lambda: Partition(limits.PARTITION_WRITES))
+        self.reads: defaultdict[str, Partition] = defaultdict(lambda: Partition(limits.PARTITION_READS))
         self.fleet = make_fleet(self)
         self._warm: list[Dispatcher] = []
         self._running = 0
@@ -161,7 +165,7 @@ class Port:
             head, _, *results = arguments
             stored = packages.get(head.package_id)
             # The saved head is about as large as the stored one.
-            units: float = ceil(deployment.head_bytes(head.package_id) / KB) if stored else 1
+            units = ceil(deployment.head_bytes(head.package_id) / KB) if stored else 1
             page_bytes = sum(len(result.data or b"") + 40 for each in results for result in each)
             if page_bytes:
                 units = 2 * (units + ceil(page_bytes / KB))
@@ -179,15 +183,19 @@ class Port:
             meter.add("table writes", 8)
             return limits.TRANSACTION.us
         asked = arguments[0] if arguments else ()
-        for package_id in [asked] if isinstance(asked, str) else list(asked) if isinstance(asked, list | tuple) else []:
-            stored = packages.get(package_id)
-            if stored is not None:
-                meter.add(f"package reads {package_id}", ceil(deployment.head_bytes(package_id) / KB / 4))
-        return limits.READ.us
+        ids = [asked] if isinstance(asked, str) else asked if isinstance(asked, list | tuple) else []
+        waits_us = 0
+        for package_id in ids:
+            if package_id in packages:
+                units = ceil(deployment.head_bytes(package_id) / KB / READ_KB)
+                meter.add(f"package reads {package_id}", units)
+                wait_us = deployment.reads[package_id].wait_us(units, deployment.schedule.now_us)
+                waits_us = max(waits_us, wait_us)
+        return limits.READ.us + waits_us
 
     def _write_us(self, package_id: str, units: float, latency: limits.Latency) -> int:
         deployment = self._deployment
         deployment.meter.add("table writes", units)
         deployment.meter.add(f"package writes {package_id}", units)
-        waits_us = deployment.partitions[package_id].wait_us(units, deployment.schedule.now_us)
+        waits_us = deployment.writes[package_id].wait_us(units, deployment.schedule.now_us)
         return latency.us + waits_us
