@@ -14,6 +14,7 @@ from moto.sqs.models import SQSBackend
 from aws import engines
 from aws.in_process import in_process, remove
 from aws.stores import name_of, on_ministack, stores
+from cloudpar_master.adapters.embedded.task_queue import MEMORY_S
 from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import Fit, Message, Sending, TaskQueue
 from cloudpar_master.ports.task_queue import ANY
@@ -95,7 +96,8 @@ def by_their_own_time(factory: Factory, folder: Path, clock: SetClock) -> Iterat
 class TimedQueue:
     """A queue whose messages surface by the test's clock, and whose packages take turns.
 
-    It receives all messages of its engine at once, and hands them on when a caller requests them.
+    It receives all messages of its engine at once, and hands them on when a caller requests them. It drops what the
+    embedded queue drops: copies within five minutes, and messages that it still has.
     """
 
     def __init__(self, queue: TaskQueue, clock: SetClock) -> None:
@@ -103,15 +105,22 @@ class TimedQueue:
         self._clock = clock
         self._looks = count()
         self._turns = Turns()
+        self._numbers = count()
+        self._there: set[str] = set()
         self._sent: dict[str, tuple[Line, float]] = {}
         self._here: dict[str, Message] = {}
         self._out: dict[str, tuple[str, float]] = {}
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
+        now = self._clock.now()
         for message in messages:
-            line = Line(len(self._sent), message.account, message.package, message.first, message.cost_us)
-            self._sent.setdefault(message.body, (line, self._clock.now()))
-        return self._queue.send(messages)
+            _, sent_at = self._sent.get(message.body, (None, 0.0))
+            if message.body not in self._there and sent_at + MEMORY_S <= now:
+                line = Line(next(self._numbers), message.account, message.package, message.first, message.cost_us)
+                self._sent[message.body] = line, now
+                self._there.add(message.body)
+                assert self._queue.send([message]) == [True]
+        return [True] * len(messages)
 
     def _look(self) -> None:
         """Let messages surface at the engine whose time has run out, and receive all that there are."""
@@ -169,6 +178,7 @@ class TimedQueue:
 
     def delete(self, receipts: Sequence[str]) -> None:
         self._queue.delete(receipts)
+        self._there -= {body for body, (receipt, _) in self._out.items() if receipt in receipts}
         self._out = {body: held for body, held in self._out.items() if held[0] not in receipts}
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
