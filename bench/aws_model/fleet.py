@@ -32,11 +32,10 @@ class Group(Fleet):
     def grow(self, works: Sequence[Work]) -> None:
         """See the port."""
         wanted = min(hosts_needed(works, self._shape), self._largest)
-        while self._wanted < wanted:
+        for number in range(wanted - self._wanted):
             # The hosts of one step start one after the other.
-            started, self._wanted = self._wanted, self._wanted + 1
-            name = f"{started:032x}"
-            wait_us = limits.BOOT.us + started * 1_000_000 // LAUNCHES_PER_S
+            name, self._wanted = f"{self._wanted:032x}", self._wanted + 1
+            wait_us = limits.BOOT.us + number * 1_000_000 // LAUNCHES_PER_S
             self._schedule.after(wait_us, lambda name=name: self._start(name))  # type: ignore[misc]
 
     def _start(self, name: str) -> None:

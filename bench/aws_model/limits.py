@@ -1,7 +1,8 @@
 """What the model assumes of AWS: how long calls take, and how many of them AWS permits.
 
-AWS publishes limits, but for few calls a latency. Where a source gives none, the figure is an assumption, on the slow
-side of what such calls take within a region.
+AWS publishes limits, but for few calls a latency. Where a source gives none, the figure is an assumption. Not modelled:
+the time that a function computes for large messages, its limits of time and size, and the throttles of a deployment
+(`rateLimit`, `workerRateLimit`).
 """
 
 from typing import Final, NamedTuple
@@ -18,14 +19,14 @@ class Latency(NamedTuple):
 
 NETWORK: Final = Latency(10 * MS, "assumption: an instance and API Gateway in one region, on a kept connection")
 FUNCTION: Final = Latency(12 * MS, "assumption: API Gateway, the start of a warm function and its own computing")
-COLD_START: Final = Latency(1_500 * MS, "assumption: a new environment of a Python function of 512 MB with boto3")
+COLD_START: Final = Latency(1_500 * MS, "assumption: a new environment of a Python function of 1 GB with boto3")
 READ: Final = Latency(4 * MS, "DynamoDB documents single-digit milliseconds")
 WRITE: Final = Latency(6 * MS, "DynamoDB documents single-digit milliseconds")
 TRANSACTION: Final = Latency(12 * MS, "assumption: twice a write, as a transaction prepares and then writes")
-SEND: Final = Latency(15 * MS, "SQS documents tens to low hundreds of milliseconds for its calls")
-RECEIVE: Final = Latency(20 * MS, "the same")
-DELETE: Final = Latency(15 * MS, "the same")
-OBJECT: Final = Latency(40 * MS, "S3 documents 100 to 200 ms for first bytes; objects of this size are usually faster")
+SEND: Final = Latency(30 * MS, "SQS documents tens to low hundreds of milliseconds for its calls")
+RECEIVE: Final = Latency(30 * MS, "the same")
+DELETE: Final = Latency(30 * MS, "the same")
+OBJECT: Final = Latency(100 * MS, "S3 documents 100 to 200 ms for the first byte of small objects")
 BOOT: Final = Latency(90_000 * MS, "assumption: a spot instance starts, and pulls the image")
 
 
@@ -34,7 +35,7 @@ class Limit(NamedTuple):
 
     Attributes:
         name: What is limited.
-        most: The limit of a new account in a large region; None: there is none that a deployment could reach.
+        most: The limit in a large region, before the operator has requested a larger one.
         unit: The unit of `most`.
         raised: What an operator does if a deployment needs more.
         source: Where AWS documents the limit.

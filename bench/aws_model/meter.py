@@ -22,11 +22,9 @@ class Meter:
         """Count something that is used now."""
         self.seconds[name][self._clock.now_us // 1_000_000] += number  # type: ignore[assignment]  # halves of units
 
-    def peak(self, name: str, since_s: int = 0) -> float:
-        """Return the most that was used in one of the seconds from `since_s` on."""
-        if name == "functions":
-            return self.most_functions
-        return max((number for second, number in self.seconds[name].items() if second >= since_s), default=0)
+    def peak(self, name: str) -> float:
+        """Return the most that was used in a second."""
+        return max(self.seconds[name].values(), default=0)
 
 
 class Partition:

@@ -14,7 +14,7 @@ def draw(found: Sequence[Figures], folder: Path) -> None:
     figure = Figure(figsize=(9, 1.2 + 2.2 * len(found)), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, each in zip(figure.subplots(len(found), 1, squeeze=False)[:, 0], found, strict=True):
-        seconds, busy = zip(*each.line, strict=True)
+        seconds, busy, _ = zip(*each.line, strict=True)
         axes.plot(seconds, busy, color="#4477aa")
         axes.axhline(each.load.executors, color="0.5", linestyle="--")
         axes.set_title(each.load.name, loc="left", fontsize=10)

@@ -61,12 +61,13 @@ class Figures(NamedTuple):
     Attributes:
         load: What ran.
         seconds: From the start of the packages to the last result that a client has read.
-        busy: Which part of the executors was busy, from the moment when as many as ever ran until the tasks ended.
-        per_s: How many tasks ended a second, in the same time.
+        busy: Which part of the executors was busy, on average, in the middle of the run: from the first second to the
+            last in which nine of ten were busy. What is before and after shows in `seconds`.
+        per_s: How many tasks ended a second in this time.
         first_s, last_s: When the first and the last host began its first task.
         peaks: The most that was used in a second, by the names of `limits.LIMITS`.
         waited_s: For how long reads and writes of packages waited for the limits of their partitions, in all.
-        line: (second, busy executors) once a second.
+        line: (second, busy executors, tasks that have ended) once a second.
     """
 
     load: Load
@@ -77,7 +78,7 @@ class Figures(NamedTuple):
     last_s: float
     peaks: dict[str, float]
     waited_s: float
-    line: list[tuple[int, int]]
+    line: list[tuple[int, int, int]]
 
     def as_object(self) -> dict[str, Any]:
         """Return the figures as a JSON object, without the line."""
@@ -97,7 +98,7 @@ class Run:
         make = (lambda on: Group(on, load.hosts, load.on_host, self._boot)) if load.boots else None
         self._deployment = Deployment(self._schedule, make) if make else Deployment(self._schedule)
         self._ended = 0
-        self._line: list[tuple[int, int]] = []
+        self._line: list[tuple[int, int, int]] = []
 
     def _boot(self, name: str) -> None:
         Host(self._deployment, self._tally, name, self._load.on_host, self._load.task_us)
@@ -117,7 +118,7 @@ class Run:
             schedule.spawn(lambda name=name: self._client(name))  # type: ignore[misc]
         while self._ended < load.packages:
             schedule.run_until(schedule.now_us + S)
-            self._line.append(((schedule.now_us - began_us) // S, self._tally.busy))
+            self._line.append(((schedule.now_us - began_us) // S, self._tally.busy, self._tally.tasks))
             self._progress(self._tally.tasks)
         return self._figures(began_us)
 
@@ -148,15 +149,15 @@ class Run:
     def _figures(self, began_us: int) -> Figures:
         load, tally, meter = self._load, self._tally, self._deployment.meter
         partitions = [*self._deployment.writes.values(), *self._deployment.reads.values()]
-        full = next(at for at, busy in self._line if busy >= 0.9 * max(busy for _, busy in self._line))
-        last = max(at for at, busy in self._line if busy >= 0.5 * load.executors)
-        middle = [busy for at, busy in self._line if full <= at <= last]
-        busy = sum(middle) / len(middle) / load.executors
+        most = max(busy for _, busy, _ in self._line)
+        near = [number for number, (_, busy, _) in enumerate(self._line) if busy >= 0.9 * most]
+        middle = self._line[near[0] : near[-1] + 1]
+        (first_at, _, before), (last_at, _, after) = middle[0], middle[-1]
         return Figures(
             load=load,
             seconds=(self._schedule.now_us - began_us) / S,
-            busy=busy,
-            per_s=busy * load.executors * S / load.task_us,
+            busy=sum(busy for _, busy, _ in middle) / len(middle) / load.executors,
+            per_s=(after - before) / max(1, last_at - first_at),
             first_s=(tally.first_us - began_us) / S,
             last_s=(tally.last_us - began_us) / S,
             peaks=_peaks(meter, load),

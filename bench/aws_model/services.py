@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from cloudpar_master.adapters.aws.backend import POLICY
-from cloudpar_master.adapters.aws.compression import compress
+from cloudpar_master.adapters.aws.compression import compress, pack
+from cloudpar_master.adapters.aws.result_pages import ROW_BYTES
 from cloudpar_master.ports.fleet import Fleet, StandingFleet
 from cloudpar_master.services.backend import Backend
 from cloudpar_master.services.dispatcher import Dispatcher
@@ -166,15 +167,16 @@ class Port:
             stored = packages.get(head.package_id)
             # The saved head is about as large as the stored one.
             units = ceil(deployment.head_bytes(head.package_id) / KB) if stored else 1
-            page_bytes = sum(len(result.data or b"") + 40 for each in results for result in each)
+            page_bytes = len(pack(results[0])) if results and results[0] else 0
             if page_bytes:
-                units = 2 * (units + ceil(page_bytes / KB))
-            return self._write_us(head.package_id, units, limits.TRANSACTION if page_bytes else limits.WRITE)
+                is_object = page_bytes > ROW_BYTES
+                units = 2 * (units + (1 if is_object else ceil(page_bytes / KB)))
+                wait_us = self._write_us(head.package_id, units, limits.TRANSACTION)
+                return wait_us + (limits.OBJECT.us if is_object else 0)
+            return self._write_us(head.package_id, units, limits.WRITE)
         if method == "append":
             package_id, items = arguments
-            sizes = [
-                sum(len(result.data or b"") + 40 for result in getattr(event, "results", ())) for _, event in items
-            ]
+            sizes = [len(pack(event)) for _, event in items]
             return sum(self._write_us(package_id, max(1, ceil(size / KB)), limits.WRITE) for size in sizes)
         if method == "delete_events":
             package_id, keys = arguments

@@ -86,6 +86,8 @@ function privateApi(scope: Construct, settings: Settings, endpointId: string, fu
   const { workerRateLimit } = settings;
   const ofWorkers = { throttlingRateLimit: workerRateLimit, throttlingBurstLimit: 2 * workerRateLimit };
   const api = new rest.RestApi(scope, 'PrivateApi', {
+    // Metrics of REST APIs have only this name, so that it must differ from those of other deployments.
+    restApiName: Stack.of(scope).stackName,
     description: `Cloud Parallelizer (${settings.env})`,
     endpointConfiguration: { types: [rest.EndpointType.PRIVATE], vpcEndpoints: [endpoint] },
     policy: new iam.PolicyDocument({
@@ -109,6 +111,7 @@ function privateApi(scope: Construct, settings: Settings, endpointId: string, fu
       methodOptions: Object.fromEntries(contract.workerRoutes.map((name) => [`/v1/${name}/POST`, ofWorkers])),
     },
   });
+  api.node.tryRemoveChild('Endpoint'); // an output with an address that only the endpoint's private DNS knows
   const version = api.root.addResource('v1');
   for (const name of contract.workerRoutes) {
     version.addResource(name).addMethod('POST', invocation(functions.worker));

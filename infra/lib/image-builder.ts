@@ -19,9 +19,9 @@ export class ImageBuilder extends Construct {
 
   constructor(scope: Construct, id: string, settings: Settings) {
     super(scope, id);
-    // Tags may be overwritten: if an update of the stack fails, CloudFormation has the image before it built again.
     this.repository = new ecr.Repository(this, 'Repository', {
       imageScanOnPush: true,
+      imageTagMutability: ecr.TagMutability.IMMUTABLE,
       removalPolicy: RemovalPolicy.DESTROY,
       emptyOnDelete: true,
       lifecycleRules: [{ maxImageCount: KEPT }],
@@ -37,7 +37,7 @@ export class ImageBuilder extends Construct {
       // The construct writes the arguments into a shell's command as they are.
       buildArgs: { PYTHONS: `"${pythons.join(' ')}"` },
       repository: this.repository,
-      // The rest of the tag is the hash of the files. Other versions of Python make another image, too.
+      // The rest of the tag is another one for each build.
       tagPrefix: [architecture, ...pythons, ''].join('-'),
     });
     // The construct shares its function and its projects in the stack, outside of its own tree.

@@ -12,8 +12,8 @@ import type { Queue } from './queue';
 import { EXECUTORS, type Settings, SettingsError } from './settings';
 import type { Storage } from './storage';
 
-/** How long an API's function may run: API Gateway gives up after 30 s. */
-const API_TIMEOUT = Duration.seconds(29);
+/** How long an API's function may run: API Gateway gives up after 30 s, or after 29 s if the API is private. */
+const API_TIMEOUT = Duration.seconds(28);
 
 /** A function with its role. Only grants.ts adds permissions to the role. */
 export interface Service {

@@ -72,7 +72,7 @@ export interface Settings extends EnvironmentSettings {
   readonly families: readonly string[];
   /**
    * An existing VPC and subnets of it, in which the instances start instead of in a VPC of the stack. The subnets need a
-   * route to the internet, unless the API is private.
+   * route to the internet.
    */
   readonly vpcId: string | undefined;
   readonly subnetIds: readonly string[];
@@ -209,7 +209,7 @@ export function readSettings(context: Context, given: readonly string[] = []): S
   }
   if (settings.workerImage && read.text('imageBuild')) {
     throw new SettingsError(
-      'workerImage and imageBuild exclude each other: a given image is not built. Leave one out.',
+      'workerImage and imageBuild exclude each other: a given image is not built. Leave one out (--unset imageBuild).',
     );
   }
   if (read.text('memoryPerCore') && read.text('families')) {

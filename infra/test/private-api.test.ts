@@ -27,7 +27,11 @@ describe('a private API', () => {
     });
   });
 
-  it('has an address that needs no private DNS, and the outputs and the hosts name it', () => {
+  it('has an address that needs no private DNS, and one output has it', () => {
+    const addresses = Object.values(made.findOutputs('*')).filter((each) =>
+      JSON.stringify(each).includes('execute-api'),
+    );
+    expect(addresses).toHaveLength(1);
     const { Value } = made.findOutputs('Endpoint')['Endpoint'] as { Value: unknown };
     const text = JSON.stringify(Value);
     expect(text).toMatch(/^\{"Fn::Join":\["",\["https:\/\/",\{"Ref":"ServicesPrivateApi[0-9A-F]{8}"\},/);
@@ -79,8 +83,14 @@ describe('a private API', () => {
 
   it('has the alarms of the public one', () => {
     const alarmed = template({ env: 'dev', ...NETWORK, apiVpcEndpoint: VPCE, alarmEmail: 'operator@example.com' });
-    const name = (id: string) => only(alarmed, 'AWS::CloudWatch::Alarm', `Observability${id}`).Properties['MetricName'];
-    expect([name('ApiErrors'), name('RefusedRequests')]).toEqual(['5XXError', '4XXError']);
+    for (const [id, metric] of Object.entries({ ApiErrors: '5XXError', RefusedRequests: '4XXError' })) {
+      expect(only(alarmed, 'AWS::CloudWatch::Alarm', `Observability${id}`).Properties).toMatchObject({
+        MetricName: metric,
+        // Metrics of REST APIs have no other dimension: the name must not be that of another deployment's API.
+        Dimensions: [{ Name: 'ApiName', Value: 'Cloudpar-dev' }],
+      });
+    }
+    expect(only(alarmed, 'AWS::ApiGateway::RestApi').Properties['Name']).toBe('Cloudpar-dev');
   });
 
   it('sets nothing that belongs to the whole AWS account', () => {

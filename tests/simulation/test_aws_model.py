@@ -19,7 +19,7 @@ def test_hosts_that_wait_are_busy_until_the_tasks_end() -> None:
     found = run()
     assert found.busy > 0.9
     assert found.load.seconds <= found.seconds < 2 * found.load.seconds
-    assert found.line[-1][1] == 0
+    assert found.line[-1][1:] == (0, found.load.tasks)
     assert set(found.peaks) == {limit.name for limit in LIMITS}
     assert all(found.peaks.values())
     assert found.waited_s == 0
@@ -32,7 +32,7 @@ def test_several_packages_share_the_hosts() -> None:
 def test_hosts_are_started_for_the_work() -> None:
     found = run(boots=True, executors=32, seconds=120)
     assert 90 < found.first_s <= found.last_s < 240
-    assert max(busy for _, busy in found.line) == 32
+    assert max(busy for _, busy, _ in found.line) == 32
 
 
 def test_writes_beyond_the_limit_of_a_partition_wait() -> None:

@@ -34,8 +34,7 @@ class WorkerList:
     def _heads(self, workers: Sequence[WorkerRecord]) -> dict[str, Head]:
         newest_first = [package_id for worker in workers for package_id in reversed(worker.fit.set_aside)]
         wanted = list(dict.fromkeys(newest_first))[:LOOKED_UP]
-        found = self._backend.packages.find(wanted) if wanted else {}
-        return {package_id: head for package_id, (head, _) in found.items()}
+        return {head.package_id: head for head in self._backend.packages.heads(wanted)} if wanted else {}
 
 
 def _view(worker: WorkerRecord, heads: dict[str, Head], seen_at: float) -> ConnectedWorker:

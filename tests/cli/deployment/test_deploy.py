@@ -11,9 +11,10 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.deployment.conftest import docker, script
+from cli.deployment.conftest import docker, outputs, script
 from cli.deployment.stand_in import NAME, StandIn
 from cli.here import Here
+from cloudpar.cli import first_use
 from cloudpar.deployment import checks, profile
 from cloudpar.deployment.profile import Profile
 from support.fake_master import TOKEN, FakeMaster
@@ -146,6 +147,29 @@ def test_deploying_again_keeps_account_and_profile(master: FakeMaster, aws: Stan
     here("deploy", "--yes")
     assert "update (CREATE_COMPLETE now)" in " ".join(here("deploy", "--yes").err.split())
     assert len(aws.accounts) == 1
+
+
+def test_a_new_address_is_written_into_the_profiles_of_the_deployment(
+    master: FakeMaster, aws: StandIn, home: Path, here: Here
+) -> None:
+    """A private API has another address than the public one before, and the account's token stays good."""
+    profile.write(OTHER)
+    here("deploy", "--yes", "--no-first-map")
+    here("deploy", "--yes", "--no-first-map", "--activate")
+    changed = outputs("https://private.example/cloudpar")
+    (aws.folder / "outputs.json").write_text(json.dumps(changed))
+    err = here("deploy", "--yes", "--no-first-map", "--set", "maxInstances=3").err
+    assert f"the address of {NAME} has changed" in err
+    mine = Profile("https://private.example/cloudpar", TOKEN)
+    assert (profile.read(), profile.read(home / f".config/cloudpar/profile-{NAME}.toml")) == (mine, mine)
+    assert len(aws.accounts) == 1
+
+
+def test_a_private_api_that_this_machine_does_not_reach_gets_no_first_map(master: FakeMaster) -> None:
+    private = {"apiVpcEndpoint": "vpce-0123abcd"}
+    assert first_use.reaches("http://127.0.0.1:9/cloudpar", {})
+    assert not first_use.reaches("http://127.0.0.1:9/cloudpar", private)
+    assert first_use.reaches(master.endpoint, private)
 
 
 def test_the_stack_of_a_failed_deployment_is_made_again(

@@ -90,11 +90,11 @@ def test_the_reasons_of_the_newest_packages_are_looked_up(world: World, monkeypa
         world.backend.registry.note(WorkerRecord(name, world.clock.now(), "host", 1, fit))
     asked: list[str] = []
 
-    def find(_self: object, wanted: list[str]) -> dict[str, object]:
+    def heads(_self: object, wanted: list[str]) -> list[object]:
         asked.extend(wanted)
-        return {}
+        return []
 
-    monkeypatch.setattr(type(world.backend.packages), "find", find)
+    monkeypatch.setattr(type(world.backend.packages), "heads", heads)
     assert sum(len(worker.set_aside) for worker in workers(world)) == 2 * LOOKED_UP
     assert asked == [f"w1-{each}" for each in reversed(many)]
 

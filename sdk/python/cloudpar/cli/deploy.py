@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from cloudpar.deployment import checks, image_build, plan, prices, protection, refresh, stack, template
+from cloudpar.deployment import checks, image_build, plan, prices, profile, protection, refresh, stack, template
 from cloudpar.deployment.aws import Aws
 from cloudpar.deployment.cdk import Cdk
 from cloudpar.deployment.project import find_project
@@ -86,12 +86,19 @@ def deploy(
     refreshed = refresh.start(aws, there.outputs["FleetGroup"]) if "FleetGroup" in there.outputs else None
     if refreshed:
         _say(refreshed)
+    endpoint = there.output("Endpoint")
+    if update.endpoint is not None and update.endpoint != endpoint:
+        profile.follow(update.endpoint, endpoint)
+        _say(f"the address of {update.name} has changed: tell it to all users and to workers outside the fleet")
     path = first_use.ensure_account(aws, there, name, hours, activate=activate)
-    took_s = first_use.first_map(path, show=not as_json) if wants_map else None
+    reached = not wants_map or first_use.reaches(endpoint, update.settings)
+    if not reached:
+        _say("no first map: this machine does not reach the private API")
+    took_s = first_use.first_map(path, show=not as_json) if wants_map and reached else None
     if as_json:
         print_json({
             "stack": update.name, "region": aws.region, "account": findings.account,
-            "endpoint": there.output("Endpoint"), "checks": findings.checks, "settings": update.settings,
+            "endpoint": endpoint, "checks": findings.checks, "settings": update.settings,
             "changes": update.changes, "idle": idle, "idle_usd_month": round(prices.total(idle), 2),
             "outputs": there.outputs, "profile": str(path), "first_map_s": took_s,
         })  # fmt: skip

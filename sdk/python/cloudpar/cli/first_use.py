@@ -1,7 +1,9 @@
 """The last steps of a deployment: the operator's own account, and a first map."""
 
 import getpass
+import http.client
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -16,6 +18,7 @@ from cloudpar_protocol import routes
 from cloudpar_protocol.errors import CloudparError
 
 from .account import new_account
+from .clock_check import date_of
 
 FIRST_MAP_S = 900.0
 """How long the first map may take, in seconds. It starts the first worker, which takes one to three minutes."""
@@ -52,6 +55,17 @@ def _own_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # in a container the user may have no name
         return "first"
+
+
+def reaches(endpoint: str, settings: Mapping[str, str]) -> bool:
+    """Whether this machine reaches a deployment's API. A public one is reached, or else a map says why not."""
+    if "apiVpcEndpoint" not in settings:
+        return True
+    try:
+        date_of(endpoint)
+    except (OSError, http.client.HTTPException):
+        return False
+    return True
 
 
 def first_map(path: Path, *, show: bool) -> float:

@@ -25,4 +25,7 @@ def settle(update: Update, request: Request, plan: Plan, project: Project) -> tu
     failed = next((each for each in tools.docker(project, plan) if each.state == "failed"), None)
     if failed is None:
         return update, None
-    return update.with_setting(SETTING, "codebuild"), SAID.format(reason=failed.found)
+    said = SAID.format(reason=failed.found)
+    if request.file is not None:
+        said += f" Write {SETTING} into your file of settings, too: later deployments require it there."
+    return update.with_setting(SETTING, "codebuild"), said

@@ -122,7 +122,7 @@ def _endpoints(aws: Aws, plan: Plan) -> Check:
     ours = [each for each in found if _leads_to(each, API_SERVICE)]
     hiding = [each["VpcEndpointId"] for each in ours if each.get("PrivateDnsEnabled")]
     if plan.api_endpoint is not None:
-        state = next((each["State"] for each in ours if each["VpcEndpointId"] == plan.api_endpoint), None)
+        state = next((each["State"].lower() for each in ours if each["VpcEndpointId"] == plan.api_endpoint), None)
         if state != "available":
             text = "is none of this VPC for API Gateway" if state is None else f"is {state}"
             fix = (

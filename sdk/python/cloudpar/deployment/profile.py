@@ -91,6 +91,18 @@ def take_back(spare: Path) -> Path:
     return spare.replace(path)
 
 
+def follow(before: str, endpoint: str) -> None:
+    """Write the new address of a deployment into each file that names the address before."""
+    active, there = profile_path(), read()
+    files = _beside(before)
+    if there is not None and there.endpoint == before.rstrip("/"):
+        files.append(active)
+    for path in files:
+        said = read(path)
+        if said is not None:
+            write(said._replace(endpoint=endpoint.rstrip("/")), path)
+
+
 def forget(endpoint: str) -> list[Path]:
     """Of the profile file and the files beside it, delete those that name this endpoint; return them."""
     active, there = profile_path(), read()

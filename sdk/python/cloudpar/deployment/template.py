@@ -15,7 +15,7 @@ _GROUPS: tuple[tuple[str, Group], ...] = (
     ("AWS::S3::", "storage"),
     ("AWS::SecretsManager::", "storage"),
     ("AWS::SQS::", "queue"),
-    ("AWS::ApiGatewayV2::", "services"),
+    ("AWS::ApiGateway", "services"),
     ("AWS::Lambda::", "services"),
     ("AWS::Events::", "services"),
     ("AWS::AutoScaling::", "fleet"),

@@ -54,6 +54,11 @@ class Update(msgspec.Struct, frozen=True):
         return cls(name, there, body, wanted, settings.changes(settings.known(before), wanted))
 
     @property
+    def endpoint(self) -> str | None:
+        """The address of the API before this deployment; None if there is none."""
+        return self.there.outputs.get("Endpoint") if self.there is not None else None
+
+    @property
     def kind(self) -> str:
         """The kind of deployment, in words."""
         if self.there is None:
