@@ -164,26 +164,20 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     return max(1, min(wished, uncut))
 
 
-def is_express(head: Head, start: int, policy: Policy) -> bool:
-    """Whether a chunk that starts with the task `start` should overtake the chunks of long packages.
+def express_until(head: Head, policy: Policy) -> int:
+    """Return the number of the first task that starts no express chunk. Chunks that start before it overtake others.
 
-    This is so for the first tasks of a package, and for the last ones: as soon as all unfinished tasks together would
-    fill one chunk, they delay the first chunks of other packages no longer than any other chunk does. In the main queue
-    they could wait for minutes.
+    The first tasks of a package overtake the chunks of long packages, and so do the last ones: as soon as all
+    unfinished tasks together would fill one chunk, they delay the first chunks of other packages no longer than any
+    other chunk does. In the main queue they could wait for minutes.
     """
-    if start < EXPRESS_TASKS or not head.pace.measured:
-        return start < EXPRESS_TASKS
+    pace = head.pace
+    if not pace.measured:
+        return EXPRESS_TASKS
+    most = crew_of(pace, policy) * policy.chunk_target_us / max(pace.mean_us, 1.0)
     # A long package is recognized by its uncut tasks, which need not be counted.
-    return ends_soon(head, policy) and ranges.size(head.unfinished) <= _chunk_of_express(head, policy)
-
-
-def ends_soon(head: Head, policy: Policy) -> bool:
-    """Whether the uncut tasks of a measured package would fit into one chunk. Then `is_express` may soon be true."""
-    return head.uncut <= _chunk_of_express(head, policy)
-
-
-def _chunk_of_express(head: Head, policy: Policy) -> float:
-    return crew_of(head.pace, policy) * policy.chunk_target_us / max(head.pace.mean_us, 1.0)
+    is_short = head.uncut <= most and ranges.size(head.unfinished) <= most
+    return head.tasks.count if is_short else EXPRESS_TASKS
 
 
 def largest_window(executors: int, policy: Policy) -> int:

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from cloudpar_master.core import planning
 from cloudpar_master.core.head import Head, OpenRange
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import Message, Sending
@@ -98,7 +97,7 @@ class ChunkText(NamedTuple):
         )
 
 
-def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
+def sending(head: Head, chunk: ChunkText, policy: Policy, *, express: bool) -> Sending:
     """Make the message that sends a chunk to the queue."""
     tasks, pace = chunk.end - chunk.start, head.pace
     cost_us = round(pace.mean_us * tasks) if pace.measured else policy.chunk_target_us
@@ -110,7 +109,5 @@ def sending(head: Head, chunk: ChunkText, policy: Policy) -> Sending:
         first=chunk.start == 0,
         cost_us=max(cost_us, SMALLEST_COST_US),
         python=head.python,
-        # A chunk with which workers were lost does not go by the express queue: such a chunk would delay new packages
-        # each time.
-        express=not chunk.losses and planning.is_express(head, chunk.start, policy),
+        express=express,
     )

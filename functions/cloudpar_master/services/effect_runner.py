@@ -53,7 +53,11 @@ class EffectRunner:
                 return QuotaGranted(slice=number, granted_us=0, exhausted=spent, packages=packages)
             case Send(chunks=chunks):
                 texts = [ChunkText.of(head.package_id, chunk) for chunk in chunks]
-                sent = on.queue.send([sending(head, text, on.policy) for text in texts])
+                sendings = [
+                    sending(head, text, on.policy, express=chunk.express)
+                    for text, chunk in zip(texts, chunks, strict=True)
+                ]
+                sent = on.queue.send(sendings)
                 done = [chunk for chunk, is_sent in zip(chunks, sent, strict=True) if is_sent]
                 return Sent(chunks=[(chunk.start, chunk.end, chunk.generation) for chunk in done]) if done else None
             case Settle(used_us=used_us):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cloudpar_master.core import planning
 from cloudpar_master.core.effects import Forget, due_at, pending
 from cloudpar_master.core.events import Broken, Event, Published, Sent
 from cloudpar_master.core.fold import Folded, fold
@@ -232,13 +231,9 @@ class Folding:
 
         An older chunk was sent before by another process, which did not record it either. Without a record, the chunk
         would be sent at each fold, and in the end after the time for which the queue drops copies. The first chunks of
-        a package are recorded, too: another process is going to fold the first results. The last ones are recorded
-        since another process could send them again by the express queue, which does not know what the main queue has.
+        a package are recorded, too: another process is going to fold the first results.
         """
-        policy = self._backend.policy
-        if policy.saves_sent or not head.pace.measured or not isinstance(answer, Sent):
-            return False
-        if planning.ends_soon(head, policy):
+        if self._backend.policy.saves_sent or not head.pace.measured or not isinstance(answer, Sent):
             return False
         return all(generation == head.version for _, _, generation in answer.chunks)
 

@@ -131,7 +131,7 @@ class Placement:
         sendings: list[Sending] = []
         for message, head in unfit:
             chunk = ChunkText.parse(message.body).put_back(message, self._backend.clock.now())
-            again = sending(head, chunk, self._backend.policy)
+            again = sending(head, chunk, self._backend.policy, express=_is_express(head, chunk))
             sendings.append(again._replace(group=f"{again.body}@{self._backend.ids.fresh()}"))
         if sendings:
             # Send first, then delete: after a crash between the two calls there are two messages for the chunk, which
@@ -201,6 +201,12 @@ class Placement:
             python=head.python,
             others=list(dict.fromkeys([*lacking, *head.life.set_aside]))[:SET_ASIDE],
         )
+
+
+def _is_express(head: Head, chunk: ChunkText) -> bool:
+    """Whether a chunk goes by the express queue, as its head says; not if workers were lost with it."""
+    near = (head.tasks.open[at] for at in head.tasks.among([(chunk.start, chunk.end)]))
+    return not chunk.losses and any(each.express for each in near if each.generation == chunk.generation)
 
 
 def _lacks(fit: Fit, head: Head) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aws.template import ROOT, synthesized
+from aws.template import synthesized
 from system.mixture import unpack
 
 from .releases import LAST
@@ -36,7 +36,6 @@ Template = dict[str, Any]
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Template, Template]:
     """Return the templates of the last release and of today."""
     last = unpack(LAST, tmp_path_factory.mktemp("releases") / "last").root
-    (last / "node_modules").symlink_to(ROOT / "node_modules")
     return synthesized(last), synthesized()
 
 

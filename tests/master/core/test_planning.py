@@ -10,9 +10,8 @@ from cloudpar_master.core.planning import (
     chunk_size,
     chunk_target_us,
     crew_of,
-    ends_soon,
+    express_until,
     first_window,
-    is_express,
     largest_window,
     next_window,
     places_of,
@@ -212,29 +211,28 @@ def left(opened: int, uncut: int, mean_us: float = 1e6) -> Head:
     return altered(running(tasks=10**6), open=chunks, cursor=cursor, mean_us=mean_us, measured=int(mean_us > 0))
 
 
+def all_are_express(head: Head, policy: Policy = SHARED) -> bool:
+    return express_until(head, policy) == head.tasks.count
+
+
 def test_only_the_first_four_tasks_of_a_long_package_are_express() -> None:
     for mean_us in (0.0, 1e6):
-        head = left(opened=10, uncut=10**5, mean_us=mean_us)
-        assert [is_express(head, start, SHARED) for start in (0, 3, 4)] == [True, True, False]
+        assert express_until(left(opened=10, uncut=10**5, mean_us=mean_us), SHARED) == 4
 
 
 def test_the_last_tasks_of_a_package_are_express_as_soon_as_they_would_fill_one_chunk() -> None:
-    heads = [left(opened, uncut=6) for opened in (4, 5)]
-    assert [is_express(head, 4, SHARED) for head in heads] == [True, False]
-
-
-def test_a_package_ends_soon_when_its_uncut_tasks_fit_into_one_chunk() -> None:
-    assert [ends_soon(left(90, uncut), SHARED) for uncut in (10, 11)] == [True, False]
+    assert [all_are_express(left(opened, uncut=6)) for opened in (4, 5)] == [True, False]
+    assert [all_are_express(left(0, uncut)) for uncut in (10, 11)] == [True, False]
 
 
 def test_a_task_without_a_measurable_duration_counts_as_a_microsecond() -> None:
-    heads = [altered(left(90, uncut), mean_us=0.0) for uncut in (10, 11)]
-    assert [ends_soon(head, replace(SHARED, chunk_target_us=10)) for head in heads] == [True, False]
+    heads = [altered(left(0, uncut), mean_us=0.0) for uncut in (10, 11)]
+    assert [all_are_express(head, replace(SHARED, chunk_target_us=10)) for head in heads] == [True, False]
 
 
 def test_the_last_chunk_of_a_fleet_that_shares_chunks_is_for_all_executors_of_a_worker() -> None:
-    heads = [altered(left(90, uncut), fleet={1: Member(4, 0.0)}) for uncut in (40, 41)]
-    assert [ends_soon(head, SHARED) for head in heads] == [True, False]
+    heads = [altered(left(0, uncut), fleet={1: Member(4, 0.0)}) for uncut in (40, 41)]
+    assert [all_are_express(head) for head in heads] == [True, False]
 
 
 def test_chunks_are_not_shared_while_their_duration_is_unknown() -> None:

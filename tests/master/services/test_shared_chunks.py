@@ -1,13 +1,13 @@
 """Chunks for all executors of a worker, and fewer requests and writes, as on AWS."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.core.effects import SEND_AGAIN_S
-from cloudpar_master.ports import AccountRecord
+from cloudpar_master.ports import AccountRecord, Sending
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, PublishResults, RetrieveTasks
 from support.watched_world import WatchedWorld
 from support.world import POLICY, World, master, publication
@@ -95,13 +95,28 @@ def test_chunks_that_no_head_shows_as_sent_are_sent_again_and_run_once(world: Wo
     assert len(starts) == len(set(starts)) > 0
 
 
-def test_the_last_chunks_of_a_package_are_recorded_as_sent(world: World, ann: AccountRecord) -> None:
-    """Another process could send them by the express queue, which has no copies of the main queue's chunks to drop."""
-    package_id = world.start(ann, 100)
-    world.publish(publication(world.lease()))
-    assert world.head(package_id).pace.measured
-    assert world.head(package_id).tasks.open
-    assert not world.head(package_id).tasks.unsent
+def test_a_chunk_that_another_process_sends_again_goes_by_the_same_queue(world: World, ann: AccountRecord) -> None:
+    """The express queue has no copies of the main queue's chunks to drop. Here the package's rest fits into one chunk
+    before the second process folds it."""
+    sent: dict[str, set[bool]] = {}
+    send = world.backend.queue.send
+
+    def record(messages: Sequence[Sending]) -> list[bool]:
+        for message in messages:
+            sent.setdefault(message.group, set()).add(message.express)
+        return send(messages)
+
+    world.backend.queue.send = record  # type: ignore[method-assign]
+    package_id = world.start(ann, 300)
+    first, second = retrieve(world, 2, idle=False)
+    world.publish(publication(first))
+    assert world.head(package_id).tasks.unsent
+    world.publish(publication(second, duration_us=1))
+    for _ in range(40):
+        other = World(world.backend, world.clock)
+        other.work(other.retrieve(executors=2, chunks=1), duration_us=1)
+    assert all(len(queues) == 1 for queues in sent.values())
+    assert {queue for queues in sent.values() for queue in queues} == {True, False}
 
 
 def test_the_timer_records_that_chunks_were_sent(world: World, ann: AccountRecord) -> None:

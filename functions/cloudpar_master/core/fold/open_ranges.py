@@ -188,6 +188,19 @@ def refill(head: Head, policy: Policy) -> None:
         tasks.cursor = end
 
 
+def choose_queues(head: Head, policy: Policy) -> None:
+    """Decide for each chunk that this fold has cut whether it goes by the express queue."""
+    opened = head.tasks.open
+    cut = [at for at, each in enumerate(opened) if each.generation == head.version]
+    if not cut:
+        return
+    until = planning.express_until(head, policy)
+    for at in cut:
+        # A chunk with which workers were lost does not go by the express queue: such a chunk would delay new packages
+        # each time.
+        opened[at] = replace(opened[at], express=opened[at].start < until and not opened[at].losses)
+
+
 def mark_sent(head: Head, chunks: Sequence[tuple[int, int, int]]) -> None:
     """Record that these chunks (start, end, generation) are in the queue. Chunks that are not open are ignored."""
     opened = head.tasks.open

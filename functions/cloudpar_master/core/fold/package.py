@@ -69,6 +69,7 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
     # Chunks are cut after all events, because each event may add to the reserve or free room. They are cut before
     # `complete`, because a package ends only if nothing is left to cut.
     open_ranges.refill(draft.head, policy)
+    open_ranges.choose_queues(draft.head, policy)
     life.complete(draft)
     quota.ask(draft)
     life.drop_little(draft)

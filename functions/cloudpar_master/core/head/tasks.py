@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cloudpar_protocol.payloads import Range
 
-ENTRIES = 20_000
+ENTRIES = 19_000
 """How many open, cancelled and stopping ranges a head has in all, at most. This bound keeps the head below HEAD_BYTES.
 If results or a give-back would need more ranges, the fold queues whole ranges again. The fold declines a cancellation
 that would need more. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more. Most heads have far
@@ -31,6 +31,8 @@ class OpenRange(Struct, frozen=True, array_like=True):
         sent: The chunk is known to be in the queue, or at a worker.
         losses: The number of workers that were lost with these tasks before the tasks were cut into this chunk. A
             give-back reports it to the fold. Halving a range resets the number to 0.
+        express: The chunk goes by the express queue. This is decided once, when the chunk is cut: if a later process
+            decided otherwise and sent the chunk again, both queues would have it.
     """
 
     start: int
@@ -38,6 +40,7 @@ class OpenRange(Struct, frozen=True, array_like=True):
     generation: int
     sent: bool = False
     losses: int = 0
+    express: bool = False
 
 
 class Tasks(Struct, kw_only=True):

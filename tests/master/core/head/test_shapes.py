@@ -38,7 +38,7 @@ HEADS = {
         "tasks": "int",
         "chunksize": "int | none",
         "cursor": "int",
-        "open": "list of [start: int, end: int, generation: int, sent: bool, losses: int]",
+        "open": "list of [start: int, end: int, generation: int, sent: bool, losses: int, express: bool]",
         "cancelled": "list of (int, int)",
         "stopping": "list of (int, int)",
         "draining": "bool",

@@ -4,11 +4,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cloudpar_master.core.events import GaveBack
-from cloudpar_master.core.head import OpenRange, Pace, Tasks
-from cloudpar_master.core.planning import EXPRESS_TASKS
-from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import AccountRecord, Message, StaleAttempt
-from cloudpar_master.services.chunk_text import ChunkText, sending
 from cloudpar_master.services.receiver import STALE_ROUNDS
 from cloudpar_protocol import codec
 from cloudpar_protocol.limits import (
@@ -20,7 +16,7 @@ from cloudpar_protocol.limits import (
 )
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import ExtendLeases, LeaseRef, RetrieveTasks, RetrieveTasksReply
-from support.packages import forget, make_head, make_spec
+from support.packages import forget
 from support.watched_world import WatchedWorld
 from support.world import CODE, POLICY, World, master, publication
 
@@ -276,19 +272,3 @@ def test_a_worker_with_work_learns_that_first_chunks_wait(world: World, ann: Acc
     of_second = second.identity()
     request = ExtendLeases(worker_id="w", leases=[LeaseRef(**of_second)])
     assert watched.worker.extend_leases(request).waiting
-
-
-def test_only_first_tasks_that_lost_no_worker_go_by_the_express_queue() -> None:
-    head = make_head(make_spec("p"), 1)
-    chunks = [OpenRange(0, 2, 1), OpenRange(3, 5, 1), OpenRange(EXPRESS_TASKS, 9, 1), OpenRange(0, 2, 1, losses=1)]
-    assert [sending(head, ChunkText.of("p", chunk), Policy()).express for chunk in chunks] == [True, True, False, False]
-
-
-def test_chunks_of_a_package_whose_rest_fits_into_one_chunk_go_by_the_express_queue() -> None:
-    """The target for a chunk is 200 ms, so 20 tasks of 10 ms fit into one chunk, and 21 do not."""
-    chunk = OpenRange(10, 20, 1)
-    pace = Pace(mean_us=10_000.0, measured=9, window=8)
-    tasks = Tasks(count=20, cursor=20, open=[OpenRange(0, 10, 1), chunk])
-    head = replace(make_head(make_spec("p"), 1), pace=pace, tasks=tasks)
-    heads = [head, replace(head, tasks=replace(tasks, count=21)), replace(head, pace=replace(pace, measured=0))]
-    assert [sending(each, ChunkText.of("p", chunk), Policy()).express for each in heads] == [True, False, False]
