@@ -9,7 +9,7 @@ from .scenario import Figures
 def draw(found: Sequence[Figures], folder: Path) -> None:
     """Draw one picture for all loads: scale.png."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - only plots need matplotlib
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415 - as above
 
     figure = Figure(figsize=(9, 1.2 + 2.2 * len(found)), layout="constrained")
     FigureCanvasAgg(figure)
