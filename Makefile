@@ -73,8 +73,9 @@ sbom: setup build/sbom/$(COMPLETE) ## The wheel, and lists of its components and
 	$(RUN)uv build --quiet --wheel --build-constraints worker/build.txt --require-hashes --out-dir build/components .
 	$(RUN)python worker/sbom.py build/sbom/bin build/components
 
-# One environment with the setting that adds the most resources.
-build/synth/staging: SETTINGS := -c imageBuild=codebuild
+# One environment with the settings that add the most resources.
+build/synth/staging: SETTINGS := -c imageBuild=codebuild -c vpcId=vpc-0123abcd -c subnetIds=subnet-0123abcd,subnet-4567cdef \
+	-c apiVpcEndpoint=vpce-0123abcd
 
 # The stack as it is deployed, with the functions' code; cdk-nag is part of the app. No request to AWS asks which account this is.
 $(SYNTHESIZED): build/synth/%: build/functions node_modules/.complete
