@@ -34,6 +34,7 @@ class Load(NamedTuple):
         packages: How many packages run at the same time.
         seconds: For how long the tasks keep all executors busy, at best.
         boots: Whether the hosts must be started; if not, they wait for work.
+        goal: The least part of the executors that must be busy.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Load(NamedTuple):
     packages: int = 1
     seconds: int = 300
     boots: bool = False
+    goal: float = 0.0
 
     @property
     def hosts(self) -> int:

@@ -25,12 +25,11 @@ class Tally:
     Attributes:
         busy: How many run a task now.
         tasks: How many tasks have ended.
-        workers: How many workers have begun a task.
-        first_us, last_us: When the first and the last of these began.
+        first_us, last_us: When the first and the last worker began its first task.
     """
 
     def __init__(self) -> None:
-        self.busy = self.tasks = self.workers = self.first_us = self.last_us = 0
+        self.busy = self.tasks = self.first_us = self.last_us = 0
 
 
 class Host(SimulatedWorker):
@@ -84,7 +83,6 @@ class Host(SimulatedWorker):
         tally.busy += executors
         if not self._worked:
             self._worked = True
-            tally.workers += 1
             tally.first_us, tally.last_us = tally.first_us or now_us, now_us
 
     def _read(self, number: int, executor: Executor, tasks: int) -> None:

@@ -91,10 +91,10 @@ def deploy(
         profile.follow(update.endpoint, endpoint)
         _say(f"the address of {update.name} has changed: tell it to all users and to workers outside the fleet")
     path = first_use.ensure_account(aws, there, name, hours, activate=activate)
-    reached = not wants_map or first_use.reaches(endpoint, update.settings)
-    if not reached:
+    if wants_map and not first_use.reaches(endpoint, update.settings):
         _say("no first map: this machine does not reach the private API")
-    took_s = first_use.first_map(path, show=not as_json) if wants_map and reached else None
+        wants_map = False
+    took_s = first_use.first_map(path, show=not as_json) if wants_map else None
     if as_json:
         print_json({
             "stack": update.name, "region": aws.region, "account": findings.account,

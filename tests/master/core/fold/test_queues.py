@@ -12,6 +12,7 @@ def express(head: Head) -> list[tuple[int, int]]:
 def test_chunks_that_start_with_one_of_the_first_four_tasks_are_express() -> None:
     head = running(tasks=100, chunksize=3)
     assert (express(head), spans(head.tasks.open)) == ([(0, 3), (3, 6)], [(0, 3), (3, 6), (6, 9), (9, 12)])
+    assert express(running(tasks=100, chunksize=4)) == [(0, 4)]
 
 
 def test_a_chunk_keeps_its_queue_when_the_rest_of_its_package_fits_into_one_chunk() -> None:
