@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from cloudpar_protocol import codec
 from cloudpar_protocol.routes import ReplyT, RequestT, Route
+from support.processes import UNREAD_BYTES
 from support.waiting import HANG_S
 
 TOKENS = {"user_token": "user", "worker_token": "worker", "admin_token": "admin"}
@@ -36,6 +37,7 @@ class Master:
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pipesize=UNREAD_BYTES,
             env=environment,
         )
         if self.process.stdin is not None:

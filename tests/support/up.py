@@ -14,7 +14,7 @@ import pytest
 from cloudpar import Pool
 from support.command import CLOUDPAR, environment
 from support.operated import Operated
-from support.processes import stop
+from support.processes import UNREAD_BYTES, stop
 from support.waiting import HANG_S
 
 
@@ -33,6 +33,7 @@ class Up(Operated):
         self.process = subprocess.Popen(
             [*program, "up", "--workers", str(workers), "--port", str(port), "--data", str(folder), "--json", *more],
             env=environment(), stdout=subprocess.PIPE, stderr=errors or subprocess.PIPE, text=True,
+            pipesize=UNREAD_BYTES,
         )  # fmt: skip
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -77,7 +78,7 @@ def worker(
             "--isolation", "none", *more,
         ],
         env=environment(CLOUDPAR_WORKER_TOKEN=up.connection["worker_token"], **variables),
-        stderr=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, text=True, pipesize=UNREAD_BYTES,
     )  # fmt: skip
     assert process.stderr is not None
     try:

@@ -186,8 +186,10 @@ def test_g25_impostors_at_each_moment_of_a_restart_get_no_token(
         site: Any = SimpleNamespace(endpoint=endpoint, connection=connection)
         stack.enter_context(worker(site, 2))
         script = stack.enter_context(javascript(endpoint, tokens["javascript"]))
+        threads = stack.enter_context(ThreadPoolExecutor())
+        # If the test fails, the pool ends before the threads that wait for its maps.
         pool = stack.enter_context(Pool(endpoint, tokens["token"], progress=False))
-        client = Client(pool, tmp_path, stack.enter_context(ThreadPoolExecutor()))
+        client = Client(pool, tmp_path, threads)
         for number in range(restarts):
             script.until_mapped()
             finish = client.moments[number % len(client.moments)]()
