@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol import ranges
 from cloudpar_protocol.errors import Outcome
 from cloudpar_protocol.payloads import BlobRef, TaskResult
@@ -89,7 +90,7 @@ def publish(how: How = ALL) -> Deed:
             return memory
         publications = [_publication(desk, held, how) for held in memory.leases]
         request = PublishResults(worker_id=desk.actor.name, executors=1, publications=publications, seals=True)
-        views = desk.worker.publish_results(request).leases
+        views = finish(desk.worker.publish_results(request)).leases
         left = zip(memory.leases, publications, views, strict=True)
         leases = tuple(_after(held, pub, view, how.skips) for held, pub, view in left if not pub.closes)
         return replace(memory, leases=leases)
@@ -159,9 +160,8 @@ def _beat(desk: Desk, memory: Memory) -> Memory:
         if todo:
             left.append(replace(held, todo=todo, seq=held.seq + bool(unwanted)))
     if stopped:
-        desk.worker.publish_results(
-            PublishResults(worker_id=desk.actor.name, executors=1, publications=stopped, seals=True)
-        )
+        request = PublishResults(worker_id=desk.actor.name, executors=1, publications=stopped, seals=True)
+        finish(desk.worker.publish_results(request))
     return replace(memory, leases=tuple(left))
 
 

@@ -14,6 +14,7 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_master.services import folding, receiver
 from cloudpar_master.services.effect_runner import EffectRunner
 from cloudpar_master.services.folding import Folding
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol.payloads import Range, TaskResult
 from cloudpar_protocol.worker_messages import GiveBack, Lease, Publication, PublishResults, RetrieveTasks, Return
 from support.backends import backend_on
@@ -154,7 +155,9 @@ class Machine:
 
     def _publication(self, lease: Lease, results: list[TaskResult], *, closes: bool) -> None:
         publication = Publication(**lease.identity(), seq=self._next_seq(), results=results, closes=closes)
-        self._world.worker.publish_results(PublishResults(worker_id="w", executors=1, publications=[publication]))
+        finish(
+            self._world.worker.publish_results(PublishResults(worker_id="w", executors=1, publications=[publication]))
+        )
 
     def _give_up(self, message: State) -> None:
         lease = self._lease(message)

@@ -148,7 +148,7 @@ class World:
 
     def publish(self, *publications: Publication, worker_id: str = "w") -> PublishResultsReply:
         request = PublishResults(worker_id=worker_id, executors=2, publications=list(publications))
-        return self.worker.publish_results(request)
+        return finish(self.worker.publish_results(request))
 
     def extend(self, *leases: Lease, worker_id: str = "w") -> list[LeaseView]:
         refs = [LeaseRef(**lease.identity()) for lease in leases]

@@ -18,9 +18,10 @@ from .result_pages import result_bytes
 EVENTS = 90
 """How many inbox events one fold consumes at most, so that saving and deleting take few requests."""
 
-PART_BYTES = 512 * 1024
+PART_BYTES = 256 * 1024
 """How many bytes of a request's results go into one fold at most; only a single event may have more. The results become
-one result page, which travels in one answer."""
+one result page, which travels in one answer. Where one thread serves all requests, a longer fold, or the answer with a
+larger page, would delay the others."""
 
 LIGHT_BYTES = 16 * 1024
 """If a fold with more bytes of results than this loses the race to save, the fold is tried again before the results are
@@ -87,7 +88,7 @@ class Folding:
 
         Args:
             package_id: The package.
-            items: Events with their keys.
+            items: Events with their keys; of many results at most a part, as `parts` makes them.
             due: Fold in any case: the registry says that the package is due, and only a save corrects the registry.
 
         Returns:
@@ -100,11 +101,9 @@ class Folding:
             TooLarge: An event is larger than the store's records can be, and had to wait in the inbox: its fold lost a
                 race, or a master of a newer release has written the head.
         """
-        head = None
-        for part in _parts(items):
-            head, taken = self._take(package_id, part, due=due)
-            if part and not taken and head is not None and not head.foreign:
-                raise _busy(package_id)
+        head, taken = self._take(package_id, items, due=due)
+        if items and not taken and head is not None and not head.foreign:
+            raise _busy(package_id)
         return head
 
     def confirm(self, package_id: str, key: str, event: Event, opened: Opened | None = None) -> Head | None:
@@ -261,24 +260,26 @@ class Folding:
             return fold(head, [Broken(message=text)], now, policy)
 
 
-def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Divide events into parts that are folded one after the other.
+def parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Divide events into parts, each of which is for one fold.
 
-    A part has at most PART_BYTES of results, or a single event. If there are no events, there is one empty part.
+    A part has at most PART_BYTES of results, or a single event.
     """
     part: list[Item] = []
     room = PART_BYTES
     for item in items:
-        room -= _weight(item[1])
+        weight = _weight(item[1])
+        room -= weight
         if part and room < 0:
             yield part
-            part, room = [], PART_BYTES - _weight(item[1])
+            part, room = [], PART_BYTES - weight
         part.append(item)
-    yield part
+    if part:
+        yield part
 
 
 def _weight(event: Event) -> int:
-    return sum(map(result_bytes, event.results)) if isinstance(event, Published) else 0
+    return result_bytes(event.results) if isinstance(event, Published) else 0
 
 
 def _busy(package_id: str) -> Unavailable:

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cloudpar_master.core.head import Head
@@ -32,7 +33,7 @@ def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> 
         raise Unreadable(f"results of package {head.package_id} are missing: start the work again")
     results = [result for page in pages for result in page.results]
     end = pages[-1].version
-    return Results(results, end, more=end < head.page, size_bytes=sum(map(result_bytes, results)))
+    return Results(results, end, more=end < head.page, size_bytes=result_bytes(results))
 
 
 def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results, policy: Policy) -> Head:
@@ -50,7 +51,19 @@ def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results
     return packages.load(head.package_id) or head
 
 
-def result_bytes(result: TaskResult) -> int:
-    """Return the approximate bytes that a result takes in an answer, including the link if it is a blob."""
-    texts = (result.data, result.message, result.traceback, result.stdout, result.stderr, result.input)
-    return (48 if result.blob is None else 1_500) + sum(len(text) for text in texts if text)
+RESULT_BYTES, LINK_BYTES = 48, 1_452
+"""About how many bytes a result takes in an answer without its value and texts, and how many more with a blob."""
+
+
+def result_bytes(results: Sequence[TaskResult]) -> int:
+    """Return about how many bytes results take in an answer, including the links of their blobs.
+
+    Most results have neither texts nor a blob. They are counted in one expression each, because a package may have
+    millions of them.
+    """
+    size = RESULT_BYTES * len(results) + sum([len(result.data) for result in results if result.data])
+    for result in results:
+        if result.blob or result.message or result.traceback or result.stdout or result.stderr or result.input:
+            texts = (result.message, result.traceback, result.stdout, result.stderr, result.input)
+            size += sum(len(text) for text in texts if text) + (LINK_BYTES if result.blob else 0)
+    return size

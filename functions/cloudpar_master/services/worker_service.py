@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from cloudpar_master.core.events import Event, GaveBack, Published
+from cloudpar_master.core.events import GaveBack, Published
 from cloudpar_master.core.head import Head, number_of
 from cloudpar_master.ports import Unreadable
 from cloudpar_protocol.errors import BadRequest, Unavailable
@@ -34,14 +34,14 @@ from cloudpar_protocol.worker_messages import (
 from .account_keys import AccountKeys
 from .backend import Backend
 from .closed_packages import ClosedPackages
-from .folding import Folding
+from .folding import Folding, Item, parts
 from .idle_workers import IdleWorkers
 from .isolation import each, gathered
 from .leases import Leases
 from .placement import Placement
 from .receiver import Receiver
 from .retrieval import Retrieval
-from .steps import finish
+from .steps import Steps, finish
 from .submission import is_name
 from .upload_links import UploadLinks
 
@@ -84,8 +84,8 @@ class WorkerService:
             prepared.append(PreparedResult(key=key, link=link, parts=parts))
         return PrepareResultsReply(results=prepared)
 
-    def publish_results(self, request: PublishResults) -> PublishResultsReply:
-        """Store the results of tasks durably, before this method returns.
+    def publish_results(self, request: PublishResults) -> Steps[PublishResultsReply]:
+        """Store the results of tasks durably, in steps, before the reply.
 
         Raises:
             BadRequest: A result names a blob that does not belong to its lease.
@@ -93,7 +93,7 @@ class WorkerService:
             Unavailable: A package is too busy now, or an account's key is not available. The worker should repeat the
                 request; nothing counts twice then.
         """
-        events: dict[str, list[tuple[str, Event]]] = defaultdict(list)
+        events: dict[str, list[Item]] = defaultdict(list)
         for pub in request.publications:
             _check_keys(pub)
             event = Published(
@@ -113,10 +113,11 @@ class WorkerService:
         # A package that cannot be read is left out of the reply, and the worker renews its leases by its next beat.
         heads, _ = gathered((ref.package_id for ref in others), self._backend.packages.load)
 
-        def take(package_id: str) -> None:
-            heads[package_id] = self._folding.advance(package_id, events[package_id])
+        def take(part: tuple[str, Sequence[Item]]) -> None:
+            package_id, items = part
+            heads[package_id] = self._folding.advance(package_id, items)
 
-        finish(each(events, take))
+        yield from each([(package_id, part) for package_id in events for part in parts(events[package_id])], take)
         # Close the leases only now: if a message were deleted before its results are durable, a crash in between would
         # lose both, and no worker would run the tasks again.
         self._close(request.publications)

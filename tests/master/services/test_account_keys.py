@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from cloudpar_master.adapters.key_safe import AesGcmSafe
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.account_keys import AccountKeys
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.payloads import BlobRef, InlineData, TaskResult
 from cloudpar_protocol.seals import Seals, is_sealed
@@ -119,6 +120,6 @@ def test_the_master_seals_the_results_of_a_worker_that_cannot(sealing: World, an
 def test_results_that_a_worker_sealed_are_passed_on_unchanged(sealing: World, ann: AccountRecord) -> None:
     package_id = sealing.start(ann, tasks=1, seal=b"s" * 16)
     made = replace(publication(sealing.lease()), results=[TaskResult(0, "ok", 1, b"value", seal=b"r" * 16)])
-    sealing.worker.publish_results(PublishResults(worker_id="w", executors=1, publications=[made], seals=True))
+    finish(sealing.worker.publish_results(PublishResults(worker_id="w", executors=1, publications=[made], seals=True)))
     (result,) = sealing.status(ann, package_id).results
     assert result.seal == b"r" * 16

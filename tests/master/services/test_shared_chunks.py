@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from cloudpar_master.core.effects import SEND_AGAIN_S
 from cloudpar_master.ports import AccountRecord, Sending
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, PublishResults, RetrieveTasks
 from support.watched_world import WatchedWorld
 from support.world import POLICY, World, master, publication
@@ -48,7 +49,7 @@ def publish_and_renew(world: World, lease: Lease, *others: Lease) -> set[str]:
     refs = [LeaseRef(**other.identity()) for other in others]
     made = publication(lease, [lease.start])
     request = PublishResults(worker_id="w", executors=2, publications=[made], others=refs)
-    return {view.lease_id for view in world.worker.publish_results(request).leases}
+    return {view.lease_id for view in finish(world.worker.publish_results(request)).leases}
 
 
 def test_a_publication_renews_the_leases_that_it_names(world: World, ann: AccountRecord) -> None:
