@@ -17,6 +17,9 @@ without LEAST_US they would cost nothing, and their accounts would not take turn
 STRANGERS: Final = "strangers"
 """The role of requests without a valid token or link, such as challenges and requests for unknown paths."""
 
+PREFERRED: Final = {"user", "worker", "admin"}
+"""The roles whose calls may be served before their turn."""
+
 
 class FairShares:
     """Serves the roles in turn. Of a role, it serves the account that has used the least of the thread's time.
@@ -36,10 +39,15 @@ class FairShares:
     def __init__(self) -> None:
         self._waiting = OrderedDict[str, dict[str, deque[asyncio.Future[None]]]]()  # by role and account
         self._accounts = defaultdict[str, VirtualTime](VirtualTime)  # by role
-        self._choosing = False
+        self._choosing = self._preferred = False
 
     async def wait(self, role: str, account: str = "") -> None:
         """Wait until a request may be served. The caller then serves it without an `await`."""
+        if self._prefers(role, account):
+            self._preferred = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
+            self._accounts[role].charge(account, LEAST_US)
+            return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(role, {}).setdefault(account, deque()).append(turn)
         self._choose_soon()
@@ -53,6 +61,21 @@ class FairShares:
             yield
         finally:
             self._accounts[role].charge(account, (time.perf_counter_ns() - began_ns) // 1000)
+
+    def _prefers(self, role: str, account: str) -> bool:
+        """Whether a new call is served at once, because each waiting account of its role has used more.
+
+        A call and its answer take several turns of the event loop, and a map several calls. If each of them waited for
+        a request of every other role, a busy master would be slow for all. It happens once in a turn of the loop: with
+        more, the requests of one caller would keep the loop from reading those of others.
+        """
+        if self._preferred or role not in PREFERRED:
+            return False
+        used = self._accounts[role]
+        return all(used.start_us(account) < used.start_us(other) for other in self._waiting.get(role, ()))
+
+    def _end_turn(self) -> None:
+        self._preferred = False
 
     def _choose_soon(self) -> None:
         # One request in each turn of the event loop: so requests that come meanwhile are read before the next choice.
