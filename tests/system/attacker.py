@@ -315,6 +315,9 @@ async def main(endpoint: str, token: str) -> None:
             os._exit(0)
         print(json.dumps({trick.__name__: attacker.done[trick.__name__] for trick in attacker.tricks}), flush=True)
 
+    # A process with this policy runs only while no other one wants its processor. One that is merely nice keeps each
+    # processor that it has for some milliseconds, also while others want it.
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     loop.add_reader(sys.stdin.fileno(), report)
     await attacker.run()
 

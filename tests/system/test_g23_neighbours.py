@@ -66,11 +66,11 @@ def account(master: Master, name: str) -> tuple[str, str]:
 def attack(master: Master, name: str) -> Iterator[Callable[[], dict[str, int]]]:
     """Meanwhile an account does all its tricks. Yields a function that returns how often it has done each.
 
-    The attacker gets little of the processors: its clients would run on other machines.
+    The attacker gets only the processor time that nobody else needs: its clients would run on other machines.
     """
     token, account_id = account(master, name)
     attacker = subprocess.Popen(
-        ["nice", "-n", "19", sys.executable, "-m", "system.attacker", master.endpoint, token],
+        [sys.executable, "-m", "system.attacker", master.endpoint, token],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
     )  # fmt: skip

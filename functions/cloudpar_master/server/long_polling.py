@@ -180,16 +180,27 @@ def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:
 async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], receive: Receive) -> Struct | None:
     """Hold a request, and return its reply; None if the client hangs up first.
 
-    `hold` is called with a function that returns whether the client has hung up.
+    `hold` is called with a function that returns whether the client has hung up. It runs in the task of the caller: its
+    reply would arrive two turns of the event loop later from a task of its own.
     """
+    task, holds = asyncio.current_task(), True
+
+    def give_up(_: object) -> None:
+        if holds and task is not None:
+            task.cancel()
+
     hung_up = asyncio.ensure_future(_hang_up(receive))
-    work = asyncio.ensure_future(hold(hung_up.done))
+    hung_up.add_done_callback(give_up)
     try:
-        await asyncio.wait({work, hung_up}, return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
+        await asyncio.sleep(0)  # the client may have hung up before
+        return await hold(hung_up.done)
+    except asyncio.CancelledError:
+        if task is None or not hung_up.done() or task.uncancel():
+            raise  # the server cancels the request
+        return None
     finally:
+        holds = False
         hung_up.cancel()
-        work.cancel()
 
 
 async def _hang_up(receive: Receive) -> None:

@@ -1,7 +1,8 @@
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from cloudpar_master.ports import Fit, Needs
 from cloudpar_master.ports.task_queue import ANY
@@ -12,8 +13,11 @@ longest."""
 
 
 class _Retrieval(NamedTuple):
-    waiter: asyncio.Future[Needs]
+    waiter: asyncio.Future[Needs | None]
     fit: Fit
+
+    def waits_for(self, need: Needs) -> bool:
+        return not self.waiter.done() and (need == ANYTHING or self.fit.takes(need))
 
 
 class _Peek(NamedTuple):
@@ -50,7 +54,7 @@ class Wakeups:
             heard.add(need)
             if need in unserved:  # a tick may pass hundreds of equal needs: search all retrievals only once for them
                 continue
-            found = next((each for each in self._retrievals if need == ANYTHING or each.fit.takes(need)), None)
+            found = next((each for each in self._retrievals if each.waits_for(need)), None)
             if found is None:
                 unserved.add(need)
             else:
@@ -85,11 +89,12 @@ class Wakeups:
         retrieval = _Retrieval(asyncio.get_running_loop().create_future(), fit)
         self._retrievals.append(retrieval)
         try:
-            await asyncio.wait([retrieval.waiter], timeout=timeout_s)
-            return retrieval.waiter.result() if retrieval.waiter.done() else None
+            with _ending(retrieval.waiter, timeout_s):
+                return await retrieval.waiter
         except asyncio.CancelledError:
-            if retrieval.waiter.done():
-                self.chunks_sent([retrieval.waiter.result()])
+            need = None if retrieval.waiter.cancelled() else retrieval.waiter.result()
+            if need is not None:
+                self.chunks_sent([need])
             raise
         finally:
             if retrieval in self._retrievals:
@@ -103,7 +108,8 @@ class Wakeups:
         peek = _Peek(asyncio.get_running_loop().create_future(), fit, frozenset(besides))
         self._peeks.append(peek)
         try:
-            await asyncio.wait([peek.waiter], timeout=timeout_s)
+            with _ending(peek.waiter, timeout_s):
+                await peek.waiter
         finally:
             self._peeks.remove(peek)
 
@@ -114,7 +120,8 @@ class Wakeups:
         for name in names:
             self._awaits[name].add(waiter)
         try:
-            await asyncio.wait([waiter], timeout=timeout_s)
+            with _ending(waiter, timeout_s):
+                await waiter
         finally:
             for name in names:
                 self._awaits[name].discard(waiter)
@@ -126,6 +133,16 @@ def _session(session: str) -> str:
     return f"session {session}"
 
 
-def _wake(waiter: asyncio.Future[None]) -> None:
+def _wake(waiter: asyncio.Future[Any]) -> None:
     if not waiter.done():
         waiter.set_result(None)
+
+
+@contextmanager
+def _ending(waiter: asyncio.Future[Any], timeout_s: float) -> Iterator[None]:
+    """Wake a waiter after `timeout_s`. With `asyncio.wait` it would wake one turn of the event loop later."""
+    end = asyncio.get_running_loop().call_later(timeout_s, _wake, waiter)
+    try:
+        yield
+    finally:
+        end.cancel()

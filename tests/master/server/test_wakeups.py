@@ -83,6 +83,14 @@ async def test_a_wait_ends_after_its_time() -> None:
     wakeups.head_saved("p")
 
 
+async def test_a_chunk_passes_a_retrieval_by_that_has_just_ended() -> None:
+    wakeups = Wakeups()
+    ending, other = await waiting(wakeups.wait_for_chunks(HOUR_S)), await waiting(wakeups.wait_for_chunks(HOUR_S))
+    wakeups._retrievals[0].waiter.set_result(None)  # as at the end of its time; its task runs a turn later
+    wakeups.chunks_sent([ANYTHING])
+    assert [await ending, await other] == [None, ANYTHING]
+
+
 async def test_a_saved_head_wakes_all_awaits_that_name_its_package() -> None:
     wakeups = Wakeups()
     names = [["p"], ["q", "p"], ["q"]]
