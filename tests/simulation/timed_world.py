@@ -1,8 +1,9 @@
 """A master without faults in simulated time, and its workers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
+from cloudpar_master.services.steps import finish
 from cloudpar_protocol import routes
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.worker_messages import RetrieveTasks
@@ -56,4 +57,5 @@ class TimedWorld(Timeline):
         if route is routes.RETRIEVE_TASKS:
             self.hold(request, self.now_us + int(request.hold_s * 1e6), heard)
         else:
-            self.reply(heard, getattr(self.world.worker, route.name)(request))
+            reply = getattr(self.world.worker, route.name)(request)
+            self.reply(heard, finish(reply) if isinstance(reply, Generator) else reply)
