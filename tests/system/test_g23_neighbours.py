@@ -66,7 +66,7 @@ def account(master: Master, name: str) -> tuple[str, str]:
 def attack(master: Master, name: str) -> Iterator[Callable[[], dict[str, int]]]:
     """Meanwhile an account does all its tricks. Yields a function that returns how often it has done each.
 
-    The attacker gets only the processor time that nobody else needs: its clients would run on other machines.
+    The attacker gets only the processor time that no other process needs: its clients would run on other machines.
     """
     token, account_id = account(master, name)
     attacker = subprocess.Popen(
