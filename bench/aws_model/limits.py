@@ -27,6 +27,7 @@ SEND: Final = Latency(30 * MS, "SQS documents tens to low hundreds of millisecon
 RECEIVE: Final = Latency(30 * MS, "the same")
 DELETE: Final = Latency(30 * MS, "the same")
 OBJECT: Final = Latency(100 * MS, "S3 documents 100 to 200 ms for the first byte of small objects")
+PATIENCE: Final = Latency(1_000 * MS, "assumption: how long boto3 repeats a throttled call, with its pauses")
 BOOT: Final = Latency(90_000 * MS, "assumption: a spot instance starts, and pulls the image")
 
 

@@ -28,20 +28,28 @@ class Meter:
 
 
 class Partition:
-    """The reads or the writes of one package: what exceeds the limit of its partition waits, as if throttled.
+    """The reads or the writes of one package: what exceeds the limit of its partition is throttled.
 
     Attributes:
         waited_us: For how long requests waited, in all.
+        refused: How many requests were throttled until their callers gave up.
     """
 
     def __init__(self, units_per_s: int) -> None:
         self._units_per_s = units_per_s
         self._free_at_us = 0
-        self.waited_us = 0
+        self.waited_us = self.refused = 0
 
-    def wait_us(self, units: float, now_us: int) -> int:
-        """Return how long a request of so many units has to wait. A second's units may be used at once."""
-        self._free_at_us = max(self._free_at_us, now_us - 1_000_000) + round(units * 1e6 / self._units_per_s)
-        waits_us = max(0, self._free_at_us - now_us)
+    def wait_us(self, units: float, now_us: int, patience_us: int) -> int | None:
+        """Return how long a request of so many units waits; None if its caller gives up before.
+
+        A second's units may be used at once.
+        """
+        free_at_us = max(self._free_at_us, now_us - 1_000_000) + round(units * 1e6 / self._units_per_s)
+        waits_us = max(0, free_at_us - now_us)
+        if waits_us > patience_us:
+            self.refused += 1
+            return None
+        self._free_at_us = free_at_us
         self.waited_us += waits_us
         return waits_us

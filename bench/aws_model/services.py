@@ -2,7 +2,7 @@
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from cloudpar_master.services.fleet_keeper import FleetKeeper
 from cloudpar_master.services.steps import finish
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol import codec
-from cloudpar_protocol.errors import RequestError
+from cloudpar_protocol.errors import RequestError, Unavailable
 from cloudpar_protocol.routes import Route
 from simulation.schedule import Schedule
 from support.backends import backend_on
@@ -175,29 +175,44 @@ class Port:
                 return wait_us + (limits.OBJECT.us if is_object else 0)
             return self._write_us(head.package_id, units, limits.WRITE)
         if method == "append":
-            package_id, items = arguments
+            package_id, items, *born = arguments
             sizes = [len(pack(event)) for _, event in items]
-            return sum(self._write_us(package_id, max(1, ceil(size / KB)), limits.WRITE) for size in sizes)
-        if method == "delete_events":
-            package_id, keys = arguments
-            return self._write_us(package_id, len(keys), limits.WRITE) if keys else 0
+            read_us = 0 if born else self._read_us([package_id])
+            return read_us + sum(self._write_us(package_id, max(1, ceil(size / KB)), limits.WRITE) for size in sizes)
+        if method in {"claim", "delete_events"}:
+            rows = len(arguments[1]) if method == "delete_events" else 1
+            return self._write_us(arguments[0], rows, limits.WRITE) if rows else 0
         if method == "create":
             meter.add("table writes", 8)
             return limits.TRANSACTION.us
         asked = arguments[0] if arguments else ()
-        ids = [asked] if isinstance(asked, str) else asked if isinstance(asked, list | tuple) else []
+        return self._read_us([asked] if isinstance(asked, str) else asked if isinstance(asked, list | tuple) else [])
+
+    def _read_us(self, package_ids: Sequence[str]) -> int:
+        """Count the reads of these packages' heads, and return how long they take."""
+        deployment = self._deployment
         waits_us = 0
-        for package_id in ids:
-            if package_id in packages:
+        for package_id in package_ids:
+            if package_id in deployment.data.packages:
                 units = ceil(deployment.head_bytes(package_id) / KB / READ_KB)
-                meter.add(f"package reads {package_id}", units)
-                wait_us = deployment.reads[package_id].wait_us(units, deployment.schedule.now_us)
-                waits_us = max(waits_us, wait_us)
+                deployment.meter.add(f"package reads {package_id}", units)
+                waits_us = max(waits_us, self._wait_us(deployment.reads[package_id], units))
         return limits.READ.us + waits_us
 
     def _write_us(self, package_id: str, units: float, latency: limits.Latency) -> int:
         deployment = self._deployment
         deployment.meter.add("table writes", units)
         deployment.meter.add(f"package writes {package_id}", units)
-        waits_us = deployment.writes[package_id].wait_us(units, deployment.schedule.now_us)
-        return latency.us + waits_us
+        return latency.us + self._wait_us(deployment.writes[package_id], units)
+
+    def _wait_us(self, partition: Partition, units: float) -> int:
+        """Return how long a request waits for its partition.
+
+        Raises:
+            Unavailable: It was throttled until boto3 gave up.
+        """
+        wait_us = partition.wait_us(units, self._deployment.schedule.now_us, limits.PATIENCE.us)
+        if wait_us is None:
+            self._deployment.schedule.sleep(limits.PATIENCE.us)
+            raise Unavailable("DynamoDB throttles the package's rows")
+        return wait_us

@@ -14,7 +14,10 @@ ON_MINISTACK = os.environ.get("CLOUDPAR_STAND_IN") == "ministack"
 ON_VERSITYGW = os.environ.get("CLOUDPAR_STAND_IN") == "versitygw"
 """Whether the tests of blobs run on versitygw only, as in `make versitygw`."""
 
-TABLES = {"test_accounts", "test_heads", "test_inbox", "test_pages", "test_quota", "test_registry", "test_usage"}
+TABLES = {
+    "test_accounts", "test_claims", "test_heads", "test_inbox", "test_pages", "test_quota", "test_registry",
+    "test_usage",
+}  # fmt: skip
 QUEUES = {"test_queue_delivery", "test_task_queue"}
 
 UPLOADED = "S3 answers 412 to the same upload as well; the uploader takes that for success"

@@ -112,7 +112,10 @@ class Desk:
     @property
     def worker(self) -> WorkerService:
         """The routes of workers."""
-        return WorkerService(self.backend)
+        service = WorkerService(self.backend)
+        # As in a process that has folded the package before: it knows whether publications may wait.
+        service._folding._pausing[self.actor.package_id] = None
+        return service
 
     @property
     def operator(self) -> AccountService:

@@ -145,7 +145,31 @@ CROWDS: Final = [
 ]  # fmt: skip
 """Few requests, and many switches between them."""
 
-SPECIAL: Final = CROWDS + CLOSINGS + LIFETIMES + SCHEMAS + ACCOUNTS + QUOTAS + LOSSES + CLOSED
+PAUSING: Final = replace(POLICY, fold_pause_s=1.0, many_workers=1)
+
+LATE_FOLDS: Final = [
+    Scenario(
+        f"publications wait for the next fold: {what}",
+        (
+            client("client", start(4, chunksize=1), READ), worker("one", retrieve(2), publish(How(1)), publish()),
+            worker("two", retrieve(), publish()), *others,
+        ),
+        ("client", "one", "one", "two"), policy=PAUSING,
+    )
+    for what, others in (
+        ("the timer folds", (timer("timer"), Actor("clock", (wait(6.0),)))),
+        ("a reader folds", (client("reader", READ, READ), Actor("clock", (wait(1.5),)))),
+        ("an idle worker comes", (worker("idle", retrieve(), publish()),)),
+        ("tasks are given back", (worker("three", retrieve(), give_back()),)),
+        ("a client cancels", (client("other", cancel()),)),
+        ("a client acknowledges", (client("other", ACKNOWLEDGE),)),
+        ("an operator revokes", (Actor("operator", (REVOKE,)),)),
+        ("a lease ends", (Actor("clock", (wait(2.5),)), timer("timer"))),
+        ("the worker dies with its master", (Actor("mortal", (retrieve(), publish()), mortal=True),)),
+    )
+]  # fmt: skip
+
+SPECIAL: Final = CROWDS + LATE_FOLDS + CLOSINGS + LIFETIMES + SCHEMAS + ACCOUNTS + QUOTAS + LOSSES + CLOSED
 SCENARIOS: Final = SPECIAL + pairs()
 
 STATES: Final = 10_000_000

@@ -23,7 +23,8 @@ Bug = Callable[[pytest.MonkeyPatch], None]
 def the_loser_of_a_race_does_not_look_again(patch: pytest.MonkeyPatch) -> None:
     """The winner does not look again, either."""
 
-    def try_direct(self: Folding, package_id: str, items: Any, opened: Any, *, due: bool) -> Taken:
+    def try_direct(self: Folding, package_id: str, items: Any, opened: Any, *, due: bool, asked: bool) -> Taken:
+        del asked
         packages = self._backend.packages
         opened = opened or packages.open(package_id, folding.EVENTS)
         if opened is None:

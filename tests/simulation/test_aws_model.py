@@ -37,9 +37,10 @@ def test_hosts_are_started_for_the_work() -> None:
 
 def test_writes_beyond_the_limit_of_a_partition_wait() -> None:
     partition = Partition(PARTITION_WRITES)
-    assert partition.wait_us(PARTITION_WRITES, now_us=5 * S) == 0
-    assert partition.wait_us(PARTITION_WRITES, now_us=5 * S) == S
-    assert partition.wait_us(1, now_us=7 * S) == 0
+    assert partition.wait_us(PARTITION_WRITES, now_us=5 * S, patience_us=S) == 0
+    assert partition.wait_us(PARTITION_WRITES, now_us=5 * S, patience_us=S) == S
+    assert partition.wait_us(1, now_us=5 * S, patience_us=S) is None
+    assert (partition.wait_us(1, now_us=7 * S, patience_us=S), partition.refused) == (0, 1)
 
 
 def test_each_load_has_a_name_of_its_own() -> None:

@@ -6,6 +6,7 @@ has carried out the effects, no effect is lost: the master that folds the packag
 
 from msgspec import Struct
 
+from . import pacing
 from .head import Head, OpenRange
 from .policy import Policy
 
@@ -56,6 +57,11 @@ SEND_AGAIN_S = 60.0
 (Policy.saves_sent). It is far less than the five minutes for which the queue drops copies."""
 
 
+LATE_PAUSES = 10
+"""A package with pauses between its folds (pacing.pause_s) is due after so many of them: its last publications may wait
+in the inbox, and no worker may come that folds them."""
+
+
 def pending(head: Head, policy: Policy) -> list[Effect]:
     """Return the effects to carry out now. Carrying out an effect twice does no harm."""
     life, quota = head.life, head.quota
@@ -90,6 +96,9 @@ def due_at(head: Head, policy: Policy) -> float:
         times.append(head.quota.ask_again_at)
     if head.tasks.open:
         times.append(head.tasks.resend_at)
+    pause_s = pacing.pause_s(head, policy)
+    if pause_s:
+        times.append(head.now + LATE_PAUSES * pause_s)
     effects = pending(head, policy)
     if effects:
         # Without `saves_sent`, a head does not show that its chunks were sent until the next event. If readers folded

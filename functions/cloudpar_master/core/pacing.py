@@ -59,6 +59,22 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
     return SHORTEST_COLLECTION_US if scarce else max(SHORTEST_COLLECTION_US, chunk_us)
 
 
+LARGE_HEAD = 150
+"""With more workers than this, the pause between two folds is longer in proportion, as the head is larger."""
+
+
+def pause_s(head: Head, policy: Policy) -> float:
+    """Return for how many seconds after a fold of this package its publications may wait in the inbox; 0: they may not.
+
+    They may wait only while the package runs on many workers. Then a next publication or a reader comes soon, and folds
+    all that wait. If none comes, the timer does (effects.due_at).
+    """
+    workers = len(head.pace.fleet)
+    if workers < policy.many_workers or head.life.ended:
+        return 0.0
+    return policy.fold_pause_s * max(1.0, workers / LARGE_HEAD)
+
+
 CALL_S = 5.0
 """While workers share chunks, one of a package's workers should send a beat or a publication about once in this many
 seconds. The replies tell workers of small work that waits, so this bounds how long such work waits for a busy fleet."""

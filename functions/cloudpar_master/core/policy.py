@@ -46,6 +46,10 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         saves_sent: Whether the master saves a head at once to record that its chunks are in the queue. If not, it
             records this with the package's next event, and another process of the master may send the chunks a second
             time; the queue drops such a copy for five minutes.
+        fold_pause_s: For how long after a fold publications and give-backs only wait in the inbox, if the package has
+            at least `many_workers` workers; 0: each is folded at once. Where each fold writes the head to a table, so
+            many workers would otherwise write it faster than the table permits.
+        many_workers: The number of workers from which a package has a pause between its folds.
         longest_await_s: The longest time that a client waits between two requests for results.
         holds_requests: Whether the master holds a client's request until there is news. If not, the client waits after
             each answer, also after one with news.
@@ -79,6 +83,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     open_small_packages: Count = 200
     looks_at_end: bool = True
     saves_sent: bool = True
+    fold_pause_s: Annotated[float, Meta(ge=0)] = 0.0
+    many_workers: Count = 16
     longest_await_s: Amount = 5.0
     holds_requests: bool = True
     requests_per_s: Amount = 1_000.0

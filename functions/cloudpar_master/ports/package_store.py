@@ -130,13 +130,20 @@ class PackageStore(Protocol):
         version commits results, a page of these results.
         """
 
-    def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
+    def append(self, package_id: str, items: Sequence[tuple[str, Event]], born: float | None = None) -> None:
         """Put events into the inbox durably, each under its key. If a key has an event already, that event stays.
 
+        `born` is the start time of the package, if the caller has just read its head: a store may then read less.
         Events for a package that does not exist have no effect.
 
         Raises:
             TooLarge: An event is larger than this store's records can be.
+        """
+
+    def claim(self, package_id: str, now: float, until: float) -> bool:
+        """Claim the next fold of a package until a time. Returns whether no other claim holds `now`.
+
+        A claim prevents folds that could not be saved. It is a hint: folds without it are as safe.
         """
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:

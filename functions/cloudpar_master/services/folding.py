@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from cloudpar_master.core import pacing
 from cloudpar_master.core.effects import Forget, due_at, pending
-from cloudpar_master.core.events import Broken, Event, Published, Sent
+from cloudpar_master.core.events import Broken, Event, GaveBack, Published, Sent
 from cloudpar_master.core.fold import Folded, fold
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.recent import Recent
@@ -15,7 +16,7 @@ from .backend import Backend
 from .effect_runner import EffectRunner
 from .result_pages import result_bytes
 
-EVENTS = 90
+EVENTS = 400
 """How many inbox events one fold consumes at most, so that saving and deleting take few requests."""
 
 PART_BYTES = 256 * 1024
@@ -31,6 +32,10 @@ ATTEMPTS = 20
 """How many times one call reads the inbox to fold it before the call gives up, for example because other processes win
 the races to save. The events are in the inbox by then, for another process to fold."""
 
+FEW_ATTEMPTS = 3
+"""The same for a package with many workers (pacing.pause_s). Each lost race costs as much as a save, so many calls that
+went on would keep the table busy with folds that cannot be saved."""
+
 HEAVY_ATTEMPTS = 3
 """How many folds with more than LIGHT_BYTES of results are tried before the results are appended to the inbox."""
 
@@ -45,7 +50,7 @@ Item = tuple[str, Event]
 
 
 class Taken(NamedTuple):
-    """The newest head (None: the package is gone), and whether folds have consumed all given events."""
+    """The newest head (None: the package is gone), and whether folds have consumed all given events, or soon will."""
 
     head: Head | None
     all: bool
@@ -59,6 +64,8 @@ class Folding:
         self._effects = EffectRunner(backend)
         self._sent = Recent[str, list[Event]](REMEMBERED)
         """By package: the events that say which chunks were sent, if no saved head shows it yet (Policy.saves_sent)."""
+        self._pausing = Recent[str, None](REMEMBERED)
+        """The packages that have pauses between their folds, as far as this process knows."""
 
     def start(self, head: Head) -> None:
         """Carry out the effects of a package's first head, which was just written."""
@@ -68,14 +75,18 @@ class Folding:
         """Return a package for a reader; None if there is no such package.
 
         If the head is old, the package is folded first, with its waiting events: the master that wrote the head may
-        have died before it carried the effects out.
+        have died before it carried the effects out. A package with pauses between its folds is folded after a pause.
         """
         opened = self._backend.packages.open(package_id, EVENTS)
+        if opened is None:
+            return None
+        head, pause_s = opened.head, self._note_pause(opened.head)
         # `abs`: a head with a later time than now is from a master whose clock is ahead, so it may be old, too.
-        if opened is None or abs(self._backend.clock.now() - opened.head.now) <= STALE_S:
+        fresh = abs(self._backend.clock.now() - head.now) <= (pause_s or STALE_S)
+        if fresh or (pause_s and not self._claims(head, pause_s)):
             return opened
-        head = self._take(package_id, opened=opened).head
-        return None if head is None else Opened(head, [], more=False)
+        newest = self._take(package_id, opened=opened).head
+        return None if newest is None else Opened(newest, [], more=False)
 
     def visible(self, account: AccountRecord | None, package_id: str) -> Opened | None:
         """Return a package as `look` does; None also if it does not belong to `account` (None: an operator)."""
@@ -85,6 +96,8 @@ class Folding:
 
     def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
         """Fold events together with those of the inbox, and carry out the effects.
+
+        Publications and give-backs may wait in the inbox for the next fold (pacing.pause_s).
 
         Args:
             package_id: The package.
@@ -124,13 +137,52 @@ class Folding:
         self, package_id: str, items: Sequence[Item] = (), *, opened: Opened | None = None, due: bool = False
     ) -> Taken:
         """Fold these events and those that wait in the inbox."""
-        taken = self._try_direct(package_id, items, opened, due=due)
+        asked = package_id in self._pausing and _may_wait(items)
+        if asked:
+            # Without this, a process would read the inbox, too, only to learn that these events may wait.
+            head = self._backend.packages.load(package_id)
+            if head is None or self._leaves(head, items):
+                return Taken(head, all=True)
+            opened = None
+        taken = self._try_direct(package_id, items, opened, due=due, asked=asked)
         return self._append_and_follow(package_id, items) if taken is None else taken
 
-    def _try_direct(self, package_id: str, items: Sequence[Item], opened: Opened | None, *, due: bool) -> Taken | None:
+    def _leaves(self, head: Head, items: Sequence[Item]) -> bool:
+        """Leave events to the next fold if they may wait for it. Returns whether they are stored.
+
+        They may wait if the package has just been folded, or if another process has claimed the next fold.
+        """
+        pause_s = self._note_pause(head)
+        if not (pause_s and _may_wait(items)):
+            return False
+        # A head with a later time than now is from a master whose clock is ahead, so it may be old.
+        recent = 0.0 <= self._backend.clock.now() - head.now < pause_s
+        if not recent and self._claims(head, pause_s):
+            return False
+        self._backend.packages.append(head.package_id, items, head.started_at)
+        return True
+
+    def _claims(self, head: Head, pause_s: float) -> bool:
+        """Claim the next fold of a package with many workers: a fold that cannot be saved costs as much as a save."""
+        now = self._backend.clock.now()
+        return self._backend.packages.claim(head.package_id, now, now + pause_s)
+
+    def _note_pause(self, head: Head) -> float:
+        """Return the time between two folds of a package, and remember whether it has any."""
+        pause_s = 0.0 if head.foreign else pacing.pause_s(head, self._backend.policy)
+        if pause_s:
+            self._pausing[head.package_id] = None
+        else:
+            self._pausing.pop(head.package_id, None)
+        return pause_s
+
+    def _try_direct(
+        self, package_id: str, items: Sequence[Item], opened: Opened | None, *, due: bool, asked: bool
+    ) -> Taken | None:
         """Fold events straight into a head, without storing them first. None: other processes won each race.
 
-        If a master of a newer release has written the head, the events are stored and not folded.
+        If a master of a newer release has written the head, the events are stored and not folded. They are only stored,
+        too, if they may wait for the next fold, unless that was `asked` before.
         """
         packages = self._backend.packages
         events = [event for _, event in items]
@@ -147,6 +199,8 @@ class Folding:
                 return Taken(head, all=not items or head.damaged)
             if not (events or inbox or due or self._is_due(head)):
                 return Taken(head, all=True)
+            if not asked and self._leaves(head, items):
+                return Taken(head, all=True)
             saved = self._fold_and_save(head, inbox, events)
             if saved is not None:
                 newest = self._carry_out(saved)
@@ -159,10 +213,12 @@ class Folding:
 
         The winner of a race reads the inbox only before its save. So the loser must read the inbox after it has
         appended its events: otherwise they would wait there until another process folds the package, which may be much
-        later.
+        later. A package with pauses is folded soon in any case.
         """
         if items:
             self._backend.packages.append(package_id, items)
+            if package_id in self._pausing and _may_wait(items):
+                return Taken(self._backend.packages.load(package_id), all=True)
         return self._follow(package_id, {key for key, _ in items})
 
     def _follow(self, package_id: str, waiting: set[str]) -> Taken:
@@ -171,7 +227,7 @@ class Folding:
         Gives up after ATTEMPTS attempts.
         """
         packages = self._backend.packages
-        for _ in range(ATTEMPTS):
+        for _ in range(FEW_ATTEMPTS if package_id in self._pausing else ATTEMPTS):
             opened = packages.open(package_id, EVENTS)
             if opened is None:
                 return Taken(None, all=True)
@@ -244,6 +300,7 @@ class Folding:
         folded, results = self._fold_safely(head, inbox, [*self._sent.pop(head.package_id, []), *others])
         if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
             return None
+        self._note_pause(folded)
         # Delete the events only now: if a process dies before this line, the events are folded again, which does no
         # harm. If the events were deleted before the save, a crash in between would lose them.
         if inbox:
@@ -276,6 +333,21 @@ def parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
         part.append(item)
     if part:
         yield part
+
+
+def _may_wait(items: Sequence[Item]) -> bool:
+    """Whether these events may wait in the inbox: workers have published or given back, and little.
+
+    Storing large results twice would cost more than a fold. An idle worker that reports itself waits for its chunks.
+    """
+    small = sum(_weight(event) for _, event in items) <= LIGHT_BYTES
+    return bool(items) and small and all(map(_is_late, (event for _, event in items)))
+
+
+def _is_late(event: Event) -> bool:
+    if isinstance(event, Published):
+        return event.refused is None  # otherwise the package fails
+    return isinstance(event, GaveBack)
 
 
 def _weight(event: Event) -> int:

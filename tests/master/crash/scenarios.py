@@ -58,6 +58,8 @@ def lose_secret(world: World, _: Client) -> None:
     world.lose_secret()
 
 
+PAUSING = replace(POLICY, fold_pause_s=1.0, many_workers=1)
+
 WORK = [
     Scenario("payloads in blobs", blobs=True),
     Scenario("large code and results", more_bytes=20_000),
@@ -66,6 +68,7 @@ WORK = [
     Scenario("no worker has the module", lacking=True),
     Scenario("another master folds, too", rival=True, gives_back=True),
     Scenario("a task kills its workers", "error", deadly=3),
+    Scenario("publications wait for the next fold", policy=PAUSING, gives_back=True),
     Scenario("the quota ends", "failed", "quota", granted_us=2_500),
     Scenario("all tasks are cancelled", "cancelled", meanwhile=cancel_all),
     Scenario("some tasks are cancelled", meanwhile=cancel_some),

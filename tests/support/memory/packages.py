@@ -35,6 +35,7 @@ class Package(msgspec.Struct):
     unsettled: bool
     uncut: bool
     due_at: float
+    claimed_until: float = 0.0
     inbox: dict[str, bytes] = {}
     pages: dict[int, bytes] = {}
 
@@ -110,11 +111,19 @@ class MemoryPackageStore:
                 stored.pages[head.version] = _encode(results)
             return True
 
-    def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
+    def append(self, package_id: str, items: Sequence[tuple[str, Event]], born: float | None = None) -> None:
         with ALONE:
             stored = self._packages.get(package_id)
             for key, event in items if stored else ():
                 stored.inbox.setdefault(key, _encode(event))  # type: ignore[union-attr]
+
+    def claim(self, package_id: str, now: float, until: float) -> bool:
+        with ALONE:
+            stored = self._packages.get(package_id)
+            if stored is None or now < stored.claimed_until:
+                return False
+            stored.claimed_until = until
+            return True
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
         with ALONE:

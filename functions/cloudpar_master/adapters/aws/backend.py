@@ -39,6 +39,7 @@ POLICY = Policy(
     open_small_packages=6,
     looks_at_end=False,
     saves_sent=False,
+    fold_pause_s=0.5,
     longest_await_s=30.0,
     holds_requests=False,
     requests_per_s=20.0,

@@ -12,7 +12,7 @@ from cloudpar_master.ports import RUNNING_FIGURES, InboxItem, Running
 from .compression import compress, pack, unpack
 from .rows import Row
 
-HEAD, SPEC, EVENT = "head", "spec", "i#"
+HEAD, SPEC, EVENT, CLAIM = "head", "spec", "i#", "claim"
 LAST_EVENT = "i$"
 """Only the head and the events of its inbox have sort keys from HEAD to LAST_EVENT, so that one query reads both."""
 

@@ -18,6 +18,7 @@ from .backoff import attempts, batches
 from .compression import unpack
 from .objects import Objects
 from .package_rows import (
+    CLAIM,
     HEAD,
     INBOX_BYTES,
     LAST_EVENT,
@@ -215,7 +216,7 @@ class DynamoPackageStore(PackageStore):
             self._objects.put(row["object"], body)
         return row
 
-    def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
+    def append(self, package_id: str, items: Sequence[tuple[str, Event]], born: float | None = None) -> None:
         """See the port.
 
         Raises:
@@ -225,14 +226,24 @@ class DynamoPackageStore(PackageStore):
         for row in found:
             if len(row["event"]) > ROW_BYTES:
                 raise TooLarge(f"{len(row['event']):,} bytes of results are too many at once: publish fewer together")
-        head = self._table.get(package_id, HEAD) if found else None
-        if head is None:
-            return
+        if born is None:
+            head = self._table.get(package_id, HEAD) if found else None
+            if head is None:
+                return
+            born = head["started_at"]
         # The package may be removed before its events are stored. Without its start time in each event, a later package
         # with the same id could take the events in.
-        born = head["started_at"]
+        born = round(born, 6)
         for row in found:
             self._table.write(put({**row, "born": born}, f"{MISSING} OR {OF_EARLIER}", born=born))
+
+    def claim(self, package_id: str, now: float, until: float) -> bool:
+        """See the port. A row of its own costs one unit of writing, where the head may cost hundreds."""
+        writer = self._ids.fresh()
+        row = self._dated({"pk": package_id, "sk": CLAIM, "claimed_until": until, "writer": writer})
+        refused = self._table.write(put(row, f"{MISSING} OR claimed_until <= :now", now=now))
+        # If botocore repeats a claim that took effect, the stored row is the one of this call.
+        return refused is None or (refused.row is not None and refused.row["writer"] == writer)
 
     def _arrival(self) -> int:
         """Return this machine's time in microseconds; each call returns a later time than the call before.

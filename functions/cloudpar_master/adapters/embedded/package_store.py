@@ -58,6 +58,7 @@ class SqlitePackageStore(PackageStore):
         self._saved = saved
         self._started = started
         self._cache = Recent[str, Spec](CACHED_SPECS)
+        self._claims = Recent[str, float](CACHED_SPECS)
         self._records = Records()
 
     def create(self, spec: Spec, head: Head) -> Spec:
@@ -158,7 +159,8 @@ class SqlitePackageStore(PackageStore):
         )
         return self._db.execute(update, row).rowcount == 1
 
-    def append(self, package_id: str, items: Sequence[tuple[str, Event]]) -> None:
+    def append(self, package_id: str, items: Sequence[tuple[str, Event]], born: float | None = None) -> None:
+        del born
         rows = [(key, _encode(event), package_id) for key, event in items]
         insert = (
             "INSERT OR IGNORE INTO inbox (package_id, key, event)"
@@ -166,6 +168,13 @@ class SqlitePackageStore(PackageStore):
         )
         with self._db.transaction():
             self._db.executemany(insert, rows)
+
+    def claim(self, package_id: str, now: float, until: float) -> bool:
+        """See the port. Only one process at a time has this data, so its own memory keeps the claims."""
+        if now < self._claims.get(package_id, 0.0):
+            return False
+        self._claims[package_id] = until
+        return True
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
         with self._db.transaction():
