@@ -206,7 +206,10 @@ class WorkerService:
             self._backend.queue.extend(live, self._backend.policy.lease_s)
 
     def give_back(self, request: GiveBack) -> GiveBackReply:
-        """Take back tasks that a worker will not run. The tasks are cut into new chunks before the master answers.
+        """Take back tasks that a worker will not run.
+
+        The tasks are cut into new chunks before the master answers. If the package has pauses between its folds
+        (pacing.pause_s), they are cut at the next fold.
 
         Raises:
             Unavailable: A package is too busy now, or a master of a newer release has written its head. The worker

@@ -89,6 +89,15 @@ def test_a_reader_folds_after_the_pause(world: World, ann: AccountRecord, packag
     assert all_results(world.status(ann, package_id))[-1] == leases[-1].start
 
 
+def test_a_reader_without_events_claims_no_fold(
+    world: World, ann: AccountRecord, package_id: str, leases: list[Lease]
+) -> None:
+    """Otherwise the next publications would wait for a fold that does not come."""
+    world.clock.move(PAUSE_S + 0.1)
+    world.status(ann, package_id)
+    assert set(calls_of(world, leases[0])) == {"packages.save"}
+
+
 def test_the_timer_folds_what_no_client_reads(world: World, package_id: str, leases: list[Lease]) -> None:
     for lease in leases:
         world.publish(publication(lease))
