@@ -51,12 +51,13 @@ class ModelQueue(TaskQueue):
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
+        worker_id: str = "",
         again: bool = False,
         express: bool = True,
         sent: bool = False,
     ) -> list[Message]:
         """See the port. No attempt is repeated, as no answer of the model is lost."""
-        del fit, again, sent
+        del fit, worker_id, again, sent
         self._surface()
         now = self._clock.now()
         lines = [self._express] if express else []

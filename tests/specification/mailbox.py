@@ -38,9 +38,9 @@ class Mailbox:
 
     def receive(
         self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY,
-        *, again: bool = False, express: bool = True, sent: bool = False,
+        *, worker_id: str = "", again: bool = False, express: bool = True, sent: bool = False,
     ) -> list[Message]:  # fmt: skip
-        del limit, visibility_s, attempt_id, besides, fit, again, express, sent
+        del limit, visibility_s, attempt_id, besides, fit, worker_id, again, express, sent
         letter, self.chosen = self.chosen, None
         if letter is None:
             return []

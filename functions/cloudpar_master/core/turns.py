@@ -8,12 +8,18 @@ other accounts came earlier, and gets no extra work for the time before it came.
 from collections.abc import Collection
 from typing import NamedTuple
 
+from .recent import Recent
 from .virtual_time import REMEMBERED, VirtualTime
 
 ALLOWANCE_US = 1_000_000
 """The largest lead (`lead_us`), in microseconds, with which a package's first chunk goes before all other chunks. Both
 the lead of its account among the accounts and the lead of first chunks within its account must be at most this large.
 Otherwise first chunks take turns like all others, so that a stream of small packages does not stop a long package."""
+
+SLICE_S = 1.0
+"""For how many seconds a worker that has changed to an account gets more chunks of it before those of other accounts.
+An executor serves one account, so a worker starts new executors for each change. The time begins with the change: if
+the worker has served the account for longer, an account whose turn it is does not wait."""
 
 _FIRST_CHUNKS = ""
 """The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
@@ -40,6 +46,13 @@ class Line(NamedTuple):
         return _FIRST_CHUNKS if self.first else self.package
 
 
+class Slice(NamedTuple):
+    """The account that a worker serves, and the time of the worker's change to it, in seconds."""
+
+    account: str
+    since_s: float
+
+
 class Turns:
     """Decides whose turn it is; the queue keeps the chunks.
 
@@ -49,17 +62,25 @@ class Turns:
     def __init__(self) -> None:
         self._accounts = VirtualTime()
         self._packages: dict[str, VirtualTime] = {}
+        self._slices = Recent[str, Slice](REMEMBERED)
 
-    def take(self, lines: Collection[Line]) -> Line:
-        """Choose one of the lines, and count its oldest chunk as handed out. There must be at least one line."""
+    def take(self, lines: Collection[Line], worker_id: str, now_s: float) -> Line:
+        """Choose one of the lines, and count its oldest chunk as handed out. There must be at least one line.
+
+        Args:
+            lines: The waiting chunks that the worker can take.
+            worker_id: The worker that gets the chunk; "" if it is not known.
+            now_s: The time, in seconds.
+        """
         by_account: dict[str, list[Line]] = {}
         for line in lines:
             by_account.setdefault(line.account, []).append(line)
         self._accounts.advance(by_account)
         for account, own in by_account.items():
             self._packages_of(account).advance(line.flow for line in own)
-        chosen = self._first_chunk(by_account) or self._in_turn(by_account)
+        chosen = self._first_chunk(by_account) or self._in_turn(self._kept(by_account, worker_id, now_s))
         self._charge(chosen)
+        self._note(worker_id, chosen.account, now_s)
         return chosen
 
     def give_back(self, line: Line) -> None:
@@ -81,6 +102,18 @@ class Turns:
     def _within_allowance(self, line: Line) -> bool:
         lead_us = max(self._accounts.lead_us(line.account), self._packages_of(line.account).lead_us(_FIRST_CHUNKS))
         return lead_us <= ALLOWANCE_US
+
+    def _kept(self, by_account: dict[str, list[Line]], worker_id: str, now_s: float) -> dict[str, list[Line]]:
+        """Return the lines among which a worker's next chunk is: those of its account during its slice, or all."""
+        served = self._slices.get(worker_id)
+        if served is not None and served.account in by_account and 0 <= now_s - served.since_s < SLICE_S:
+            return {served.account: by_account[served.account]}
+        return by_account
+
+    def _note(self, worker_id: str, account: str, now_s: float) -> None:
+        served = self._slices.get(worker_id)
+        if worker_id and (served is None or served.account != account):
+            self._slices[worker_id] = Slice(account, now_s)
 
     def _in_turn(self, by_account: dict[str, list[Line]]) -> Line:
         def standing(account: str) -> tuple[int, int]:

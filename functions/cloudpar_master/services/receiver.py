@@ -224,7 +224,15 @@ class Receiver:
         attempt_id, besides = self._attempts.name(request.attempt_id), frozenset(request.besides)
         try:
             return self._backend.queue.receive(
-                most, lease_s, attempt_id, besides, fit, again=request.again, express=express, sent=sent
+                most,
+                lease_s,
+                attempt_id,
+                besides,
+                fit,
+                worker_id=request.worker_id,
+                again=request.again,
+                express=express,
+                sent=sent,
             )
         except StaleAttempt:
             return None

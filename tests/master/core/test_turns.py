@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from cloudpar_master.core import turns, virtual_time
-from cloudpar_master.core.turns import ALLOWANCE_US, Line, Turns
+from cloudpar_master.core.turns import ALLOWANCE_US, SLICE_S, Line, Turns
 
 LONG_US, SHORT_US = 2_000_000, 10_000
 
@@ -25,8 +25,8 @@ class Queue:
         for _ in range(chunks):
             own.append(Line(next(self._numbers), account, package, first=not own, cost_us=cost_us))
 
-    def take(self) -> str:
-        line = self.turns.take([own[0] for own in self.waiting.values() if own])
+    def take(self, worker_id: str = "", now_s: float = 0.0) -> str:
+        line = self.turns.take([own[0] for own in self.waiting.values() if own], worker_id, now_s)
         self.waiting[line.package].remove(line)
         return line.package
 
@@ -168,26 +168,84 @@ def test_an_account_neither_gains_nor_loses_by_chunks_that_come_back() -> None:
 def test_a_first_chunk_goes_first_up_to_the_allowance_and_then_takes_turns() -> None:
     turns, long = Turns(), Line(0, "ann", "long", first=False, cost_us=LONG_US)
     news = [Line(number, "ann", f"new {number}", first=True, cost_us=ALLOWANCE_US) for number in range(1, 5)]
-    assert [turns.take([long, new]).package for new in news] == ["new 1", "new 2", "new 3", "long"]
+    assert [turns.take([long, new], "w", 0.0).package for new in news] == ["new 1", "new 2", "new 3", "long"]
 
 
 def test_of_the_first_chunks_of_several_accounts_that_of_the_account_with_the_least_work_is_next() -> None:
     turns = Turns()
-    turns.take([Line(0, "ann", "before", first=True, cost_us=SHORT_US)])
+    turns.take([Line(0, "ann", "before", first=True, cost_us=SHORT_US)], "w", 0.0)
     anns, bobs = (Line(number, account, "new", True, SHORT_US) for number, account in ((1, "ann"), (2, "bob")))
-    assert turns.take([anns, bobs]) == bobs
+    assert turns.take([anns, bobs], "w", 0.0) == bobs
 
 
 def test_of_accounts_that_have_received_the_same_the_one_with_the_oldest_message_is_next() -> None:
     lines = [
         Line(number, account, str(number), False, LONG_US) for number, account in ((5, "bob"), (9, "ann"), (1, "ann"))
     ]
-    assert Turns().take(lines).number == 1
+    assert Turns().take(lines, "w", 0.0).number == 1
 
 
 def test_a_bounded_number_of_accounts_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "REMEMBERED", 10)
     own = Turns()
     for number in range(60):
-        own.take([Line(number, f"account {number}", "package", True, LONG_US)])
+        own.take([Line(number, f"account {number}", "package", True, LONG_US)], "w", 0.0)
     assert list(own._packages) == [f"account {number}" for number in range(50, 60)]
+
+
+def two_accounts(chunks: int = 100) -> Queue:
+    """Both accounts have had their first chunks, and the chunks that wait have turns of equal length."""
+    queue = Queue()
+    for account in "ann", "bob":
+        queue.send(f"{account}'s", chunks=chunks + 1, account=account)
+    assert queue.takes(2) == {"ann's": 1, "bob's": 1}
+    return queue
+
+
+def test_a_worker_stays_with_an_account_for_a_second_after_its_change() -> None:
+    """Otherwise a worker with one executor would need a new one for nearly each chunk of small packages."""
+    queue = two_accounts()
+    assert [queue.take("w", now_s) for now_s in (7.0, 7.0, 7.4, 7.999)] == ["ann's"] * 4
+    assert queue.take("w", 8.0) == "bob's"
+    assert [queue.take("w", now_s) for now_s in (8.5, 8.999, 9.0, 9.5)] == ["bob's"] * 3 + ["ann's"], "both have five"
+
+
+def test_workers_stay_with_the_accounts_that_each_of_them_has_begun_to_serve() -> None:
+    queue = two_accounts()
+    assert [queue.take(worker_id, 0.5) for worker_id in ("one", "two", "one", "two")] == ["ann's", "bob's"] * 2
+    assert queue.take("two", 0.6) == "bob's"
+    assert queue.take("three", 0.6) == "ann's", "a worker without an account serves the one whose turn it is"
+
+
+def test_a_worker_that_has_served_an_account_for_long_changes_at_once() -> None:
+    queue = Queue()
+    queue.send("ann's", chunks=100)
+    for number in range(20):
+        queue.take("w", number / 10)
+    queue.send("bob's", chunks=3, account="bob")
+    assert [queue.take("w", 2.0) for _ in range(4)] == ["bob's"] * 3 + ["ann's"]
+
+
+def test_a_first_chunk_does_not_wait_for_a_worker_that_stays_with_another_account() -> None:
+    queue = two_accounts()
+    assert queue.take("w", 0.0) == "ann's"
+    queue.send("new", account="carl")
+    assert queue.take("w", 0.1) == "new"
+
+
+def test_a_worker_leaves_an_account_that_has_no_more_chunks() -> None:
+    queue = two_accounts(chunks=1)
+    assert [queue.take("w") for _ in range(2)] == ["ann's", "bob's"]
+
+
+def test_a_worker_does_not_stay_for_longer_when_the_clock_goes_back() -> None:
+    queue = two_accounts()
+    assert queue.take("w", 3_600.0) == "ann's"
+    assert queue.take("w", 0.0) == "bob's"
+
+
+def test_a_stay_does_not_change_the_shares_of_accounts() -> None:
+    queue, taken = two_accounts(chunks=1_000), Counter[str]()
+    for number in range(1_000):
+        taken[queue.take(f"worker {number % 3}", number * SLICE_S / 20)] += 1
+    assert 480 <= taken["ann's"] <= 520

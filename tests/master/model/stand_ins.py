@@ -140,6 +140,7 @@ class TimedQueue:
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
+        worker_id: str = "",
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -149,7 +150,7 @@ class TimedQueue:
         now = self._clock.now()
         messages: list[Message] = []
         while len(messages) < limit and (lines := self._lines(besides)):
-            message = self._here.pop(lines[self._turns.take(lines)])
+            message = self._here.pop(lines[self._turns.take(lines, worker_id, now)])
             self._out[message.body] = message.receipt, now + visibility_s
             messages.append(message._replace(wait_us=round((now - self._sent[message.body][1]) * 1e6)))
         return messages

@@ -68,6 +68,7 @@ class MemoryTaskQueue:
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
+        worker_id: str = "",
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -82,7 +83,7 @@ class MemoryTaskQueue:
                 return before
             messages: list[Message] = []
             while len(messages) < limit and (lines := self._lines(besides, fit if self._letters.looks else ANY)):
-                letter = self._letters.there[self._turns.take(lines).number]
+                letter = self._letters.there[self._turns.take(lines, worker_id, now).number]
                 wait_us = max(0, round((now - letter.at) * 1e6))
                 letter.state, letter.at, letter.receipt = "hidden", now + visibility_s, self._ids.fresh()
                 letter.receives += 1

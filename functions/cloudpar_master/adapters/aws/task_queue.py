@@ -90,6 +90,7 @@ class SqsTaskQueue(TaskQueue):
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
+        worker_id: str = "",
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -109,7 +110,7 @@ class SqsTaskQueue(TaskQueue):
         Raises:
             StaleAttempt, ClientError, BotoCoreError: One of the queues failed, and no messages came.
         """
-        del fit
+        del fit, worker_id
         # SQS refuses an id that is too long or has characters beyond printable ASCII. Then the worker would get no
         # chunks.
         if len(attempt_id) > ATTEMPT_CHARS or not attempt_id.isascii() or not attempt_id.isprintable():

@@ -87,6 +87,7 @@ class SqliteTaskQueue(TaskQueue):
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
+        worker_id: str = "",
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -109,7 +110,7 @@ class SqliteTaskQueue(TaskQueue):
             }
             messages: list[Message] = []
             while lines and len(messages) < limit:
-                line = self._turns.take(lines.values())
+                line = self._turns.take(lines.values(), worker_id, now)
                 messages.append(self._take(line.number, now, visibility_s, attempt_id))
                 del lines[line.number]
                 select = f"{_OLDEST} AND (account, package) = (?, ?) ORDER BY id LIMIT 1"
