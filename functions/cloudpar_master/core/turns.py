@@ -18,7 +18,7 @@ Otherwise first chunks take turns like all others, so that a stream of small pac
 
 SLICE_S = 1.0
 """For how many seconds a worker that has changed to an account gets more chunks of it before those of other accounts.
-An executor serves one account, so a worker starts new executors for each change. The time begins with the change: if
+An executor serves one account, so a worker starts new executors for each change. The time starts with the change: if
 the worker has served the account for longer, an account whose turn it is does not wait."""
 
 _FIRST_CHUNKS = ""

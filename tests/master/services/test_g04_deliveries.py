@@ -66,13 +66,22 @@ class Thrice:
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
+        worker_id: str = "",
         again: bool = False,
         express: bool = True,
         sent: bool = False,
     ) -> list[Message]:
         """See the port."""
         messages = self._queue.receive(
-            limit, visibility_s, attempt_id, besides, fit, again=again, express=express, sent=sent
+            limit,
+            visibility_s,
+            attempt_id,
+            besides,
+            fit,
+            worker_id=worker_id,
+            again=again,
+            express=express,
+            sent=sent,
         )
         self.received.update(message.body for message in messages)
         return messages
