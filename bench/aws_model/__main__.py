@@ -15,10 +15,10 @@ from .scenario import Figures, Load, Run
 
 S = 1_000_000
 LOADS = (
-    Load("10,000 executors, 10 s", 10_000, 16, 10 * S, goal=0.97),
-    Load("100,000 executors, 60 s", 100_000, 32, 60 * S, seconds=600, goal=0.97),
+    Load("10,000 executors, 10 s", 10_000, 16, 10 * S, packages=10, goal=0.97),
+    Load("100,000 executors, 60 s", 100_000, 32, 60 * S, packages=100, seconds=600, goal=0.97),
     Load("100,000 tasks a second", 1_000, 16, S // 100, seconds=60, goal=0.97),
-    Load("0 to 1,000 hosts", 16_000, 16, 60 * S, seconds=900, boots=True),
+    Load("0 to 1,000 hosts", 16_000, 16, 60 * S, packages=16, seconds=900, boots=True),
 )
 
 

@@ -92,7 +92,7 @@ describe('settings', () => {
     [{}, /no environment: add -c env=NAME/],
     [{ env: 'test' }, /env=test is no environment: use one of dev, staging, prod/],
     [{ env: 'toString' }, /is no environment/],
-    [{ env: 'dev', maxInstances: '0' }, /maxInstances=0 must be a whole number from 1 to 100/],
+    [{ env: 'dev', maxInstances: '0' }, /maxInstances=0 must be a whole number from 1 to 1000/],
     [{ env: 'dev', maxInstances: '' }, /maxInstances= must be a whole number/],
     [{ env: 'dev', volumeGib: '20.5' }, /volumeGib=20.5 must be a whole number/],
     [{ env: 'dev', onDemandBase: '5' }, /onDemandBase=5 must be a whole number from 0 to 4/],

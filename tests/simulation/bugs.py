@@ -121,24 +121,24 @@ def a_generation_is_used_again(patch: pytest.MonkeyPatch) -> None:
 
 def lost_effects_are_not_carried_out(patch: pytest.MonkeyPatch) -> None:
     """The registry does not name packages whose master died before it carried the effects out."""
-    original = effects.due_at
+    original = effects.look_at
 
-    def due_at(head: Head, policy: Any) -> float:
+    def look_at(head: Head, policy: Any) -> float:
         return original(head, policy) if not effects.pending(head, policy) or head.life.settled else head.now + 10**6
 
-    patch.setattr("cloudpar_master.services.folding.due_at", due_at)
+    patch.setattr("cloudpar_master.services.folding.look_at", look_at)
     patch.setattr(folding, "STALE_S", 10.0**9)
 
 
 def lost_deletions_are_not_carried_out(patch: pytest.MonkeyPatch) -> None:
     """The registry does not name settled packages whose master died before it deleted them: their data stay."""
-    original = effects.due_at
+    original = effects.look_at
 
-    def due_at(head: Head, policy: Any) -> float:
+    def look_at(head: Head, policy: Any) -> float:
         lost = head.life.settled and effects.pending(head, policy)
         return head.now + 10**9 if lost else original(head, policy)
 
-    patch.setattr("cloudpar_master.services.folding.due_at", due_at)
+    patch.setattr("cloudpar_master.services.folding.look_at", look_at)
 
 
 def a_cancel_is_confirmed_before_it_is_decided(patch: pytest.MonkeyPatch) -> None:

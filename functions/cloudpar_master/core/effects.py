@@ -83,7 +83,7 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
 
 
 def due_at(head: Head, policy: Policy) -> float:
-    """Return the time at which the timer should fold this package, if no request has done so earlier."""
+    """Return the time from which a fold of this package has something to do, also without further events."""
     life = head.life
     times = [head.started_at + policy.lifetime_s] if not life.ended else []
     if life.deleted_at is not None:
@@ -96,9 +96,6 @@ def due_at(head: Head, policy: Policy) -> float:
         times.append(head.quota.ask_again_at)
     if head.tasks.open:
         times.append(head.tasks.resend_at)
-    pause_s = pacing.pause_s(head, policy)
-    if pause_s:
-        times.append(head.now + LATE_PAUSES * pause_s)
     effects = pending(head, policy)
     if effects:
         # Without `saves_sent`, a head does not show that its chunks were sent until the next event. If readers folded
@@ -106,3 +103,13 @@ def due_at(head: Head, policy: Policy) -> float:
         sending = not policy.saves_sent and all(isinstance(effect, Send) for effect in effects)
         times.append(head.now + (SEND_AGAIN_S if sending else RETRY_S))
     return min(times)
+
+
+def look_at(head: Head, policy: Policy) -> float:
+    """Return the time at which the timer should fold this package, if no request has done so earlier.
+
+    While publications may wait in the inbox, the timer looks after a few pauses whether some do.
+    """
+    pause_s = pacing.pause_s(head, policy)
+    due = due_at(head, policy)
+    return min(due, head.now + LATE_PAUSES * pause_s) if pause_s else due

@@ -4,6 +4,8 @@ These times bound the total rate of requests. The master computes them, because 
 many workers are idle.
 """
 
+import math
+
 from . import planning
 from .head import Head
 from .policy import Policy
@@ -66,13 +68,19 @@ LARGE_HEAD = 150
 def pause_s(head: Head, policy: Policy) -> float:
     """Return for how many seconds after a fold of this package its publications may wait in the inbox; 0: they may not.
 
-    They may wait only while the package runs on many workers. Then a next publication or a reader comes soon, and folds
-    all that wait. If none comes, the timer does (effects.due_at).
+    They may wait only if the package has run on many workers. Then a next publication or a reader comes soon, and folds
+    all that wait. If none comes, the timer does (effects.look_at).
     """
-    workers = len(head.pace.fleet)
-    if workers < policy.many_workers or head.life.ended:
+    if head.life.ended or not head.pace.pauses:
         return 0.0
-    return policy.fold_pause_s * max(1.0, workers / LARGE_HEAD)
+    return policy.fold_pause_s * max(1.0, len(head.pace.fleet) / LARGE_HEAD)
+
+
+def task_end_s(head: Head) -> float:
+    """Return about how many seconds pass between the ends of two tasks of this package; infinity if it is not known."""
+    tasks, pace = head.tasks, head.pace
+    at_once = min(pace.executors, tasks.count - tasks.done)
+    return pace.mean_us / 1e6 / at_once if pace.measured and at_once > 0 else math.inf
 
 
 CALL_S = 5.0

@@ -19,7 +19,9 @@ Otherwise first chunks take turns like all others, so that a stream of small pac
 SLICE_S = 1.0
 """For how many seconds a worker that has changed to an account gets more chunks of it before those of other accounts.
 An executor serves one account, so a worker starts new executors for each change. The time starts with the change: if
-the worker has served the account for longer, an account whose turn it is does not wait."""
+the worker has served the account for longer, an account whose turn it is does not wait. The account may be ahead of
+others by ALLOWANCE_US at most. So a large worker does not give all its executors to it, and the next first chunk of the
+account still goes before all other chunks."""
 
 _FIRST_CHUNKS = ""
 """The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
@@ -106,9 +108,10 @@ class Turns:
     def _kept(self, by_account: dict[str, list[Line]], worker_id: str, now_s: float) -> dict[str, list[Line]]:
         """Return the lines among which a worker's next chunk is: those of its account during its slice, or all."""
         served = self._slices.get(worker_id)
-        if served is not None and served.account in by_account and 0 <= now_s - served.since_s < SLICE_S:
-            return {served.account: by_account[served.account]}
-        return by_account
+        if served is None or served.account not in by_account or not 0 <= now_s - served.since_s < SLICE_S:
+            return by_account
+        ahead_us = self._accounts.start_us(served.account) - self._accounts.now_us
+        return {served.account: by_account[served.account]} if ahead_us <= ALLOWANCE_US else by_account
 
     def _note(self, worker_id: str, account: str, now_s: float) -> None:
         served = self._slices.get(worker_id)

@@ -143,7 +143,8 @@ class PackageStore(Protocol):
     def claim(self, package_id: str, now: float, until: float) -> bool:
         """Claim the next fold of a package until a time. Returns whether no other claim holds `now`.
 
-        A claim prevents folds that could not be saved. It is a hint: folds without it are as safe.
+        A claim prevents folds that could not be saved. It is a hint: folds without it are as safe. A claim that ends
+        later than `until` does not count: the clock of the process that made it is ahead, so it could hold for long.
         """
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:

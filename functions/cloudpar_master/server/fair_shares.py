@@ -24,7 +24,8 @@ PREFERRED: Final = {"user", "worker", "admin"}
 class FairShares:
     """Serves the roles in turn. Of a role, it serves the account that has used the least of the thread's time.
 
-    The requests of one account are served in the order of arrival. Without turns, requests are served as they come: a
+    A call whose account has used less than each waiting account of its role is served at once (`_prefers`). The other
+    requests of one account are served in the order of arrival. Without turns, requests are served as they come: a
     user with many connections would make all others wait until all of the user's own requests are done. It is not
     enough to count requests: an answer with thousands of results takes a hundred times as long as a small one.
 
@@ -41,11 +42,17 @@ class FairShares:
         self._accounts = defaultdict[str, VirtualTime](VirtualTime)  # by role
         self._choosing = self._preferred = False
 
-    async def wait(self, role: str, account: str = "") -> None:
-        """Wait until a request may be served. The caller then serves it without an `await`."""
-        if self._prefers(role, account):
+    async def wait(self, role: str, account: str = "", *, goes_on: bool = False) -> None:
+        """Wait until a request may be served. The caller then serves it without an `await`.
+
+        A request that has been served in part `goes_on`, and always waits for its turn. Otherwise a long request of an
+        account that has used little would be served in each second turn.
+        """
+        if not goes_on and self._prefers(role, account):
             self._preferred = True
             asyncio.get_running_loop().call_soon(self._end_turn)
+            # Without this, an account that has long been alone would be far ahead of a newcomer, and wait that long.
+            self._accounts[role].advance([account])
             self._accounts[role].charge(account, LEAST_US)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -63,7 +70,7 @@ class FairShares:
             self._accounts[role].charge(account, (time.perf_counter_ns() - began_ns) // 1000)
 
     def _prefers(self, role: str, account: str) -> bool:
-        """Whether a new call is served at once, because each waiting account of its role has used more.
+        """Whether a call, new or woken, is served at once, because each waiting account of its role has used more.
 
         A call and its answer take several turns of the event loop, and a map several calls. If each of them waited for
         a request of every other role, a busy master would be slow for all. It happens once in a turn of the loop: with

@@ -35,15 +35,16 @@ class LongPolling:
         self._unseen = UnseenPackages()
         self._ending = False
 
-    async def turn(self, caller: Caller | None) -> None:
+    async def turn(self, caller: Caller | None, *, goes_on: bool = False) -> None:
         """Wait until a request of this caller may be performed: a new request, or a held request that was woken.
 
-        If `caller` is None, the request has no valid token, and may be refused after this.
+        If `caller` is None, the request has no valid token, and may be refused after this. A request of which a step
+        has been performed `goes_on`.
         """
         if caller is None:
             await self._shares.wait(STRANGERS)
         else:
-            await self._shares.wait(caller.role, _account(caller))
+            await self._shares.wait(caller.role, _account(caller), goes_on=goes_on)
 
     def serving(self, caller: Caller) -> AbstractContextManager[None]:
         """Charge this caller for the time that the `with` block takes."""
@@ -64,7 +65,7 @@ class LongPolling:
                 except StopIteration as end:
                     reply: Struct = end.value
                     return reply
-            await self.turn(call.caller)
+            await self.turn(call.caller, goes_on=True)
 
     def end(self) -> None:
         """Answer all held requests now, and hold no further ones, since the server ends."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cloudpar_master.core import pacing
-from cloudpar_master.core.effects import Forget, due_at, pending
+from cloudpar_master.core.effects import Forget, due_at, look_at, pending
 from cloudpar_master.core.events import Broken, Event, GaveBack, Published, Sent
 from cloudpar_master.core.fold import Folded, fold
 from cloudpar_master.core.head import Head
@@ -35,7 +35,8 @@ the races to save. The events are in the inbox by then, for another process to f
 
 FEW_ATTEMPTS = 3
 """The same for a package with many workers (pacing.pause_s). Each lost race costs as much as a save, so many calls that
-went on would keep the table busy with folds that cannot be saved."""
+went on would keep the table busy with folds that cannot be saved. Few attempts suffice, because the winner of a race
+usually takes the events that were in the inbox."""
 
 HEAVY_ATTEMPTS = 3
 """How many folds with more than LIGHT_BYTES of results are tried before the results are appended to the inbox."""
@@ -99,7 +100,7 @@ class Folding:
     def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
         """Fold events together with those of the inbox, and carry out the effects.
 
-        Publications and give-backs may wait in the inbox for the next fold (pacing.pause_s).
+        Publications may wait in the inbox for the next fold (pacing.pause_s).
 
         Args:
             package_id: The package.
@@ -122,7 +123,7 @@ class Folding:
         return head
 
     def confirm(self, package_id: str, key: str, event: Event, opened: Opened | None = None) -> Head | None:
-        """Fold an event, and return a head that has consumed it; None if the package is gone.
+        """Fold an event at once, and return a head that has consumed it; None if the package is gone.
 
         `opened` is the package, if the caller has just read it.
 
@@ -139,7 +140,7 @@ class Folding:
         self, package_id: str, items: Sequence[Item] = (), *, opened: Opened | None = None, due: bool = False
     ) -> Taken:
         """Fold these events and those that wait in the inbox."""
-        asked = package_id in self._pausing and _may_wait(items)
+        asked = package_id in self._pausing and _could_wait(items)
         if asked:
             # Without this, a process would read the inbox, too, only to learn that these events may wait.
             head = self._backend.packages.load(package_id)
@@ -155,7 +156,7 @@ class Folding:
         They may wait if the package has just been folded, or if another process has claimed the next fold.
         """
         pause_s = self._note_pause(head)
-        if not (pause_s and _may_wait(items)):
+        if not (pause_s and _may_wait(items, head, pause_s)):
             return False
         # A head with a later time than now is from a master whose clock is ahead, so it may be old.
         recent = 0.0 <= self._backend.clock.now() - head.now < pause_s
@@ -219,14 +220,16 @@ class Folding:
         """
         if items:
             self._backend.packages.append(package_id, items)
-            if package_id in self._pausing and _may_wait(items):
-                return Taken(self._backend.packages.load(package_id), all=True)
+            if package_id in self._pausing and _could_wait(items):
+                head = self._backend.packages.load(package_id)
+                if head is None or _may_wait(items, head, self._note_pause(head)):
+                    return Taken(head, all=True)
         return self._follow(package_id, {key for key, _ in items})
 
     def _follow(self, package_id: str, waiting: set[str]) -> Taken:
         """Fold until the inbox is empty, or at least until the inbox has none of these keys.
 
-        Gives up after ATTEMPTS attempts.
+        Gives up after ATTEMPTS or FEW_ATTEMPTS attempts.
         """
         packages = self._backend.packages
         for _ in range(FEW_ATTEMPTS if package_id in self._pausing else ATTEMPTS):
@@ -300,7 +303,7 @@ class Folding:
         Returns None if another process has saved a head first.
         """
         folded, results = self._fold_safely(head, inbox, [*self._sent.pop(head.package_id, []), *others])
-        if not self._backend.packages.save(folded, due_at(folded, self._backend.policy), results):
+        if not self._backend.packages.save(folded, look_at(folded, self._backend.policy), results):
             return None
         self._note_pause(folded)
         # Delete the events only now: if a process dies before this line, the events are folded again, which does no
@@ -337,13 +340,23 @@ def parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
         yield part
 
 
-def _may_wait(items: Sequence[Item]) -> bool:
-    """Whether these events may wait in the inbox: workers have published or given back, and little.
+def _could_wait(items: Sequence[Item]) -> bool:
+    """Whether these events may wait in the inbox of some package: workers have published or given back, and little.
 
     Storing large results twice would cost more than a fold. An idle worker that reports itself waits for its chunks.
     """
     small = sum(_weight(event) for _, event in items) <= LIGHT_BYTES
     return bool(items) and small and all(map(_is_late, (event for _, event in items)))
+
+
+def _may_wait(items: Sequence[Item], head: Head, pause_s: float) -> bool:
+    """Whether these events may wait in the inbox of this package.
+
+    Idle workers wait for tasks that were given back, and these must not wait long for the next fold. If tasks end
+    often, it comes soon, and divides the tasks of several give-backs among the idle workers.
+    """
+    given_back = any(isinstance(event, GaveBack) for _, event in items)
+    return _could_wait(items) and (not given_back or pacing.task_end_s(head) <= pause_s)
 
 
 def _is_late(event: Event) -> bool:

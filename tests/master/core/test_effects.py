@@ -1,6 +1,18 @@
 from msgspec.structs import replace
 
-from cloudpar_master.core.effects import RETRY_S, SEND_AGAIN_S, Delete, Forget, Reserve, Send, Settle, due_at, pending
+from cloudpar_master.core.effects import (
+    LATE_PAUSES,
+    RETRY_S,
+    SEND_AGAIN_S,
+    Delete,
+    Forget,
+    Reserve,
+    Send,
+    Settle,
+    due_at,
+    look_at,
+    pending,
+)
 from cloudpar_master.core.events import Acknowledged, CancelAsked, Deleted, GaveBack, Sent, Settled
 from cloudpar_master.core.fold.resending import quiet_s
 from cloudpar_master.core.head import Head
@@ -168,3 +180,12 @@ def test_the_retention_counts_from_the_end_of_a_package_and_may_outlast_its_life
     late = NOW + POLICY.lifetime_s - 1
     head = then(settled(finished(then(running(), now=late))), now=late + 100)
     assert due_at(head, POLICY) == late + POLICY.retention_s
+
+
+def test_the_timer_looks_after_a_few_pauses_whether_publications_wait() -> None:
+    policy = replace(POLICY, fold_pause_s=0.25)
+    head = sent(running())
+    assert look_at(head, policy) == due_at(head, policy) == NOW + quiet_s(POLICY)
+    late = altered(head, pauses=True)
+    assert (look_at(late, policy), due_at(late, policy)) == (NOW + LATE_PAUSES * 0.25, NOW + quiet_s(POLICY))
+    assert look_at(altered(running(), pauses=True), replace(policy, fold_pause_s=60.0)) == NOW + RETRY_S

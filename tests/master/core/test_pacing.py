@@ -1,7 +1,9 @@
+import math
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cloudpar_master.core.head import Member
 from cloudpar_master.core.pacing import (
@@ -13,6 +15,8 @@ from cloudpar_master.core.pacing import (
     beat_s,
     client_delay_s,
     collect_us,
+    pause_s,
+    task_end_s,
     worker_delay_s,
 )
 from cloudpar_master.core.policy import Policy
@@ -122,3 +126,31 @@ def test_idle_workers_together_ask_at_a_bounded_rate(workers: int) -> None:
     delay_s = worker_delay_s(workers)
     assert WORKER_BOUNDS_S[0] <= delay_s <= WORKER_BOUNDS_S[1]
     assert delay_s == WORKER_BOUNDS_S[1] or workers / delay_s <= POLLS_PER_S + 1e-9
+
+
+PAUSING = replace(POLICY, fold_pause_s=0.5, many_workers=3)
+
+
+def test_a_package_that_has_had_many_workers_pauses_until_it_ends() -> None:
+    fleet = {1: Member(4, NOW)}
+    assert pause_s(altered(running(), fleet=fleet), PAUSING) == 0
+    head = altered(running(), fleet=fleet, pauses=True)
+    assert pause_s(head, PAUSING) == 0.5
+    assert pause_s(head, POLICY) == 0
+    assert pause_s(altered(head, state="cancelled"), PAUSING) == 0
+
+
+def test_the_pause_is_in_proportion_to_a_large_fleet() -> None:
+    pauses = [
+        pause_s(altered(running(), fleet={each: Member(4, NOW) for each in range(workers)}, pauses=True), PAUSING)
+        for workers in (150, 225, 300)
+    ]
+    assert pauses == [0.5, 0.75, 1.0]
+
+
+def test_tasks_end_as_often_as_executors_and_unfinished_tasks_permit() -> None:
+    head = altered(running(), mean_us=2e6, measured=1, done=80, fleet={1: Member(8, NOW)})
+    assert task_end_s(head) == 2 / 8
+    assert task_end_s(altered(head, done=96)) == 2 / 4
+    for unknown in altered(head, measured=0), altered(head, done=100), altered(head, fleet={}):
+        assert task_end_s(unknown) == math.inf

@@ -193,11 +193,11 @@ def test_a_bounded_number_of_accounts_is_remembered(monkeypatch: pytest.MonkeyPa
     assert list(own._packages) == [f"account {number}" for number in range(50, 60)]
 
 
-def two_accounts(chunks: int = 100) -> Queue:
+def two_accounts(chunks: int = 100, cost_us: int = SHORT_US) -> Queue:
     """Both accounts have had their first chunks, and the chunks that wait have turns of equal length."""
     queue = Queue()
     for account in "ann", "bob":
-        queue.send(f"{account}'s", chunks=chunks + 1, account=account)
+        queue.send(f"{account}'s", chunks=chunks + 1, account=account, cost_us=cost_us)
     assert queue.takes(2) == {"ann's": 1, "bob's": 1}
     return queue
 
@@ -210,6 +210,22 @@ def test_a_worker_stays_with_an_account_for_a_second_after_its_change() -> None:
     assert [queue.take("w", now_s) for now_s in (8.5, 8.999, 9.0, 9.5)] == ["bob's"] * 3 + ["ann's"], "both have five"
 
 
+def test_a_worker_leaves_an_account_that_is_more_than_the_allowance_ahead() -> None:
+    """Otherwise the executors of a large worker, which requests many chunks at once, would all serve one account."""
+    queue = two_accounts(cost_us=ALLOWANCE_US // 4)
+    assert [queue.take("w") for _ in range(6)] == ["ann's"] * 5 + ["bob's"]
+    hours = two_accounts(cost_us=3_600 * ALLOWANCE_US)
+    assert Counter(hours.take("w") for _ in range(32)) == {"ann's": 16, "bob's": 16}
+
+
+def test_an_account_with_which_a_worker_stays_keeps_the_precedence_of_its_first_chunks() -> None:
+    queue = two_accounts(cost_us=ALLOWANCE_US // 4)
+    for _ in range(5):
+        assert queue.take("w") == "ann's"
+    queue.send("ann's next")
+    assert queue.take("other") == "ann's next"
+
+
 def test_workers_stay_with_the_accounts_that_each_of_them_has_begun_to_serve() -> None:
     queue = two_accounts()
     assert [queue.take(worker_id, 0.5) for worker_id in ("one", "two", "one", "two")] == ["ann's", "bob's"] * 2
@@ -219,10 +235,10 @@ def test_workers_stay_with_the_accounts_that_each_of_them_has_begun_to_serve() -
 
 def test_a_worker_that_has_served_an_account_for_long_changes_at_once() -> None:
     queue = Queue()
-    queue.send("ann's", chunks=100)
+    queue.send("ann's", chunks=100, cost_us=SHORT_US)
     for number in range(20):
         queue.take("w", number / 10)
-    queue.send("bob's", chunks=3, account="bob")
+    queue.send("bob's", chunks=3, account="bob", cost_us=SHORT_US)
     assert [queue.take("w", 2.0) for _ in range(4)] == ["bob's"] * 3 + ["ann's"]
 
 

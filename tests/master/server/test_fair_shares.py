@@ -95,3 +95,42 @@ async def test_a_light_caller_is_served_at_once_while_others_wait() -> None:
     await request("bob")
     assert served[before:] == ["bob"]
     await asyncio.gather(*many, *strangers)
+
+
+async def test_an_account_that_was_long_alone_does_not_wait_for_a_newcomer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, all that it had ever used counted, so a newcomer was served first for as long as that."""
+    shares, served, clock_ns = FairShares(), list[str](), count()
+    monkeypatch.setattr("time.perf_counter_ns", lambda: next(clock_ns) * 10**6)  # each request takes 1 ms
+
+    async def request(caller: str) -> None:
+        await shares.wait("user", caller)
+        with shares.serving("user", caller):
+            served.append(caller)
+
+    for _ in range(500):
+        await request("ann")
+        await asyncio.sleep(0)
+    news = [asyncio.ensure_future(request("bob")) for _ in range(200)]
+    await asyncio.sleep(0)
+    await request("ann")
+    await asyncio.gather(*news)
+    assert served[500:].index("ann") <= 5
+
+
+async def test_a_request_that_goes_on_lets_others_have_their_turns() -> None:
+    """A publication of a light account with many parts is a request like all others."""
+    shares, served = FairShares(), list[str]()
+
+    async def user() -> None:
+        await shares.wait("user", "ann")
+        served.append("user")
+
+    async def publication() -> None:
+        for step in range(20):
+            await shares.wait("worker", goes_on=step > 0)
+            served.append("worker")
+
+    users = [asyncio.ensure_future(user()) for _ in range(40)]
+    await asyncio.gather(publication(), *users)
+    last = len(served) - served[::-1].index("worker")
+    assert served[:last].count("user") >= 18

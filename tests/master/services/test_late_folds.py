@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cloudpar_master.core.effects import LATE_PAUSES
+from cloudpar_master.core.events import Published
 from cloudpar_master.ports import AccountRecord
 from cloudpar_master.services.folding import LIGHT_BYTES, Folding
 from cloudpar_protocol.worker_messages import Lease
@@ -149,14 +150,29 @@ def test_large_results_are_folded_at_once(world: World, leases: list[Lease]) -> 
     assert set(calls_of(world, leases[1], data=b"x" * (LIGHT_BYTES + 1))) == {"packages.save"}
 
 
-def test_what_a_worker_gives_back_waits_and_a_refusal_does_not(
-    world: World, package_id: str, leases: list[Lease]
-) -> None:
+def test_what_a_worker_gives_back_waits_if_tasks_end_often(world: World, package_id: str, leases: list[Lease]) -> None:
+    """The next fold, which comes soon, divides the tasks of several give-backs among the idle workers."""
     world.give_back(leases[0], *leases[0].ranges, closes=True)
     assert len(inbox(world.backend.packages, package_id)) == 1
     world.clock.move(PAUSE_S)
     world.publish(publication(leases[1]))
     assert leases[0].start in {lease.start for lease in world.retrieve()}
+
+
+def test_what_a_worker_gives_back_is_folded_at_once_if_tasks_are_long(
+    world: World, package_id: str, leases: list[Lease]
+) -> None:
+    """Idle workers wait for it, and the next publication may come in minutes."""
+    world.clock.move(PAUSE_S)
+    world.publish(publication(leases[1], duration_us=600_000_000))
+    world.publish(publication(leases[2]))
+    assert len(inbox(world.backend.packages, package_id)) == 1
+    world.give_back(leases[0], *leases[0].ranges, closes=True)
+    assert inbox(world.backend.packages, package_id) == []
+    assert leases[0].start in {lease.start for lease in world.retrieve("idle")}
+
+
+def test_a_refusal_is_folded_at_once(world: World, package_id: str, leases: list[Lease]) -> None:
     world.publish(publication(leases[2], [], closes=True, refused="payload", message="no"))
     assert world.head(package_id).life.state == "failed"
 
@@ -182,3 +198,40 @@ def test_a_head_of_a_later_time_is_folded_at_once(world: World, package_id: str,
     """The clock of the master that wrote it is ahead, so it may be old."""
     world.clock.move(-1.0)
     assert set(calls_of(world, leases[0])) == {"packages.save"}
+
+
+def test_a_publication_is_not_forgotten_when_workers_leave_at_the_same_time(
+    world: World, package_id: str, leases: list[Lease]
+) -> None:
+    """The process that stores it has read a head with many workers; a fold that it does not see leaves one of them."""
+    late = WatchedWorld(world)
+
+    def append(*args: object) -> None:
+        late.ports["packages"].instead.clear()
+        world.clock.move(PAUSING.fleet_memory_s + 1)
+        alone = Published(worker_id="alone", executors=2, generation=0, results=[])
+        Folding(world.backend).advance(package_id, [("alone", alone)])
+        assert len(world.head(package_id).pace.fleet) == 1
+        world.backend.packages.append(*args)  # type: ignore[arg-type]
+
+    late.ports["packages"].instead["append"] = append
+    late.publish(publication(leases[0]))
+    assert len(inbox(world.backend.packages, package_id)) == 1
+    world.clock.move(LATE_PAUSES * PAUSE_S + 0.1)
+    world.timer.tick()
+    assert inbox(world.backend.packages, package_id) == []
+
+
+def test_readers_do_not_save_a_head_that_only_waits_for_events(tmp_path: Path) -> None:
+    """Large heads cost many units of writing, and the next publication would wait for the fold after it."""
+    with master(tmp_path, replace(PAUSING, fold_pause_s=1.0)) as world:
+        ann = world.account()
+        package_id = world.start(ann, 40, chunksize=1)
+        one, two, other, *_ = world.retrieve()
+        world.publish(publication(one), worker_id="one")
+        world.publish(publication(two), worker_id="two")
+        world.clock.move(LATE_PAUSES * 1.0 + 0.1)
+        version = world.head(package_id).version
+        world.status(ann, package_id)
+        assert world.head(package_id).version == version
+        assert set(calls_of(world, other)) == {"packages.save"}

@@ -120,9 +120,10 @@ class MemoryPackageStore:
     def claim(self, package_id: str, now: float, until: float) -> bool:
         with ALONE:
             stored = self._packages.get(package_id)
-            if stored is None or now < stored.claimed_until:
+            if stored is not None and now < stored.claimed_until <= until:
                 return False
-            stored.claimed_until = until
+            if stored is not None:
+                stored.claimed_until = until
             return True
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:

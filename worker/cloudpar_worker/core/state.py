@@ -350,7 +350,9 @@ class WorkerState:
             package_id = record.lease.package_id
             cost_us = stimulus.request_us // len(stimulus.lease_ids)
             facts.unreported_us[package_id] = facts.unreported_us.get(package_id, 0) + cost_us
-            # This comes before `_views`, because the budgets in the master's answer already include these results.
+            # This comes before `_views`, because the budgets in the master's answer usually include these results. On
+            # AWS these may wait for the next fold of a package with many workers. Then the package may compute a little
+            # more than its budget, but its account is charged its quota at most.
             facts.budgets.counted(package_id, record.published())
         facts.others_wait = facts.others_wait or stimulus.waiting
         self._views(stimulus.views, now_us, hungry=stimulus.hungry)

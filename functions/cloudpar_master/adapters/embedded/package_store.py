@@ -22,6 +22,8 @@ from .database import Database
 
 INBOX_BYTES = 1_000_000
 CACHED_SPECS = 64
+CLAIMS = 1_000
+"""How many claims of folds are remembered."""
 
 RESULT_BYTES = 1536
 """In the limit of one read, a smaller result counts as this many bytes. Otherwise one answer could hold 76,000 empty
@@ -58,7 +60,7 @@ class SqlitePackageStore(PackageStore):
         self._saved = saved
         self._started = started
         self._cache = Recent[str, Spec](CACHED_SPECS)
-        self._claims = Recent[str, float](CACHED_SPECS)
+        self._claims = Recent[str, float](CLAIMS)
         self._records = Records()
 
     def create(self, spec: Spec, head: Head) -> Spec:
@@ -171,7 +173,7 @@ class SqlitePackageStore(PackageStore):
 
     def claim(self, package_id: str, now: float, until: float) -> bool:
         """See the port. Only one process at a time has this data, so its own memory keeps the claims."""
-        if now < self._claims.get(package_id, 0.0):
+        if now < self._claims.get(package_id, 0.0) <= until:
             return False
         self._claims[package_id] = until
         return True

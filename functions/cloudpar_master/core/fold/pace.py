@@ -72,4 +72,5 @@ def _count_member(draft: Draft, worker_id: str, executors: int) -> None:
     # The fleet is bounded: a worker can publish under any number of ids, and each id would add to the size of the head.
     if number in pace.fleet or len(pace.fleet) < FLEET:
         pace.fleet[number] = member
+        pace.pauses = pace.pauses or len(pace.fleet) >= draft.policy.many_workers
         pace.most_executors = max(pace.most_executors, pace.executors)

@@ -31,6 +31,9 @@ class Pace(Struct, kw_only=True):
         window_since: The version of the head that last changed the window because of a measured wait. Only results of
             chunks that were cut since then may change the window again: an older chunk waited behind as many chunks as
             an earlier window allowed.
+        pauses: Whether the package has run on many workers (`many_workers` of the policy). From then on, publications
+            may wait for its next fold. If this ended when workers leave, a process that has read an older head could
+            leave a publication to a fold that no process plans.
     """
 
     mean_us: float = 0.0
@@ -42,6 +45,7 @@ class Pace(Struct, kw_only=True):
     most_executors: int = 0
     window: int
     window_since: int = 0
+    pauses: bool = False
 
     def draft(self) -> "Pace":
         """Return a copy that a fold may change. It shares no dictionary with the original."""

@@ -164,6 +164,16 @@ def test_workers_count_for_as_long_as_they_publish() -> None:
     assert set(head.pace.fleet) == {number_of("two")}
 
 
+def test_a_package_that_has_had_many_workers_remembers_it_when_they_leave() -> None:
+    policy = replace(POLICY, many_workers=2)
+    head = then(running(), published(1, [0], worker_id="one"), policy=policy)
+    assert not head.pace.pauses
+    head = then(head, published(1, [1], worker_id="two"), policy=policy)
+    assert head.pace.pauses
+    head = then(head, published(1, [2], worker_id="two"), policy=policy, now=NOW + 2 * policy.fleet_memory_s)
+    assert (len(head.pace.fleet), head.pace.pauses) == (1, True)
+
+
 def test_the_fleet_of_a_head_counts_at_most_the_first_workers() -> None:
     head = running()
     for number in range(FLEET + 10):

@@ -59,6 +59,7 @@ HEADS = {
         "fleet": "int to [executors: int, seen_at: float]",
         "window": "int",
         "window_since": "int",
+        "pauses": "bool",
         "most_executors": "int",
         "heard_at": "float",
         "resend_at": "float",

@@ -26,7 +26,7 @@ LATER = {"python": "3.12", "set_aside": [{"host": "host", "lacks": "lacks"}], "s
 
 LATEST = {
     "code_bytes": 21, "uploaded_bytes": 22, "most_executors": 23, "heard_at": 11.5, "resend_at": 12.5, "depth": 1,
-    "given_back": [24], "open": [[0, 3, 2, True, 1, True]],
+    "given_back": [24], "open": [[0, 3, 2, True, 1, True]], "pauses": True,
 }  # fmt: skip
 """The fields that 0.4.0 added, also to open ranges."""
 
