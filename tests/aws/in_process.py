@@ -19,7 +19,6 @@ from support.asgi import Answer
 from support.clock import SetClock
 from support.stores import Stores
 
-from . import quick_moto
 from .attempts import Attempts
 from .stores import REGION, Names, clients, create, let_queue_go_by, name_of, stores
 
@@ -27,7 +26,6 @@ ENDPOINT = "http://127.0.0.1:9"
 """No server listens here, so a call that is not answered in this process fails."""
 
 _moto = BotocoreStubber()
-quick_moto.apply()
 
 
 class Watcher(Protocol):
