@@ -7,7 +7,7 @@ from itertools import count
 from msgspec import Struct
 
 from cloudpar_master.ports import Clock, Fit, Message, Sending, TaskQueue
-from cloudpar_master.ports.task_queue import ANY
+from cloudpar_master.ports.task_queue import ANY, NO_STAY, Stay
 
 MEMORY_S = 300.0
 
@@ -51,13 +51,13 @@ class ModelQueue(TaskQueue):
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
-        worker_id: str = "",
+        stay: Stay = NO_STAY,
         again: bool = False,
         express: bool = True,
         sent: bool = False,
     ) -> list[Message]:
         """See the port. No attempt is repeated, as no answer of the model is lost."""
-        del fit, worker_id, again, sent
+        del fit, stay, again, sent
         self._surface()
         now = self._clock.now()
         lines = [self._express] if express else []

@@ -6,7 +6,7 @@ from itertools import count
 from msgspec import Struct
 
 from cloudpar_master.ports import Fit, Message, Sending
-from cloudpar_master.ports.task_queue import ANY
+from cloudpar_master.ports.task_queue import ANY, NO_STAY, Stay
 
 
 class Letter(Struct):
@@ -38,9 +38,9 @@ class Mailbox:
 
     def receive(
         self, limit: int, visibility_s: float, attempt_id: str, besides: Collection[str] = (), fit: Fit = ANY,
-        *, worker_id: str = "", again: bool = False, express: bool = True, sent: bool = False,
+        *, stay: Stay = NO_STAY, again: bool = False, express: bool = True, sent: bool = False,
     ) -> list[Message]:  # fmt: skip
-        del limit, visibility_s, attempt_id, besides, fit, worker_id, again, express, sent
+        del limit, visibility_s, attempt_id, besides, fit, stay, again, express, sent
         letter, self.chosen = self.chosen, None
         if letter is None:
             return []

@@ -58,8 +58,8 @@ SEND_AGAIN_S = 60.0
 
 
 LATE_PAUSES = 10
-"""A package with pauses between its folds (pacing.pause_s) is due after so many of them: its last publications may wait
-in the inbox, and no worker may come that folds them."""
+"""The timer looks at a package with pauses between its folds (pacing.pause_s) after so many of them: its last
+publications may wait in the inbox, and no worker may come that folds them."""
 
 
 def pending(head: Head, policy: Policy) -> list[Effect]:

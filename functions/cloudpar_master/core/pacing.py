@@ -68,8 +68,8 @@ LARGE_HEAD = 150
 def pause_s(head: Head, policy: Policy) -> float:
     """Return for how many seconds after a fold of this package its publications may wait in the inbox; 0: they may not.
 
-    They may wait only if the package has run on many workers. Then a next publication or a reader comes soon, and folds
-    all that wait. If none comes, the timer does (effects.look_at).
+    They may wait only if the package has run on many workers. Then a next publication or a reader usually comes soon,
+    and folds all that wait. If none comes, the timer does (effects.look_at).
     """
     if head.life.ended or not head.pace.pauses:
         return 0.0

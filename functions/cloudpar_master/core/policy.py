@@ -47,9 +47,9 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             records this with the package's next event, and another process of the master may send the chunks a second
             time; the queue drops such a copy for five minutes.
         fold_pause_s: For how long after a fold publications and give-backs only wait in the inbox, if the package has
-            at least `many_workers` workers; 0: each is folded at once. Where each fold writes the head to a table, so
+            ever had `many_workers` workers; 0: each is folded at once. Where each fold writes the head to a table, so
             many workers would otherwise write it faster than the table permits.
-        many_workers: The number of workers from which a package has a pause between its folds.
+        many_workers: The number of workers from which a package gets a pause between its folds.
         longest_await_s: The longest time that a client waits between two requests for results.
         holds_requests: Whether the master holds a client's request until there is news. If not, the client waits after
             each answer, also after one with news.

@@ -16,10 +16,11 @@ ALLOWANCE_US = 1_000_000
 the lead of its account among the accounts and the lead of first chunks within its account must be at most this large.
 Otherwise first chunks take turns like all others, so that a stream of small packages does not stop a long package."""
 
-SLICE_S = 1.0
+SLICE_S = 5.0
 """For how many seconds a worker that has changed to an account gets more chunks of it before those of other accounts.
-An executor serves one account, so a worker starts new executors for each change. The time starts with the change: if
-the worker has served the account for longer, an account whose turn it is does not wait. The account may be ahead of
+An executor serves one account, so a worker starts new executors for each change, which may take more than a second on a
+busy machine. The time starts with the change: if the worker has served the account for longer, an account whose turn it
+is does not wait. The account may be ahead of
 others by ALLOWANCE_US at most. So a large worker does not give all its executors to it, and the next first chunk of the
 account still goes before all other chunks."""
 

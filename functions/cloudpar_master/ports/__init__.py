@@ -16,7 +16,7 @@ from .clock import Clock, Ids
 from .fleet import Fleet, FleetSize
 from .key_safe import KeySafe
 from .package_store import RUNNING_FIGURES, AtWork, InboxItem, Opened, PackageStore, ResultPage, Running, Unreadable
-from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, StaleAttempt, TaskQueue
+from .task_queue import LARGEST_RECEIVES, Fit, Message, Needs, Sending, StaleAttempt, Stay, TaskQueue
 from .task_roles import TaskRoles
 from .worker_registry import WorkerRecord, WorkerRegistry
 
@@ -44,6 +44,7 @@ __all__ = [
     "Running",
     "Sending",
     "StaleAttempt",
+    "Stay",
     "TaskQueue",
     "TaskRoles",
     "Unreadable",

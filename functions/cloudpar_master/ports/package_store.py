@@ -143,8 +143,9 @@ class PackageStore(Protocol):
     def claim(self, package_id: str, now: float, until: float) -> bool:
         """Claim the next fold of a package until a time. Returns whether no other claim holds `now`.
 
-        A claim prevents folds that could not be saved. It is a hint: folds without it are as safe. A claim that ends
-        later than `until` does not count: the clock of the process that made it is ahead, so it could hold for long.
+        A claim prevents folds that could not be saved. It is a hint: folds without it are as safe. A claim that holds
+        for more than twice as long as this one would does not count: the clock of the process that made it is ahead, so
+        nothing would be folded for long. The clocks of processes always differ a little.
         """
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:

@@ -80,6 +80,20 @@ ANY: Final = Fit()
 """Fits every message."""
 
 
+class Stay(NamedTuple):
+    """With the first `messages` messages of a call, a worker may stay with the account that it serves (core.turns)."""
+
+    worker_id: str = ""
+    messages: int = 0
+
+    def of(self, number: int) -> str:
+        """Return the worker's id for a message that it may get as one of these; "" for a later message."""
+        return self.worker_id if number < self.messages else ""
+
+
+NO_STAY: Final = Stay()
+
+
 class Message(NamedTuple):
     """A received message.
 
@@ -123,7 +137,7 @@ class TaskQueue(Protocol):
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
-        worker_id: str = "",
+        stay: Stay = NO_STAY,
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -133,7 +147,7 @@ class TaskQueue(Protocol):
         A queue that can look into messages returns only messages that fit, and none of a package in `besides`. Any
         other queue returns messages that do not fit, too, and the caller puts these back. A call with the same attempt
         id within 5 minutes returns the same messages, if they are still hidden, and hides them for `visibility_s`
-        again. A queue that can choose prefers the account that the worker (`worker_id`) has just begun to serve.
+        again. See Stay for `stay`.
         `again` says that the id was used before: a queue that consists of several queues may then return up to `limit`
         messages of each. A queue that keeps express messages apart returns none of them without `express`, and returns
         only express messages if `besides` is not empty. `sent` says that the caller has just sent messages. A queue

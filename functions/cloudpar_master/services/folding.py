@@ -100,7 +100,7 @@ class Folding:
     def advance(self, package_id: str, items: Sequence[Item] = (), *, due: bool = False) -> Head | None:
         """Fold events together with those of the inbox, and carry out the effects.
 
-        Publications may wait in the inbox for the next fold (pacing.pause_s).
+        Publications and give-backs may wait in the inbox for the next fold (pacing.pause_s).
 
         Args:
             package_id: The package.
@@ -123,7 +123,9 @@ class Folding:
         return head
 
     def confirm(self, package_id: str, key: str, event: Event, opened: Opened | None = None) -> Head | None:
-        """Fold an event at once, and return a head that has consumed it; None if the package is gone.
+        """Fold an event, and return a head that has consumed it; None if the package is gone.
+
+        A give-back may wait in the inbox for the next fold (pacing.pause_s); the head has not consumed it then.
 
         `opened` is the package, if the caller has just read it.
 
@@ -222,7 +224,8 @@ class Folding:
             self._backend.packages.append(package_id, items)
             if package_id in self._pausing and _could_wait(items):
                 head = self._backend.packages.load(package_id)
-                if head is None or _may_wait(items, head, self._note_pause(head)):
+                pause_s = 0.0 if head is None else self._note_pause(head)
+                if head is None or (pause_s and _may_wait(items, head, pause_s)):
                     return Taken(head, all=True)
         return self._follow(package_id, {key for key, _ in items})
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cloudpar_master.core.events import Broken, Cleared, Event, GaveBack, Lost
 from cloudpar_master.core.head import Head, Spec
-from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message, StaleAttempt
+from cloudpar_master.ports import LARGEST_RECEIVES, Fit, Message, StaleAttempt, Stay
 from cloudpar_protocol.limits import RETRIEVED_CHUNKS
 from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease, RetrieveTasks
@@ -221,6 +221,8 @@ class Receiver:
             # A worker without leases does not know how long a chunk keeps all of its executors busy. If it got a chunk
             # for each of them, it could hold the work of several workers while these are idle.
             most = 1 if request.idle else min(most, request.executors)
+        # One executor's share of the messages: the worker has other executors, which may serve other accounts.
+        stay = Stay(request.worker_id, -(-most // request.executors))
         attempt_id, besides = self._attempts.name(request.attempt_id), frozenset(request.besides)
         try:
             return self._backend.queue.receive(
@@ -229,7 +231,7 @@ class Receiver:
                 attempt_id,
                 besides,
                 fit,
-                worker_id=request.worker_id,
+                stay=stay,
                 again=request.again,
                 express=express,
                 sent=sent,

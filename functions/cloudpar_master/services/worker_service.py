@@ -209,7 +209,7 @@ class WorkerService:
         """Take back tasks that a worker will not run.
 
         The tasks are cut into new chunks before the master answers. If the package has pauses between its folds
-        (pacing.pause_s), they are cut at the next fold.
+        (pacing.pause_s) and tasks end often, they are cut at the next fold.
 
         Raises:
             Unavailable: A package is too busy now, or a master of a newer release has written its head. The worker

@@ -29,3 +29,9 @@ def test_a_claim_of_a_process_whose_clock_is_ahead_does_not_count(stores: Stores
 
 def test_the_fold_of_a_package_that_is_gone_can_be_claimed(stores: Stores) -> None:
     assert stores.packages.claim("p", 100.0, 101.0)
+
+
+def test_a_claim_of_a_process_whose_clock_is_a_little_ahead_holds(stores: Stores) -> None:
+    create(stores.packages, "p")
+    assert stores.packages.claim("p", 100.3, 101.3)
+    assert not stores.packages.claim("p", 100.0, 101.0)

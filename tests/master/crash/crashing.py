@@ -26,11 +26,13 @@ class Fuse:
     Attributes:
         calls: The names of the calls.
         away_s: Seconds between a crash and the start of the next process.
+        repeats: Whether several calls may fail.
     """
 
     def __init__(self, at: CrashPoint | None = None) -> None:
         self.calls: list[str] = []
         self.away_s = 0.0
+        self.repeats = False
         self._at = at
 
     def wire(self, stores: Stores) -> Stores:

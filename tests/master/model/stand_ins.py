@@ -17,7 +17,7 @@ from aws.stores import name_of, on_ministack, stores
 from cloudpar_master.adapters.embedded.task_queue import MEMORY_S
 from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import Fit, Message, Sending, TaskQueue
-from cloudpar_master.ports.task_queue import ANY
+from cloudpar_master.ports.task_queue import ANY, NO_STAY, Stay
 from support.clock import SetClock
 from support.stores import Factory, Stores
 
@@ -140,7 +140,7 @@ class TimedQueue:
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
-        worker_id: str = "",
+        stay: Stay = NO_STAY,
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -150,7 +150,7 @@ class TimedQueue:
         now = self._clock.now()
         messages: list[Message] = []
         while len(messages) < limit and (lines := self._lines(besides)):
-            message = self._here.pop(lines[self._turns.take(lines, worker_id, now)])
+            message = self._here.pop(lines[self._turns.take(lines, stay.of(len(messages)), now)])
             self._out[message.body] = message.receipt, now + visibility_s
             messages.append(message._replace(wait_us=round((now - self._sent[message.body][1]) * 1e6)))
         return messages

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from aws.differences import SOUND
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import Fit, Message, Sending, TaskQueue
-from cloudpar_master.ports.task_queue import ANY
+from cloudpar_master.ports.task_queue import ANY, NO_STAY, Stay
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import Lease, Publication
 from support.clock import SetClock
@@ -66,7 +66,7 @@ class Thrice:
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
-        worker_id: str = "",
+        stay: Stay = NO_STAY,
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -78,7 +78,7 @@ class Thrice:
             attempt_id,
             besides,
             fit,
-            worker_id=worker_id,
+            stay=stay,
             again=again,
             express=express,
             sent=sent,

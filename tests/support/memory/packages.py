@@ -120,7 +120,7 @@ class MemoryPackageStore:
     def claim(self, package_id: str, now: float, until: float) -> bool:
         with ALONE:
             stored = self._packages.get(package_id)
-            if stored is not None and now < stored.claimed_until <= until:
+            if stored is not None and now < stored.claimed_until <= 2 * until - now:
                 return False
             if stored is not None:
                 stored.claimed_until = until

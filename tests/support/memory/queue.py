@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Needs, Sending
-from cloudpar_master.ports.task_queue import ANY
+from cloudpar_master.ports.task_queue import ANY, NO_STAY, Stay
 from support.memory.packages import ALONE
 
 MEMORY_S = 300.0
@@ -68,7 +68,7 @@ class MemoryTaskQueue:
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
-        worker_id: str = "",
+        stay: Stay = NO_STAY,
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -83,7 +83,7 @@ class MemoryTaskQueue:
                 return before
             messages: list[Message] = []
             while len(messages) < limit and (lines := self._lines(besides, fit if self._letters.looks else ANY)):
-                letter = self._letters.there[self._turns.take(lines, worker_id, now).number]
+                letter = self._letters.there[self._turns.take(lines, stay.of(len(messages)), now).number]
                 wait_us = max(0, round((now - letter.at) * 1e6))
                 letter.state, letter.at, letter.receipt = "hidden", now + visibility_s, self._ids.fresh()
                 letter.receives += 1

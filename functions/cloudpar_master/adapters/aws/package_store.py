@@ -50,8 +50,8 @@ id may be used again."""
 OF_EARLIER = "(attribute_exists(born) AND born <> :born)"
 """The condition that a stored event belongs to an earlier package with the same id."""
 
-FREE = f"{MISSING} OR claimed_until <= :now OR claimed_until > :until"
-"""The condition that no claim holds `:now`; see `claim` of the port about claims that end after `:until`."""
+FREE = f"{MISSING} OR claimed_until <= :now OR claimed_until > :latest"
+"""The condition that no claim holds `:now`; see `claim` of the port about claims that end after `:latest`."""
 
 CONFLICT_S = 0.01
 """The longest wait, in seconds, after a conflict with another process's write to the same head: about as long as a
@@ -244,7 +244,7 @@ class DynamoPackageStore(PackageStore):
         """See the port. A row of its own costs one unit of writing, where the head may cost hundreds."""
         writer = self._ids.fresh()
         row = self._dated({"pk": package_id, "sk": CLAIM, "claimed_until": until, "writer": writer})
-        refused = self._table.write(put(row, FREE, now=now, until=until))
+        refused = self._table.write(put(row, FREE, now=now, latest=2 * until - now))
         # If botocore repeats a claim that took effect, the stored row is the one of this call.
         return refused is None or (refused.row is not None and refused.row["writer"] == writer)
 

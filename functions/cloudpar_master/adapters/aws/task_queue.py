@@ -8,7 +8,7 @@ from zlib import crc32
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Message, Sending, StaleAttempt, TaskQueue
-from cloudpar_master.ports.task_queue import ANY
+from cloudpar_master.ports.task_queue import ANY, NO_STAY, Stay
 
 from .fifo_queue import BATCH, FifoQueue
 
@@ -90,7 +90,7 @@ class SqsTaskQueue(TaskQueue):
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
-        worker_id: str = "",
+        stay: Stay = NO_STAY,
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -110,7 +110,7 @@ class SqsTaskQueue(TaskQueue):
         Raises:
             StaleAttempt, ClientError, BotoCoreError: One of the queues failed, and no messages came.
         """
-        del fit, worker_id
+        del fit, stay
         # SQS refuses an id that is too long or has characters beyond printable ASCII. Then the worker would get no
         # chunks.
         if len(attempt_id) > ATTEMPT_CHARS or not attempt_id.isascii() or not attempt_id.isprintable():

@@ -173,7 +173,7 @@ class SqlitePackageStore(PackageStore):
 
     def claim(self, package_id: str, now: float, until: float) -> bool:
         """See the port. Only one process at a time has this data, so its own memory keeps the claims."""
-        if now < self._claims.get(package_id, 0.0) <= until:
+        if now < self._claims.get(package_id, 0.0) <= 2 * until - now:
             return False
         self._claims[package_id] = until
         return True

@@ -2,7 +2,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from cloudpar_master.core.turns import Line, Turns
 from cloudpar_master.ports import LARGEST_RECEIVES, Clock, Fit, Ids, Message, Needs, Sending, TaskQueue
-from cloudpar_master.ports.task_queue import ANY
+from cloudpar_master.ports.task_queue import ANY, NO_STAY, Stay
 
 from .database import Database
 
@@ -87,7 +87,7 @@ class SqliteTaskQueue(TaskQueue):
         besides: Collection[str] = (),
         fit: Fit = ANY,
         *,
-        worker_id: str = "",
+        stay: Stay = NO_STAY,
         again: bool = False,
         express: bool = True,
         sent: bool = False,
@@ -110,7 +110,7 @@ class SqliteTaskQueue(TaskQueue):
             }
             messages: list[Message] = []
             while lines and len(messages) < limit:
-                line = self._turns.take(lines.values(), worker_id, now)
+                line = self._turns.take(lines.values(), stay.of(len(messages)), now)
                 messages.append(self._take(line.number, now, visibility_s, attempt_id))
                 del lines[line.number]
                 select = f"{_OLDEST} AND (account, package) = (?, ?) ORDER BY id LIMIT 1"
