@@ -20,9 +20,11 @@ SLICE_S = 5.0
 """For how many seconds a worker that has changed to an account gets more chunks of it before those of other accounts.
 An executor serves one account, so a worker starts new executors for each change, which may take more than a second on a
 busy machine. The time starts with the change: if the worker has served the account for longer, an account whose turn it
-is does not wait. The account may be ahead of
-others by ALLOWANCE_US at most. So a large worker does not give all its executors to it, and the next first chunk of the
-account still goes before all other chunks."""
+is does not wait."""
+
+AHEAD_US = ALLOWANCE_US // 2
+"""How far ahead of others, in microseconds, the account may be with which a worker stays. So a large worker does not
+give all its executors to it. The rest of the allowance is left for its next first chunks."""
 
 _FIRST_CHUNKS = ""
 """The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
@@ -112,7 +114,7 @@ class Turns:
         if served is None or served.account not in by_account or not 0 <= now_s - served.since_s < SLICE_S:
             return by_account
         ahead_us = self._accounts.start_us(served.account) - self._accounts.now_us
-        return {served.account: by_account[served.account]} if ahead_us <= ALLOWANCE_US else by_account
+        return {served.account: by_account[served.account]} if ahead_us <= AHEAD_US else by_account
 
     def _note(self, worker_id: str, account: str, now_s: float) -> None:
         served = self._slices.get(worker_id)
