@@ -16,7 +16,7 @@ ALLOWANCE_US = 1_000_000
 the lead of its account among the accounts and the lead of first chunks within its account must be at most this large.
 Otherwise first chunks take turns like all others, so that a stream of small packages does not stop a long package."""
 
-SLICE_S = 5.0
+STAY_S = 5.0
 """For how many seconds a worker that has changed to an account gets more chunks of it before those of other accounts.
 An executor serves one account, so a worker starts new executors for each change, which may take more than a second on a
 busy machine. The time starts with the change: if the worker has served the account for longer, an account whose turn it
@@ -51,7 +51,7 @@ class Line(NamedTuple):
         return _FIRST_CHUNKS if self.first else self.package
 
 
-class Slice(NamedTuple):
+class Served(NamedTuple):
     """The account that a worker serves, and the time of the worker's change to it, in seconds."""
 
     account: str
@@ -67,7 +67,7 @@ class Turns:
     def __init__(self) -> None:
         self._accounts = VirtualTime()
         self._packages: dict[str, VirtualTime] = {}
-        self._slices = Recent[str, Slice](REMEMBERED)
+        self._served = Recent[str, Served](REMEMBERED)
 
     def take(self, lines: Collection[Line], worker_id: str, now_s: float) -> Line:
         """Choose one of the lines, and count its oldest chunk as handed out. There must be at least one line.
@@ -109,17 +109,17 @@ class Turns:
         return lead_us <= ALLOWANCE_US
 
     def _kept(self, by_account: dict[str, list[Line]], worker_id: str, now_s: float) -> dict[str, list[Line]]:
-        """Return the lines among which a worker's next chunk is: those of its account during its slice, or all."""
-        served = self._slices.get(worker_id)
-        if served is None or served.account not in by_account or not 0 <= now_s - served.since_s < SLICE_S:
+        """Return the lines among which a worker's next chunk is: those of its account during its stay, or all."""
+        served = self._served.get(worker_id)
+        if served is None or served.account not in by_account or not 0 <= now_s - served.since_s < STAY_S:
             return by_account
         ahead_us = self._accounts.start_us(served.account) - self._accounts.now_us
         return {served.account: by_account[served.account]} if ahead_us <= AHEAD_US else by_account
 
     def _note(self, worker_id: str, account: str, now_s: float) -> None:
-        served = self._slices.get(worker_id)
+        served = self._served.get(worker_id)
         if worker_id and (served is None or served.account != account):
-            self._slices[worker_id] = Slice(account, now_s)
+            self._served[worker_id] = Served(account, now_s)
 
     def _in_turn(self, by_account: dict[str, list[Line]]) -> Line:
         def standing(account: str) -> tuple[int, int]:

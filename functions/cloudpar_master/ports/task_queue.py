@@ -147,11 +147,11 @@ class TaskQueue(Protocol):
         A queue that can look into messages returns only messages that fit, and none of a package in `besides`. Any
         other queue returns messages that do not fit, too, and the caller puts these back. A call with the same attempt
         id within 5 minutes returns the same messages, if they are still hidden, and hides them for `visibility_s`
-        again. See Stay for `stay`.
-        `again` says that the id was used before: a queue that consists of several queues may then return up to `limit`
-        messages of each. A queue that keeps express messages apart returns none of them without `express`, and returns
-        only express messages if `besides` is not empty. `sent` says that the caller has just sent messages. A queue
-        that usually samples only some of its servers then looks into all of them, which may take a second.
+        again. For `stay`, see Stay. `again` says that the id was used before: a queue that consists of several queues
+        may then return up to `limit` messages of each. A queue that keeps express messages apart returns none of them
+        without `express`, and returns only express messages if `besides` is not empty. `sent` says that the caller has
+        just sent messages. A queue that usually samples only some of its servers then looks into all of them, which may
+        take a second.
 
         Raises:
             StaleAttempt: The id was used before, and the queue cannot say which messages it returned.

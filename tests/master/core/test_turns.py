@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from cloudpar_master.core import turns, virtual_time
-from cloudpar_master.core.turns import ALLOWANCE_US, SLICE_S, Line, Turns
+from cloudpar_master.core.turns import ALLOWANCE_US, STAY_S, Line, Turns
 
 LONG_US, SHORT_US = 2_000_000, 10_000
 
@@ -265,5 +265,5 @@ def test_a_worker_does_not_stay_for_longer_when_the_clock_goes_back() -> None:
 def test_a_stay_does_not_change_the_shares_of_accounts() -> None:
     queue, taken = two_accounts(chunks=1_000), Counter[str]()
     for number in range(1_000):
-        taken[queue.take(f"worker {number % 3}", number * SLICE_S / 20)] += 1
+        taken[queue.take(f"worker {number % 3}", number * STAY_S / 20)] += 1
     assert 480 <= taken["ann's"] <= 520
