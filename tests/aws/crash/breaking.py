@@ -37,20 +37,19 @@ class Break(NamedTuple):
 
 
 class AwsFuse(Fuse):
-    """Counts the AWS calls that a run's masters make (not those of the tests) and breaks one of them.
+    """Counts the AWS calls that a run's masters make (not those of the tests), and breaks those that `choose` names.
 
     Attributes:
         broken: How often a call was broken.
-        firsts: Calls that are the first of a port's call.
-        lasts: Calls that are the last of a port's call.
+        port_firsts: Calls that are the first of a port's call.
+        port_lasts: Calls that are the last of a port's call.
     """
 
-    def __init__(self, at: Break | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.broken = 0
-        self.firsts: set[int] = set()
-        self.lasts: set[int] = set()
-        self._break = at
+        self.port_firsts: set[int] = set()
+        self.port_lasts: set[int] = set()
         self._kind: Kind | None = None
 
     def call(self, name: str, method: Any, *arguments: Any, **named: Any) -> Any:
@@ -59,8 +58,8 @@ class AwsFuse(Fuse):
         with watched_by(self):
             answer = method(*arguments, **named)
         if len(self.calls) > first:
-            self.firsts.add(first)
-            self.lasts.add(len(self.calls) - 1)
+            self.port_firsts.add(first)
+            self.port_lasts.add(len(self.calls) - 1)
         return answer
 
     def passes(self, error: Exception) -> bool:
@@ -70,8 +69,8 @@ class AwsFuse(Fuse):
         return isinstance(translate(error), Unavailable)
 
     def choose(self, number: int) -> Kind | None:
-        """Choose what happens at a call."""
-        return self._break.kind if self._break and self._break.call == number else None
+        """Choose what happens at a call. None: nothing."""
+        return None
 
     def before(self, operation: str) -> None:
         self._kind = self.choose(len(self.calls))
@@ -116,14 +115,15 @@ class Unreliable(AwsFuse):
         return self._random.choice(KINDS) if self._random.random() < LIKELIHOOD else None
 
 
-def breaks(unbroken: AwsFuse) -> list[Break]:
-    """Return all breaks of a run that no other one covers.
+def breaks(unbroken: AwsFuse, *, rival: bool) -> list[Break]:
+    """Return all breaks of a run that differ from each other and from those of test_g09_port_calls.
 
-    A crash before the first or after the last AWS call of a port's call equals a crash before or after the port's call,
-    which test_g09_port_calls covers.
+    A crash before a call equals one after the write before it in the same request. A crash before the first or after
+    the last call of a port's call equals a crash before or after the port's call. With a rival, crashes before calls
+    differ: it stores something between two calls of ports.
     """
-    known = {(number, "dies before") for number in unbroken.firsts}
-    known |= {(number, "dies after") for number in unbroken.lasts}
+    known = {(number, "dies after") for number in unbroken.port_lasts}
+    known |= {(number, "dies before") for number in (unbroken.port_firsts if rival else range(len(unbroken.calls)))}
     return [
         Break(number, kind)
         for number, operation in enumerate(unbroken.calls)

@@ -10,7 +10,7 @@ from master.crash.scenarios import SCENARIOS, WORK
 from support.scale import SCALE, some
 
 from .breaking import AwsFuse, Break, Unreliable, breaks
-from .runs import name_of, ran
+from .runs import break_each, name_of, ran
 
 STEP = 121
 SEEDS = range(20)
@@ -28,11 +28,8 @@ def unbroken(scenario: Scenario, folder: Path) -> AwsFuse:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_g09_every_call_of_aws(scenario: Scenario, tmp_path: Path, reached: Callable[[str], None]) -> None:
     step = STEP if scenario in WORK else 2 * STEP
-    points = some(breaks(unbroken(scenario, tmp_path)), step, SCENARIOS.index(scenario))
-    for number, at in enumerate(points):
-        fuse = AwsFuse(at)
-        ran(scenario, tmp_path / str(number), fuse)
-        assert fuse.broken == 1, at
+    points = some(breaks(unbroken(scenario, tmp_path), rival=scenario.rival), step, SCENARIOS.index(scenario))
+    break_each(scenario, tmp_path / "broken", points)
     reached(f"{scenario.name}, calls of AWS: {len(points)} breaks")
 
 
@@ -41,11 +38,8 @@ def test_chunks_are_sent_again_after_the_queues_deduplication_time(scenario: Sce
     """The chunks were sent, but no master recorded it: they are sent and received twice. (A rival would send them.)"""
     sends = [number for number, call in enumerate(unbroken(scenario, tmp_path).calls) if call == "SendMessageBatch"]
     assert sends
-    for number in some(sends, len(sends)):
-        fuse = AwsFuse(Break(number, "dies after"))
-        fuse.away_s = DEDUPLICATION_S + 1
-        ran(scenario, tmp_path / str(number), fuse)
-        assert fuse.broken == 1
+    points = [Break(number, "dies after") for number in some(sends, len(sends))]
+    break_each(scenario, tmp_path / "broken", points, away_s=DEDUPLICATION_S + 1)
 
 
 @pytest.mark.parametrize("seed", some(SEEDS, len(SEEDS)))

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from master.crash.crashing import CrashPoint, Fuse
+from master.crash.crashing import Fuse, crash_points
 from master.crash.scenario import Scenario
 from master.crash.scenarios import SCENARIOS
 from support.scale import some
 
-from .runs import name_of, ran
+from .runs import crash_each, name_of, ran
 
 STEP = 201
 
@@ -19,9 +19,7 @@ STEP = 201
 def test_g09_a_crash_at_any_port_call_loses_and_doubles_nothing(
     scenario: Scenario, tmp_path: Path, reached: Callable[[str], None]
 ) -> None:
-    calls = ran(scenario, tmp_path / "uncrashed", Fuse()).fuse.calls
-    every = [CrashPoint(call, side) for call in range(len(calls)) for side in ("before", "after")]
-    points = some(every, STEP, 13 * SCENARIOS.index(scenario))
-    for at in points:
-        assert len(ran(scenario, tmp_path / f"{at.side}-{at.call}", Fuse(at)).crashes) == 1
+    uncrashed = ran(scenario, tmp_path / "uncrashed", Fuse()).fuse
+    points = some(crash_points(uncrashed, rival=scenario.rival), STEP, 13 * SCENARIOS.index(scenario))
+    crash_each(scenario, tmp_path / "crashed", points)
     reached(f"{scenario.name}, ports on moto: {len(points)} crash points")

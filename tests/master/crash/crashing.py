@@ -1,6 +1,6 @@
 """A process that dies at a chosen port call."""
 
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
 from support.stores import Stores
 
@@ -25,15 +25,21 @@ class Fuse:
 
     Attributes:
         calls: The names of the calls.
+        firsts: The calls that are the first of a client's or worker's request, or of the timer's turn.
         away_s: Seconds between a crash and the start of the next process.
         repeats: Whether several calls may fail.
     """
 
     def __init__(self, at: CrashPoint | None = None) -> None:
         self.calls: list[str] = []
+        self.firsts: set[int] = set()
         self.away_s = 0.0
         self.repeats = False
         self._at = at
+
+    def begin(self) -> None:
+        """Begin a request or a turn."""
+        self.firsts.add(len(self.calls))
 
     def wire(self, stores: Stores) -> Stores:
         """Wrap the adapters for a master."""
@@ -53,12 +59,30 @@ class Fuse:
         """Carry a port call out, or die before or after it."""
         number = len(self.calls)
         self.calls.append(name)
-        if self._at == (number, "before"):
+        if self.dies(number, "before"):
             raise Crash(f"before call {number}, {name}")
         answer = method(*arguments, **named)
-        if self._at == (number, "after"):
+        if self.dies(number, "after"):
             raise Crash(f"after call {number}, {name}")
         return answer
+
+    def dies(self, number: int, side: Side) -> bool:
+        """Return whether the process dies there."""
+        return self._at == (number, side)
+
+
+def crash_points(uncrashed: Fuse, *, rival: bool) -> list[CrashPoint]:
+    """Return all crash points of a run that differ.
+
+    Within a request, a crash before a call equals one after the call before it, for what happens between them is only
+    in the memory of the process that dies. With a rival they differ: it stores something between them.
+    """
+    return [
+        CrashPoint(call, side)
+        for call in range(len(uncrashed.calls))
+        for side in get_args(Side)
+        if rival or side == "after" or call in uncrashed.firsts
+    ]
 
 
 class _Fused:

@@ -9,12 +9,12 @@ from support.clock import SetClock
 from support.scale import some
 from support.stores import FACTORIES, Factory
 
-from .crashing import CrashPoint, Fuse
+from .crashing import Fuse, crash_points
 from .scenario import Scenario
 from .scenarios import SCENARIOS, run
 
 STEP = 5
-"""The quick form tries one crash point of so many. It is odd, so that both sides of calls have their turn."""
+"""The quick form tries one crash point of so many."""
 
 
 @pytest.mark.parametrize("factory", FACTORIES, ids=lambda factory: str(factory.__name__))
@@ -23,9 +23,8 @@ def test_g09_a_run_ends_well_after_a_crash_at_any_point(
     scenario: Scenario, factory: Factory, tmp_path: Path, reached: Callable[[str], None]
 ) -> None:
     clock = SetClock()
-    calls = run(scenario, factory, tmp_path, clock, name="without").fuse.calls
-    every = [CrashPoint(call, side) for call in range(len(calls)) for side in ("before", "after")]
-    points = some(every, STEP, SCENARIOS.index(scenario))
+    uncrashed = run(scenario, factory, tmp_path, clock, name="without").fuse
+    points = some(crash_points(uncrashed, rival=scenario.rival), STEP, SCENARIOS.index(scenario))
     for at in points:
         world = run(scenario, factory, tmp_path, clock, name=f"{at.side}{at.call}", fuse=Fuse(at))
         assert len(world.crashes) == 1
