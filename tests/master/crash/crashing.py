@@ -37,8 +37,8 @@ class Fuse:
         self.repeats = False
         self._at = at
 
-    def begin(self) -> None:
-        """Begin a request or a turn."""
+    def start_request(self) -> None:
+        """Note that a request or a turn of the timer starts."""
         self.firsts.add(len(self.calls))
 
     def wire(self, stores: Stores) -> Stores:

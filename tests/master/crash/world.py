@@ -131,12 +131,12 @@ class World:
 
     def ask_once(self, role: str, route: Route[RequestT, ReplyT], request: Struct) -> ReplyT:
         """Make a call, over the wire and back."""
-        self.fuse.begin()
+        self.fuse.start_request()
         return call(self._dispatcher, self._tokens[role], route, request)
 
     def pass_turn(self, seconds: float = TURN_S) -> None:
         """Let the timer do its turn, and time pass."""
-        self.fuse.begin()
+        self.fuse.start_request()
         try:
             finish(self._timer.tick())
         except Crash as crash:
