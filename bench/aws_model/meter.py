@@ -1,4 +1,7 @@
-"""Counts what a deployment uses in each second of simulated time."""
+"""Counts the requests, queue calls and table units that a simulated deployment uses in each second.
+
+It also throttles requests above the limits of a table's partition.
+"""
 
 from collections import Counter, defaultdict
 

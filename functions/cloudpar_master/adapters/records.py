@@ -83,7 +83,7 @@ class Records:
             raise Unreadable(self._damaged(package_id, f"result page {version}", error)) from None
 
     def _damaged(self, package_id: str, record: str, error: ValueError) -> str:
-        """Log a damaged record, and return the text for the owner of its package."""
+        """Log that a record is damaged, and return the error message for the owner of the record's package."""
         now = time.monotonic()
         if now - self._logged.get((package_id, record), -REPEAT_S) >= REPEAT_S:
             self._logged[package_id, record] = now

@@ -142,7 +142,7 @@ def parse_range(header: str, size: int) -> tuple[int, int]:
     """Return start and end of the byte range [start, end) that a Range header names, in a blob of `size` bytes.
 
     Raises:
-        BadRequest: The header does not name exactly one range, such as 'bytes=2-5'.
+        BadRequest: The header does not have the form of a single range. 'bytes=2-5' has this form.
         HTTPException: The blob has no byte of this range (status 416).
 
     >>> parse_range("bytes=2-5", 10), parse_range("bytes=8-", 10), parse_range("bytes=-3", 10)

@@ -79,12 +79,12 @@ class Wakeups:
             self.head_saved(name)
 
     async def wait_for_chunks(self, timeout_s: float, fit: Fit = ANY) -> Needs | None:
-        """Wait at most `timeout_s` until the queue may have a chunk that fits.
+        """Wait until the queue may have a chunk that a worker with this `fit` can run, but at most `timeout_s` seconds.
 
         Returns the needs of that chunk; None after `timeout_s`.
 
         If this call is cancelled after its retrieval was woken, it wakes another retrieval. Otherwise the chunk would
-        wait for the next tick.
+        wait until the next run of the master's timer.
         """
         retrieval = _Retrieval(asyncio.get_running_loop().create_future(), fit)
         self._retrievals.append(retrieval)

@@ -152,7 +152,7 @@ class Receiver:
     def _parsed(self, messages: Sequence[Message]) -> list[tuple[Message, ChunkText]]:
         """Read the texts of messages.
 
-        Delete each message that is not about a chunk: otherwise every worker would get it.
+        Delete each message that is not about a chunk: otherwise one worker after another would get it.
         """
         chunks: list[tuple[Message, ChunkText]] = []
         for message in messages:

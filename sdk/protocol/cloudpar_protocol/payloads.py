@@ -111,7 +111,8 @@ class InlineData(Struct, frozen=True, tag="inline"):
     """Task i's data is items[i], serialized by the client.
 
     Attributes:
-        items: The limit bounds the time to read a message: items, however small, are objects in memory.
+        items: The serialized data of each task. Their number is limited, because each item, however small, is an object
+            in memory, which takes time to read.
         seals: The items' seals, one after the other, if the package is sealed.
     """
 

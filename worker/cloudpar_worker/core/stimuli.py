@@ -22,7 +22,7 @@ class Results(Stimulus, frozen=True):
     """An executor has returned results.
 
     Attributes:
-        absent_at_us: These results arrived after this time of the agent's clock.
+        absent_at_us: A time on the agent's clock, in microseconds, at which these results had not arrived yet.
     """
 
     executor_id: int

@@ -65,7 +65,10 @@ def enter(descriptor: int) -> None:
 
 
 def used_bytes(place: int | str) -> int:
-    """The memory that a file system at this path, or of this descriptor, takes, with ENTRY_BYTES for each entry."""
+    """Return the bytes of memory that the file system at a path, or with a descriptor, takes.
+
+    ENTRY_BYTES are added for each file and folder in it.
+    """
     system = os.statvfs(place)
     entries = max(system.f_files - system.f_ffree - 1, 0)  # without the folder at the top
     return (system.f_blocks - system.f_bfree) * system.f_frsize + entries * ENTRY_BYTES

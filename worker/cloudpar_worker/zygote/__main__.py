@@ -1,11 +1,11 @@
 """The process from which executors are forked: `python -m cloudpar_worker.zygote FD [CONFINEMENT]`.
 
 The zygote has one thread, has imported what executors need, and runs no task code. A fork therefore takes a few
-milliseconds and is safe. The agent starts the zygote as a new program, so the worker token was never in the zygote's
-memory. Over the socket FD the agent asks the zygote to fork and kill executors, to measure their memory, and to weigh
-their threads (see cpu_share). The zygote reports how each executor ended. When the agent ends, even by a crash, the
-socket closes, and the zygote kills all executors. On Linux, the executors of a shared worker are confined to sandboxes,
-by the settings in CONFINEMENT.
+milliseconds and is safe. The agent starts the zygote as a new program and does not fork itself, so the zygote's memory
+never contains the worker token. Over the socket FD the agent asks the zygote to fork executors, to kill them, to
+measure their memory, and to lower the priority of the threads that their tasks start (see cpu_share). The zygote
+reports how each executor ended. When the agent ends, even by a crash, the socket closes, and the zygote kills all
+executors. On Linux, the executors of a shared worker are confined to sandboxes, by the settings in CONFINEMENT.
 """
 
 import contextlib

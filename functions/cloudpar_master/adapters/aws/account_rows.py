@@ -46,11 +46,11 @@ def slice_key(package_id: str, number: int) -> Key:
 
 
 def settlement_key(package_id: str) -> Key:
-    """Return the key of the row with the sum of a package's slices and its charge.
+    """Return the key of the row that has a package's charge, and the sum of the package's slices.
 
-    `held_us` is the sum, and 0 once the package is settled. Only a settled package has a charge (`charged_us`), the
-    account that was charged, and the day of the settlement (`settled_on`). Releases up to 0.3.0 wrote no account and no
-    day.
+    `held_us` is the sum, and 0 once the package is settled. Only the row of a settled package has the charge
+    (`charged_us`), the charged account (`account_id`) and the day of the settlement (`settled_on`). Releases up to
+    0.3.0 wrote no account and no day.
     """
     return f"p#{package_id}", "settlement"
 

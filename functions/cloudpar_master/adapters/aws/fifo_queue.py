@@ -62,9 +62,12 @@ class FifoQueue:
         return [number not in left for number in range(len(messages))]
 
     def receive(self, limit: int, visibility_s: float, attempt_id: str, *, wait_s: int = 0) -> list[dict[str, Any]]:
-        """Receive up to `limit` messages, in AWS's own form. One call of AWS brings up to ten of them.
+        """Receive up to `limit` messages, in AWS's own form.
 
-        If `wait_s` is not 0, AWS asks all its servers, and waits this many seconds at most for the first message.
+        A request to SQS returns at most ten messages, so this method sends several requests for a larger `limit`.
+
+        If `wait_s` is not 0, SQS looks for messages on all its servers (long polling), and waits at most `wait_s`
+        seconds for the first message.
 
         Raises:
             StaleAttempt: AWS refuses to repeat the attempt with this id.

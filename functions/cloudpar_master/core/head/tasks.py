@@ -46,26 +46,26 @@ class OpenRange(Struct, frozen=True, array_like=True):
 class Tasks(Struct, kw_only=True):
     """The tasks of one package.
 
-    Tasks below `cursor` have been cut into chunks, or were cancelled before. While the package runs, the tasks in
-    `open` have no result yet; all other tasks below `cursor` have a result or are cancelled. Finished tasks therefore
-    need no record, and the size of a head does not depend on the number of tasks.
+    Each task below `cursor` was cut into a chunk, or was cancelled before it was cut. While the package runs, the tasks
+    in `open` have no result yet; all other tasks below `cursor` have a result or are cancelled. Finished tasks
+    therefore need no record, and the size of a head does not depend on the number of tasks.
 
     Attributes:
         count: The number of the package's tasks.
         chunksize: The number of tasks in each chunk, if the client has set it; None: the master chooses.
         cursor: The number of the first uncut task. All tasks after it are uncut, too.
-        open: Tasks in chunks, sorted and disjoint. A chunk may have several ranges, for example after results from its
-            middle.
+        open: The ranges of tasks that are in chunks and have no result yet. They are sorted and do not overlap. A chunk
+            may have several ranges, for example after results from its middle.
         cancelled: Tasks that were cancelled while the package ran. They have no result.
         stopping: Tasks that the package does not want any more and that a worker may still run. Their time is charged
             once, if the worker reports it before `settle_at` (Life).
-        draining: A client or an operator has cancelled all tasks that no worker has. A chunk that no worker has
-            received yet is cancelled when the queue delivers it.
+        draining: Whether a client or an operator has requested to cancel all tasks that no worker has. A chunk that no
+            worker has received yet is cancelled when the queue delivers it.
         done: The number of tasks that have a result or are cancelled.
         errors: The number of results whose outcome is not "ok".
         failed: The tasks whose outcome is not "ok", in at most FAILED_RANGES ranges.
-        heard_at: The last time at which a worker or the queue reported on a chunk of the package, or the package had no
-            open chunk.
+        heard_at: The time of the last fold that consumed a report from a worker or the queue on a chunk of the package,
+            or that found no open chunk.
         resend_at: The time at which all open chunks are sent again, unless a worker or the queue reports on one of them
             before.
     """

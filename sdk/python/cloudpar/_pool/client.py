@@ -183,7 +183,11 @@ class Client:
         self.session.packages.wait()
 
     def detach(self) -> list[str]:
-        """Drop the packages whose results were not all read, without cancelling them; return their ids."""
+        """Stop reading the open packages, without cancelling them, and return their ids.
+
+        A package is open if this client has not read every result of it, or if the client has attached to it and has
+        not acknowledged it.
+        """
         self._batcher.wait()
         packages = self.session.packages.handles()
         for handle in packages:

@@ -16,7 +16,10 @@ _INSTEAD = {
 
 
 class FamiliarNames:
-    """Gives programs that were written for `multiprocessing.Pool` an error that names the method to use instead."""
+    """Raises an AttributeError if a program calls a method of `multiprocessing.Pool` that a pool does not have.
+
+    The error names what to write instead.
+    """
 
     if not TYPE_CHECKING:  # with this method, type checkers would accept any name
 

@@ -1,4 +1,7 @@
-"""Ends a pool: by a shutdown, at the interpreter's exit, or by garbage collection. A forked child ends nothing."""
+"""Ends a pool: by a shutdown, at the interpreter's exit, or by garbage collection.
+
+A fork of this process ends neither the pool's tasks nor its master and worker, because these belong to the parent.
+"""
 
 import atexit
 import os

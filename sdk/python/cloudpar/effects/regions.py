@@ -75,7 +75,7 @@ class Region:
 
 
 def shared(arrays: dict[int, Any]) -> list[Region]:
-    """Return the regions of those arrays that share memory, or that NumPy's own pickling would change."""
+    """Return the memory regions of all arrays that overlap another one, or that NumPy's pickling may change."""
     spans = sorted((*span(array), number) for number, array in arrays.items() if array.nbytes)
     clusters: list[list[int]] = []
     reached = 0

@@ -74,8 +74,8 @@ def has_python_code(kind: type) -> bool:
 def is_plain(kind: type) -> bool:
     """Return whether pickling an instance sends its items and attributes unchanged.
 
-    A class with its own pickling may send copies or leave attributes out. Writes to the object at the worker then say
-    nothing about the caller's object.
+    A class with pickling methods of its own may pickle copies of its items and attributes instead of these objects, or
+    may leave attributes out. A write to the object in a worker then does not show how to change the caller's object.
     """
     if kind in copyreg.dispatch_table:
         return False

@@ -141,7 +141,10 @@ def load(
 
 
 def holder() -> Any:
-    """Return the module in which an executor keeps namespaces and parts; the first call makes the module."""
+    """Return the module in which an executor keeps namespaces, and the classes and functions that task data refers to.
+
+    The first call makes the module.
+    """
     here: Any = sys.modules.get(HOLDER)
     if here is None:
         parts: Any = weakref.WeakValueDictionary()

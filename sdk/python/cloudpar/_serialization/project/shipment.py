@@ -92,8 +92,9 @@ def _folders(units: Iterable[Unit]) -> list[str]:
     """Return the folders that executors on this machine search for modules.
 
     These are the folders in sys.path that contain no installed packages, and the folders from which the units were
-    imported. A folder of the second kind may be missing in sys.path, for example if a notebook changes its working
-    directory, which sys.path lists as "".
+    imported. A folder of the second kind may be missing from sys.path. For example, the sys.path of a notebook has "",
+    the current working directory. After the notebook has changed this directory, sys.path no longer leads to the units
+    that were imported before.
     """
     folders = project_path()
     return list(dict.fromkeys([*folders, *(unit.folder for unit in units if unit.folder is not None)]))
