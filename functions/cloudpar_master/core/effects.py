@@ -53,13 +53,13 @@ effects may die or fail."""
 
 
 SEND_AGAIN_S = 60.0
-"""The same for a head that only shows unsent chunks, if the master does not save heads to record that it has sent them
-(Policy.saves_sent). It is far less than the five minutes for which the queue drops copies."""
+"""Replaces RETRY_S if the only effect is to send chunks, and the master does not save a head at once to record that it
+has sent them (`Policy.saves_sent` is False). The time is far less than the five minutes for which the queue drops copies."""
 
 
 LATE_PAUSES = 10
-"""The timer looks at a package with pauses between its folds (pacing.pause_s) after so many of them: its last
-publications may wait in the inbox, and no worker may come that folds them."""
+"""If a package has pauses between its folds (pacing.pause_s), the timer looks at it after this many pauses. The
+package's last publications may wait in the inbox, and perhaps no later request folds them."""
 
 
 def pending(head: Head, policy: Policy) -> list[Effect]:
@@ -83,7 +83,7 @@ def pending(head: Head, policy: Policy) -> list[Effect]:
 
 
 def due_at(head: Head, policy: Policy) -> float:
-    """Return the time from which a fold of this package has something to do, also without further events."""
+    """Return the time from which a fold of this package has something to do even if there are no further events."""
     life = head.life
     times = [head.started_at + policy.lifetime_s] if not life.ended else []
     if life.deleted_at is not None:
@@ -108,7 +108,8 @@ def due_at(head: Head, policy: Policy) -> float:
 def look_at(head: Head, policy: Policy) -> float:
     """Return the time at which the timer should fold this package, if no request has done so earlier.
 
-    While publications may wait in the inbox, the timer looks after a few pauses whether some do.
+    If publications may wait in the inbox, this is the time after LATE_PAUSES pauses at the latest, so that the timer
+    then folds those that wait.
     """
     pause_s = pacing.pause_s(head, policy)
     due = due_at(head, policy)

@@ -41,7 +41,8 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
             nothing, and gives the tasks back for a different reason.
         used_us: Execution time to charge, although the tasks have no result.
         closed: See Published.
-        number: Tells this give-back from others: all copies have the same number. 0: the number is not known.
+        number: Distinguishes this give-back from others. All copies of it have the same number. 0: the number is not
+            known.
     """
 
     generation: int
@@ -86,7 +87,7 @@ class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_de
 
     Attributes:
         ranges: The tasks to cancel; None: the whole package.
-        only_queued: Cancel only the tasks that no worker has yet; `ranges` is then ignored.
+        only_queued: Whether to cancel only the tasks that no worker has yet; `ranges` is then ignored.
         reason, message: The reason to cancel the whole package, as a word for programs and as a text for people.
     """
 
@@ -102,7 +103,7 @@ class Cleared(Struct, frozen=True, kw_only=True, tag="cleared"):
     The master did not hand the chunk out, and no worker has had it.
 
     Attributes:
-        ranges: A sorted set of tasks.
+        ranges: The tasks of the chunk, or only those of them that the package still wants. A sorted set of ranges.
     """
 
     generation: int
@@ -128,8 +129,8 @@ class QuotaGranted(Struct, frozen=True, kw_only=True, tag="quota_granted"):
     Attributes:
         slice: The number of the slice.
         granted_us: The part of the slice that was granted; it may be 0.
-        exhausted: Nothing was granted, and waiting is useless: no other package of the account can give compute time
-            back, or this package may not get compute time.
+        exhausted: Whether nothing was granted and waiting is useless, because no other package of the account can give
+            compute time back, or this package may not get compute time.
         packages: The number of the account's packages that may be waiting for compute time; 0 if the account granted
             something.
     """

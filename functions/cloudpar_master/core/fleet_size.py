@@ -1,7 +1,8 @@
 """Computes how many hosts (machines) a fleet needs for the work that the packages have left.
 
-The work comes from the heads, and not from the number of messages in the queue: a package has only its window in the
-queue, and workers hold some of these chunks ahead. So a queue that looks empty may stand for a million tasks.
+The work is computed from the heads, and not from the number of messages in the queue. A package has only the chunks of
+its window in the queue, and workers have already taken some of these. So the queue may look empty although a million
+tasks are left.
 """
 
 from collections.abc import Iterable
@@ -52,8 +53,8 @@ UNREAD: Final = Work(parts=1, total_us=None, chunks=1)
 def work_of(head: Head, policy: Policy) -> Work:
     """Return what a package has left to do, with the settings of its deployment.
 
-    Uncut tasks count only if the master may cut them into chunks now. Without compute time it may not, so the tasks of
-    an account without compute time start no machine.
+    Uncut tasks count only if the master may cut them into chunks now. It may not while the package waits for
+    compute time, so such tasks start no machine.
     """
     if head.life.ended:
         return Work(parts=0, total_us=0.0, chunks=0)

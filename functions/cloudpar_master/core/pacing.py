@@ -62,14 +62,15 @@ def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> in
 
 
 LARGE_HEAD = 150
-"""With more workers than this, the pause between two folds is longer in proportion, as the head is larger."""
+"""If a package has more workers than this, the pause between its folds grows in proportion to their number, because the
+head is larger."""
 
 
 def pause_s(head: Head, policy: Policy) -> float:
     """Return for how many seconds after a fold of this package its publications may wait in the inbox; 0: they may not.
 
-    They may wait only if the package has run on many workers. Then a next publication or a reader usually comes soon,
-    and folds all that wait. If none comes, the timer does (effects.look_at).
+    They may wait only if the package has run on many workers. Then the request of another worker or of a client usually
+    comes soon, and the master folds all that wait. If no request comes, the timer folds them (effects.look_at).
     """
     if head.life.ended or not head.pace.pauses:
         return 0.0
@@ -84,8 +85,9 @@ def task_end_s(head: Head) -> float:
 
 
 CALL_S = 5.0
-"""While workers share chunks, one of a package's workers should send a beat or a publication about once in this many
-seconds. The replies tell workers of small work that waits, so this bounds how long such work waits for a busy fleet."""
+"""Where the executors of a worker share chunks, one of a package's workers should send a beat or a publication about
+once in this many seconds. The replies tell workers of small work that waits, so this bounds how long such work waits
+for a busy fleet."""
 
 
 SHORTEST_BEAT_S = 2.0
@@ -93,12 +95,12 @@ SHORTEST_BEAT_S = 2.0
 
 
 def beat_s(head: Head, policy: Policy) -> float:
-    """Return after how many seconds each of a package's workers should send a beat; 0: as the lease time says.
+    """Return after how many seconds each of a package's workers should send a beat; 0: only the lease time decides.
 
-    The more workers there are, the more seldom each of them has to call, so that all together cost the same. Near the
-    end of a package workers call more often: the replies also say that other workers are idle (`hungry`), and a worker
-    that learns it late keeps tasks that these could run. The worker sends a beat after a third of the lease time at the
-    latest.
+    The more workers there are, the more rarely each of them sends a beat, so that all together cost the same. Near the
+    end of a package they send beats more often: the replies also say whether other workers are idle (`hungry`), and a
+    worker that learns this late keeps tasks that the idle workers could run. In any case a worker sends a beat after a
+    third of the lease time at the latest.
     """
     if not policy.shares_chunks:
         return 0.0

@@ -18,15 +18,17 @@ SMALLEST_CHUNK = 20
 requests for their work."""
 
 YOUNG_GROWTH, YOUNG_PARTS = 4, 2
-"""Where the executors of a worker share chunks, a chunk lasts at most YOUNG_GROWTH times as long as the package's
-executors have worked on average. The first measured chunks last a target time divided by YOUNG_PARTS."""
+"""Where the executors of a worker share chunks, a chunk of a young package should last at most YOUNG_GROWTH times as
+long as each of the package's executors has worked so far, on average. A chunk may always last the target time divided
+by YOUNG_PARTS."""
 
 FULL_FLEET = 50
 """With this many executors, chunks may last twice the target time, if `longest_chunk_us` permits it. Where the
 executors of a worker share chunks (`shares_chunks`), chunks last one target time longer for each worker instead."""
 
 LARGE_FLEET = 250
-"""With more executors than this, a package may have more chunks open than `largest_window`, in proportion."""
+"""If a package has more executors than this, it may have more open chunks than `largest_window`, in proportion to its
+executors."""
 
 SHORT_WAIT_US = 500_000
 """How many microseconds a chunk should wait in the queue at most. A wait of this length keeps workers supplied; a
@@ -39,7 +41,8 @@ behind the chunks of all large packages."""
 NESTED_PACKAGES = 8
 """If an account has enough open packages, a package that a task has started opens only while fewer than this many open
 packages have its nesting depth or a greater one. Tasks wait for such packages, so some of each depth must be open. The
-client chooses the depth, so that without this number it could open as many packages as it likes."""
+number bounds these packages because clients choose the depth, and could otherwise open as many packages as they
+like."""
 
 EXPRESS_TASKS = 4
 """Where the queue cannot choose (on AWS), a chunk goes by the express queue if it starts with one of the first
@@ -51,8 +54,9 @@ def first_window(tasks: int, policy: Policy) -> int:
     """Return the number of chunks that a package has open at its start.
 
     Where the executors of a worker share chunks, the chunks that others have in the queue last long. There a package
-    that may be short starts with the chunks that overtake them. Idle executors widen its window at once. If all are
-    busy, it is widened when durations are known, because then the other tasks may overtake, too.
+    that may be short starts with only the chunks that overtake these (EXPRESS_TASKS). Idle executors widen its window
+    at once. If all executors are busy, the window is widened when durations are known, because then the other tasks may
+    overtake, too.
 
     >>> first_window(10, Policy()), first_window(10, Policy(shares_chunks=True))
     (10, 4)
@@ -154,8 +158,8 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
         worthwhile = round(crew * policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
         target_us = float(chunk_target_us(places, policy))
         if policy.shares_chunks:
-            # While a package is young, few of its workers have published. A chunk for their share of the rest could
-            # take longer than all workers together need for it.
+            # While a package is young, few of its workers have published. A chunk for the share of these few could take
+            # longer than all workers together need for the rest.
             young_us = YOUNG_GROWTH * pace.execute_us / max(pace.executors, 1)
             target_us = min(target_us, max(policy.chunk_target_us / YOUNG_PARTS, young_us))
         if target_us > SHORT_WAIT_US:
@@ -175,7 +179,7 @@ def express_until(head: Head, policy: Policy) -> int:
     if not pace.measured:
         return EXPRESS_TASKS
     most = crew_of(pace, policy) * policy.chunk_target_us / max(pace.mean_us, 1.0)
-    # A long package is recognized by its uncut tasks, which need not be counted.
+    # The first comparison recognizes long packages, and saves adding up their ranges.
     is_short = head.uncut <= most and ranges.size(head.unfinished) <= most
     return head.tasks.count if is_short else EXPRESS_TASKS
 
@@ -192,12 +196,12 @@ def largest_window(executors: int, policy: Policy) -> int:
 def next_window(window: int, wait_us: int, places: int, policy: Policy, most_executors: int = 0) -> int:
     """Return the new window, given the time for which a recent chunk waited in the queue.
 
-    If the wait was short, the window doubles until it keeps the known executors busy with a chunk for each of their
-    `places`, and then grows slowly, because chunks in the queue delay other accounts. If the wait was long, the window
-    is halved, but stays large enough to keep the executors busy. With any other wait the window stays as it is. A wait
-    is short if it is less than a quarter of `chunk_target_us` and less than SHORT_WAIT_US. A wait is long if it is over
-    twice `chunk_target_us` or over four times SHORT_WAIT_US. The result is at most the `largest_window` of so many
-    executors as there are places, or of `most_executors` if the package has had more.
+    If the wait was short, the window doubles until its chunks keep all known executors busy (`places`, see places_of).
+    Then it grows slowly, because chunks in the queue delay other accounts. If the wait was long, the window is halved,
+    but stays large enough to keep the executors busy. With any other wait the window stays as it is. A wait is short if
+    it is less than a quarter of `chunk_target_us` and less than SHORT_WAIT_US. A wait is long if it is over twice
+    `chunk_target_us` or over four times SHORT_WAIT_US. The result is at most `largest_window` for as many executors as
+    there are places, or for `most_executors` if this is more.
 
     >>> next_window(4, 1_000, 2, Policy()), next_window(8, 1_000, 2, Policy()), next_window(8, 100_000, 2, Policy())
     (6, 10, 8)

@@ -10,14 +10,15 @@ Amount = Annotated[float, Meta(gt=0)]
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The settings of one deployment.
+    """The settings of one deployment. A name with `_us` is a time in microseconds, and one with `_s` a time in seconds.
 
     Attributes:
         chunk_target_us: How long a chunk should keep an executor busy. This time is short where a request costs little.
         longest_chunk_us: The time that replaces `chunk_target_us` for very many executors. The more executors there
             are, the sooner one of them is free for another account, so the longer chunks may last.
         shares_chunks: Whether a chunk is for all executors of a worker, which share it, and not for one executor. The
-            worker then needs fewer requests, and its results arrive later. So it is False where a request costs little.
+            worker then needs fewer requests, and its results arrive later. So the setting is False where a request
+            costs little.
         first_window: The number of chunks that a package may have open before durations are measured. A package of at
             most planning.SMALL_PACKAGE tasks may have more.
         largest_window: The size to which the window of a package may grow, with up to planning.LARGE_FLEET executors.
@@ -32,8 +33,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         kept_bytes: If an ended package stores fewer bytes than this, its data and results are removed together with its
             tombstone, because a separate removal may cost requests. The data and results of any other package are
             removed as soon as the package is settled and is either acknowledged or expired.
-        fleet_memory_s: A package does not count a worker that published none of its results for this long. A worker
-            that did not retrieve, publish or extend leases for this long counts as gone.
+        fleet_memory_s: A package stops counting a worker if the worker has published no results of this package for
+            this long. A worker that has not retrieved, published or extended leases for this long counts as gone.
         grace_s: If there are live workers, but none of them has a package's version of Python, the package waits this
             long for such a worker before it fails. If there are no workers, the package waits without this limit.
         open_packages, open_small_packages: If an account has this many packages running and chunks wait in the queue,
@@ -41,14 +42,14 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             planning.SMALL_PACKAGE tasks. A package that a task starts may be open beyond that, if fewer than
             planning.NESTED_PACKAGES open packages have its nesting depth or a greater one.
         looks_at_end: Whether the master looks for the next closed package of an account, to open it, when a publication
-            or a cancellation ends an open package. On AWS looking costs requests, so this is False: closed packages
-            open when their clients await them, or when executors are idle.
+            or a cancellation ends an open package. On AWS looking costs requests, so there the setting is False, and
+            closed packages open when their clients await them, or when executors are idle.
         saves_sent: Whether the master saves a head at once to record that its chunks are in the queue. If not, it
             records this with the package's next event, and another process of the master may send the chunks a second
             time; the queue drops such a copy for five minutes.
-        fold_pause_s: For how long after a fold publications and give-backs only wait in the inbox, if the package has
-            ever had `many_workers` workers; 0: each is folded at once. Where each fold writes the head to a table, so
-            many workers would otherwise write it faster than the table permits.
+        fold_pause_s: If a package has ever had `many_workers` workers, publications and give-backs wait in its inbox
+            for this long after each fold; 0: each is folded at once. Where each fold writes the head to a table, the
+            requests of many workers would otherwise write the head more often than the table permits.
         many_workers: The number of workers from which a package gets a pause between its folds.
         longest_await_s: The longest time that a client waits between two requests for results.
         holds_requests: Whether the master holds a client's request until there is news. If not, the client waits after
@@ -60,9 +61,9 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             exceed a limit.
         running_tasks: The number of tasks that the running packages may have in all, done or not.
         running_bytes: The bytes of task data that the running packages may have in all.
-        stored_bytes: The bytes that an account may store before its uploads and starts wait. Its uploads count, and all
-            that its packages keep until they are deleted. Results of running packages are always stored. The limit does
-            not apply to the default account, which belongs to the user who runs the master.
+        stored_bytes: The bytes that an account may store before its uploads and starts wait. Its uploads count, and so
+            does all that its packages keep until they are deleted. Results of running packages are stored even beyond
+            this limit. The limit does not apply to the default account, which belongs to the user who runs the master.
     """
 
     chunk_target_us: Count = 200_000

@@ -4,7 +4,7 @@ from .head import Head
 from .policy import Policy
 
 FIRST_SLICE_US = 10_000_000
-"""How large a free reserve, in microseconds, a package wants while the duration of its tasks is unknown."""
+"""How many unused microseconds of reserve a package should have while the duration of its tasks is unknown."""
 
 MARGIN_US = 1_000_000
 """How many microseconds a package requests beyond what its remaining tasks are likely to take. If a task takes a little

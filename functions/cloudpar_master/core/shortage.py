@@ -6,10 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 SHORT_S: Final = 480.0
-"""How many seconds a fleet may lack working hosts while no further host starts to work. Then the shortage is reported,
-and the fleet does not grow for a while. A host boots in a fraction of this. A host whose worker does not reach the
-master ends itself after 600 s (infra/lib/host/watch.sh). This time must be shorter: otherwise the next host would start
-before the shortage is noticed."""
+"""How many seconds a fleet may lack working hosts while no further host starts to work. After this time the shortage is
+reported, and the fleet does not grow for a while. A host boots in a fraction of this. A host whose worker does not
+reach the master ends itself after 600 s (infra/lib/host/watch.sh). This time must be shorter: otherwise the next host
+would start before the shortage is noticed."""
 
 PAUSES_S: Final = 60.0, 3_600.0
 """The first and the longest pause, in seconds, in which the fleet does not grow. The pause doubles each time. Without
@@ -26,7 +26,7 @@ class Shortage(Struct, frozen=True):
         pauses: How many pauses there were since a further host began to work. If there was any, the shortage is
             reported.
         resumes_at: The time before which no process makes the fleet larger.
-        template: What new hosts are made from. If it changes, its hosts get the full SHORT_S, without a pause.
+        template: What new hosts are made from. If this changes, the new hosts get the full SHORT_S, without a pause.
     """
 
     since: float | None = None

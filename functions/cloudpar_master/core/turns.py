@@ -12,9 +12,10 @@ from .recent import Recent
 from .virtual_time import REMEMBERED, VirtualTime
 
 ALLOWANCE_US = 1_000_000
-"""The largest lead (`lead_us`), in microseconds, with which a package's first chunk goes before all other chunks. Both
-the lead of its account among the accounts and the lead of first chunks within its account must be at most this large.
-Otherwise first chunks take turns like all others, so that a stream of small packages does not stop a long package."""
+"""The largest lead (VirtualTime.lead_us), in microseconds, with which a package's first chunk goes before all other
+chunks. Both the lead of its account among the accounts and the lead of first chunks within its account must be at most
+this large. Otherwise first chunks take turns like all others, so that a stream of small packages does not stop a long
+package."""
 
 STAY_S = 5.0
 """For how many seconds a worker that has changed to an account gets more chunks of it before those of other accounts.
@@ -23,8 +24,9 @@ busy machine. The time starts with the change: if the worker has served the acco
 is does not wait."""
 
 AHEAD_US = ALLOWANCE_US // 2
-"""How far ahead of others, in microseconds, the account may be with which a worker stays. So a large worker does not
-give all its executors to it. The rest of the allowance is left for its next first chunks."""
+"""A worker stays with an account only while the account is at most this many microseconds ahead of the others.
+Therefore a large worker does not give all its executors to one account, and the rest of ALLOWANCE_US is left for the
+first chunks of the account's next packages."""
 
 _FIRST_CHUNKS = ""
 """The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
@@ -93,8 +95,8 @@ class Turns:
 
         The new chunks with its tasks are charged when they are handed out.
 
-        If the first worker cannot run a short package, and the charge stayed, the short package would wait behind a
-        long package that it should overtake.
+        If the charge stayed, a short package that the first worker cannot run would wait behind a long package that it
+        should overtake.
         """
         self._accounts.refund(line.account, line.cost_us)
         self._packages_of(line.account).refund(line.flow, line.cost_us)

@@ -10,7 +10,7 @@ REMEMBERED = 1_000
 
 
 class VirtualTime:
-    """Counts the work that each key has received, in microseconds. This count is the key's virtual time.
+    """Counts the work that each key (an account, a package or a role) has received, in microseconds: its virtual time.
 
     A key that is new, or has received less than `now_us`, counts from `now_us`. `now_us` is the least virtual time of
     the waiting keys when `advance` was last called.

@@ -7,8 +7,8 @@ from cloudpar_protocol.errors import IdempotencyConflict
 from cloudpar_protocol.payloads import Network
 
 MOST_US = 2**63 - 1
-"""The largest quota, in microseconds, because tables and messages hold signed 64-bit integers. No grant raises a quota
-above it."""
+"""The largest quota, in microseconds. It is bounded because tables and messages hold signed 64-bit integers. A grant
+that would exceed it raises the quota only to this value."""
 
 
 class AccountRecord(NamedTuple):
@@ -17,8 +17,8 @@ class AccountRecord(NamedTuple):
     An account with the role "worker" stands for the token of one worker, and has no packages. `valid_until` is the time
     at which the token expires, in seconds since 1970; 0: never.
 
-    `task_role` is the ARN of the IAM role whose credentials the account's tasks get (see TaskRoles).
-    `network` says whether its tasks may use the network; those of accounts of earlier releases may.
+    `task_role` is the ARN of the IAM role whose credentials the account's tasks get (see TaskRoles). `network` says
+    whether the account's tasks may use the network. Tasks of accounts that earlier releases have made may use it.
 
     `spent_us` is the sum of the charges for settled packages. `reserved_us` is the sum of the slices of all other
     packages.
@@ -118,7 +118,7 @@ class AccountStore(Protocol):
         """Return the ids of all accounts whose tasks may not use the network, as they were at most 10 s ago."""
 
     def set_network(self, account_id: str, network: Network) -> AccountRecord | None:
-        """Say whether the account's tasks may use the network. Returns the account; None if it does not exist."""
+        """Set whether the account's tasks may use the network. Returns the account; None if it does not exist."""
 
     def key(self, account_id: str) -> bytes | None:
         """Return the account's encrypted key as it was stored; None if it has no key yet."""
@@ -151,8 +151,8 @@ class AccountStore(Protocol):
     def usage(self, since: str, cursor: str | None = None) -> UsagePart:
         """Return charges of the days from `since` on: the first part, or the part to which `cursor` leads.
 
-        Several parts may contain the same account and day; their sum counts. A charge may be missing for some seconds
-        after `settle` has returned. Charges are kept for at least 60 days.
+        If several parts contain the same account and day, the caller adds their charges up. A charge may be missing for
+        some seconds after `settle` has returned. Charges are kept for at least 60 days.
 
         Raises:
             BadRequest: The cursor is not one that this method has returned.

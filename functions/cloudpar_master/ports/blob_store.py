@@ -7,8 +7,9 @@ from cloudpar_protocol.payloads import Link, Parts
 class BlobStore(Protocol):
     """Stores payloads. The master's services only hand out links; the bytes never pass through the services.
 
-    A link is valid for one key and one method, for LINK_S seconds; every other use is refused with a 4xx status. Only a
-    link to a file, for a caller that can open the master's files, is not checked.
+    A link is valid for one key and one method, for LINK_S seconds; every other use is refused with a 4xx status. The
+    exception is a link to a file, which the store makes only for a caller that can open the master's files. The store
+    cannot check how the caller uses such a link.
     """
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
@@ -30,8 +31,8 @@ class BlobStore(Protocol):
     def exists(self, key: str, *, promise: bool = False) -> bool:
         """Whether the blob exists. The call counts as a use, so that the blob is not soon removed as unused.
 
-        `promise` says that a client will hear that it need not upload this task code. The store then keeps the code
-        until the client has started its package.
+        Set `promise` if the answer to a client will say that it need not upload this task code. The store then keeps
+        the task code until the client has started its package.
         """
 
     def abandon(self, prefix: str) -> None:
@@ -50,4 +51,4 @@ class BlobStore(Protocol):
         """
 
     def free_bytes(self) -> int | None:
-        """Return the bytes that the store can still take without using its reserve; None if it is never full."""
+        """Return how many more bytes fit besides the space that the store keeps free; None if it is never full."""

@@ -2,10 +2,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A master's time. The clocks of several masters agree only roughly, and the services need no more.
+    """A master's time. The clocks of several masters agree only roughly, which is enough for the services.
 
-    All waiting, ending and expiring goes by `now`. Only the times that people read go by `date`, and so does the expiry
-    of tokens, which an operator reads, too.
+    The services use `now` for all delays, deadlines and expiry times. They use `date` only for times that people read,
+    and for the expiry of tokens, because operators read this time, too.
     """
 
     def now(self) -> float:

@@ -12,11 +12,11 @@ _events: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 
 
 class Unreadable(Gone):
-    """The spec or a result page of a package cannot be read. The text names the package, for its owner."""
+    """The spec or a result page of a package cannot be read. The error's text names the package to its owner."""
 
 
 class InboxItem(NamedTuple):
-    """An event that waits for a fold. `event` is None if the record cannot be read: the fold then fails the package."""
+    """An event that waits for a fold. `event` is None if it cannot be read; the package then fails."""
 
     key: str
     event: Event | None
@@ -31,7 +31,7 @@ class InboxItem(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A head and events of its inbox, oldest first. `more` says that the inbox has further events.
+    """A head and events of its inbox, oldest first. `more` says whether the inbox has further events.
 
     The head may be read before the inbox. Between these reads, another process may save a head that has consumed an
     event, and delete the event. Then `head` has not consumed the event, and `inbox` does not have it.
@@ -65,7 +65,7 @@ class Running(NamedTuple):
     def figures(self) -> dict[str, int]:
         """The numbers that adapters store with each package, by name.
 
-        `packages` is not among them: adapters count rows.
+        `packages` is not among them, because adapters find it by counting their rows of packages.
         """
         return {name: getattr(self, name) for name in RUNNING_FIGURES}
 
@@ -83,12 +83,12 @@ RUNNING_FIGURES: Final = Running._fields[1:]
 class PackageStore(Protocol):
     """Specs, heads, inboxes and result pages.
 
-    A read of a head, an inbox or a page sees every write that was answered earlier.
+    A read of a head, an inbox or a page sees every write that had returned before the read started.
 
     A list of packages (`due`, `uncut`, `of_account`, `running`, `unsettled`, `at_work`) may be a little old.
 
-    If a stored head cannot be read, each call returns `Head.stand_in` in its place, and logs that once in a while. So
-    one damaged record makes no call fail for other packages.
+    If a stored head cannot be read, each call returns `Head.stand_in` in its place, and logs that once in a while.
+    Therefore one damaged record does not make calls for other packages fail.
     """
 
     def create(self, spec: Spec, head: Head) -> Spec:
@@ -98,7 +98,7 @@ class PackageStore(Protocol):
         """
 
     def spec(self, package_id: str) -> Spec | None:
-        """Return the part of a package that never changes; None if there is no such package. The spec may be cached.
+        """Return the spec of a package; None if there is no such package. The spec may come from a cache.
 
         Raises:
             Unreadable: The stored spec is damaged.
@@ -124,7 +124,7 @@ class PackageStore(Protocol):
     def save(self, head: Head, due_at: float, results: Sequence[TaskResult] = ()) -> bool:
         """Replace the head if the stored head has the version head.version - 1. Returns whether it was replaced.
 
-        The head of an earlier package with the same id, which has a different start time, is not replaced.
+        A stored head with a different start time is not replaced: it belongs to another package that has the same id.
 
         `due_at` is the time at which the timer should fold the package. The same write stores `due_at` and, if this
         version commits results, a page of these results.
@@ -141,11 +141,12 @@ class PackageStore(Protocol):
         """
 
     def claim(self, package_id: str, now: float, until: float) -> bool:
-        """Claim the next fold of a package until a time. Returns whether no other claim holds `now`.
+        """Claim the next fold of a package from `now` to `until`. Returns False if another process has claimed it.
 
-        A claim prevents folds that could not be saved. It is a hint: folds without it are as safe. A claim that holds
-        for more than twice as long as this one would does not count: the clock of the process that made it is ahead, so
-        nothing would be folded for long. The clocks of processes always differ a little.
+        A claim only saves work: if several processes folded the package at once, only one of them could save its head.
+        Folds without a claim are as safe. An earlier claim does not count if it lasts more than twice as long as this
+        one would. It comes from a process whose clock is ahead, and would keep other processes from folding the package
+        for long. Smaller differences between clocks are usual.
         """
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
@@ -172,7 +173,7 @@ class PackageStore(Protocol):
         """
 
     def uncut(self) -> list[str]:
-        """Return all packages that were `cuttable` when last saved, oldest first. A hint: it may be a little old."""
+        """Return all packages whose last saved head was `cuttable`, oldest first. A hint: it may be a little old."""
 
     def of_account(self, account_id: str | None, limit: int) -> Iterable[Head]:
         """Return the packages of an account (None: of all accounts), newest first, at most `limit`.
@@ -181,7 +182,7 @@ class PackageStore(Protocol):
         """
 
     def running(self, account_id: str) -> Running:
-        """Count an account's running packages, their tasks and their bytes. A hint: it may be a little old."""
+        """Count an account's running packages, their tasks and their bytes (Running). A hint: it may be a little old."""
 
     def stored_bytes(self, account_id: str) -> int:
         """Add up `Head.counted_bytes` of an account's packages. A hint: it may be a little old, or rounded up."""
@@ -203,12 +204,13 @@ class PackageStore(Protocol):
     def delete_pages(self, package_id: str) -> bool:
         """Remove the result pages, and what `Spec.freed` removes; the head and the rest of the spec stay.
 
-        One call may remove only some of many pages. Returns whether all of this is removed.
+        One call may remove only some of many pages. Returns whether everything is removed now.
         """
 
     def forget(self, head: Head) -> bool:
         """Remove everything of the package if this head is still stored. Returns whether everything was removed.
 
-        If the stored head is a different one, for example of a later package with the same id, its package loses
-        nothing. Only of a tombstone some other records may be gone.
+        If the stored head is a different one, for example that of a later package with the same id, nothing of that
+        package is removed. Only if another process replaces a tombstone during the call, other records of this
+        tombstone's package may be gone.
         """

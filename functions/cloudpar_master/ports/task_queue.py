@@ -15,12 +15,11 @@ class Sending(NamedTuple):
             the group is hidden.
         account, package: The owner and the package of the chunk. Accounts take turns, and so do the packages of an
             account.
-        first: The chunk starts with the first task of its package.
+        first: Whether the chunk starts with the first task of its package.
         cost_us: The likely time for which the chunk keeps an executor busy, in microseconds.
         python: The version of Python that the chunk needs; "" if any version will do.
-        express: The chunk starts with one of the first tasks of its package, and no worker was lost with it. A queue
-            that cannot choose among messages keeps such messages apart, so that they do not wait behind all other
-            messages.
+        express: Whether the chunk overtakes the chunks of long packages (planning.express_until). A queue that cannot
+            choose among messages keeps such messages apart, so that they do not wait behind all other messages.
     """
 
     group: str
@@ -37,9 +36,9 @@ class Needs(NamedTuple):
     """What a message needs of its worker.
 
     Attributes:
-        account: The worker serves this account.
-        package: The worker is not set aside for this package.
-        python: The worker has this version of Python; "": any version will do.
+        account: The account that the worker must serve.
+        package: The package for which the worker must not be set aside.
+        python: The version of Python that the worker must have; "": any version will do.
     """
 
     account: str
@@ -50,10 +49,14 @@ class Needs(NamedTuple):
 class Fit(NamedTuple):
     """The messages that a worker can take.
 
-    The worker has the versions of Python in `pythons` (empty: any version), is set aside for the packages in
-    `set_aside`, and serves only `account` ("": all accounts), but none of the accounts in `refuses`: their tasks may
-    not use the network, and the worker cannot keep tasks from it. It can also take all messages of the packages in
-    `ended`. These packages have no tasks left to run, so that the master only removes the messages.
+    Attributes:
+        pythons: The versions of Python that the worker has; empty: any version.
+        set_aside: The packages for which the worker is set aside.
+        account: The account whose tasks the worker runs; "": it runs tasks of all accounts.
+        ended: Packages that have no tasks left to run. The worker can take all of their messages, because the master
+            only removes these messages.
+        refuses: The accounts whose tasks the worker does not run: they may not use the network, and the worker cannot
+            keep tasks from it.
     """
 
     pythons: tuple[str, ...] = ()
@@ -81,13 +84,13 @@ ANY: Final = Fit()
 
 
 class Stay(NamedTuple):
-    """With the first `messages` messages of a call, a worker may stay with the account that it serves (core.turns)."""
+    """A worker may stay with its account (core.turns) for the first `messages` messages that one call receives."""
 
     worker_id: str = ""
     messages: int = 0
 
     def of(self, number: int) -> str:
-        """Return the worker's id for a message that it may get as one of these; "" for a later message."""
+        """Return the worker's id if the message with this number (from 0) is one of these; "" for a later message."""
         return self.worker_id if number < self.messages else ""
 
 
@@ -147,14 +150,14 @@ class TaskQueue(Protocol):
         A queue that can look into messages returns only messages that fit, and none of a package in `besides`. Any
         other queue returns messages that do not fit, too, and the caller puts these back. A call with the same attempt
         id within 5 minutes returns the same messages, if they are still hidden, and hides them for `visibility_s`
-        again. For `stay`, see Stay. `again` says that the id was used before: a queue that consists of several queues
-        may then return up to `limit` messages of each. A queue that keeps express messages apart returns none of them
-        without `express`, and returns only express messages if `besides` is not empty. `sent` says that the caller has
-        just sent messages. A queue that usually samples only some of its servers then looks into all of them, which may
-        take a second.
+        again. For `stay`, see Stay. `again` says whether the id was used before. If so, a queue that consists of
+        several queues may return up to `limit` messages of each. A queue that keeps express messages apart returns none
+        of them without `express`, and returns only express messages if `besides` is not empty. `sent` says whether the
+        caller has just sent messages. If so, a queue that usually samples only some of its servers looks into all of
+        them, which may take a second.
 
         Raises:
-            StaleAttempt: The id was used before, and the queue cannot say which messages it returned.
+            StaleAttempt: The id was used before, and the queue cannot say which messages that call returned.
         """
 
     def passed_over(self, fit: Fit) -> list[str]:
@@ -164,9 +167,9 @@ class TaskQueue(Protocol):
         """Remove messages; a receipt that is no longer valid is ignored."""
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
-        """Remove messages whose chunks were given back whole.
+        """Remove the messages of chunks of which a worker has given back all tasks.
 
-        These chunks do not count when the queue decides whose turn it is.
+        The queue does not count these chunks when it decides whose turn it is.
         """
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:

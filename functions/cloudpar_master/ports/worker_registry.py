@@ -5,7 +5,7 @@ from .task_queue import ANY, Fit
 
 
 class WorkerRecord(NamedTuple):
-    """A worker's report with its last retrieval, and the time of its last request.
+    """What a worker reported in its last retrieval, and the time of its last request.
 
     `executors` is 0 if the registry does not have the worker's last report any more, and only beats came since then.
     """

@@ -10,9 +10,8 @@ from cloudpar_protocol.payloads import Unfit
 State = Literal["running", "completed", "failed", "cancelled", "expired"]
 
 BLOB_BYTES = 64 * 1024
-"""Task data or a result in the blob store adds this many bytes to `stored_bytes`, in addition to its size. With this
-addition `stored_bytes` is larger than the `kept_bytes` of AWS, so the master deletes blobs as soon as they are not
-needed any more."""
+"""Task data or a result in the blob store adds this many bytes to `stored_bytes`, in addition to its size. This number
+is larger than `Policy.kept_bytes` on AWS, so the master deletes blobs there as soon as they are not needed any more."""
 
 MESSAGE_BYTES = 900
 """How many bytes a head keeps of the message about the package's end. The rest of a longer message is cut off."""
@@ -29,12 +28,13 @@ class Life(Struct, kw_only=True):
     Attributes:
         state: "running" until the package ends. An ended package that no client acknowledges in time becomes "expired".
         reason, message: The reason of the package's end, as a word for programs and as a text for people.
-        ended_at: When the package ended.
-        settle_at: The time until which the package waits for workers to report the time of stopped tasks.
+        ended_at: When the package ended; None: it still runs.
+        settle_at: The time until which the package waits for workers to report how long stopped tasks ran; None: it has
+            not stopped any task.
         settled: Whether the account has been charged, and has got the rest of the slices back.
-        acknowledged_at: When a client acknowledged the package.
-        deleted_at: When the package became a tombstone. Its data and results were removed then, or are so small that
-            they are removed together with the tombstone.
+        acknowledged_at: When a client acknowledged the package; None: no client has done so.
+        deleted_at: When the package became a tombstone; None: it is none yet. Its data and results were removed then,
+            or are so small that they are removed together with the tombstone.
         stored_bytes: The approximate size of the task data, the results and the workers' uploads, plus BLOB_BYTES for
             each blob.
         set_aside: The first workers that could not run the package, at most SET_ASIDE.

@@ -32,8 +32,8 @@ class Pace(Struct, kw_only=True):
             chunks that were cut since then may change the window again: an older chunk waited behind as many chunks as
             an earlier window allowed.
         pauses: Whether the package has run on many workers (`many_workers` of the policy). From then on, publications
-            may wait for its next fold. If this ended when workers leave, a process that has read an older head could
-            leave a publication to a fold that no process plans.
+            may wait for its next fold. The value stays True when workers leave: otherwise a process that has read an
+            older head could leave a publication to a fold that no process plans.
     """
 
     mean_us: float = 0.0

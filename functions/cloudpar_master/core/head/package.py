@@ -15,15 +15,15 @@ SCHEMA = 1
 """The version of the format of heads. A master that loads a head with a higher version than its own only appends events
 to the inbox.
 
-A release that only adds fields to the groups need not raise SCHEMA if a fold of an older release may leave these fields
-as they are: stored.py keeps them. Any other change of what is stored needs another number. A test notices each change
-(tests/master/core/head/test_shapes.py)."""
+A release that only adds fields to the groups of a head (Tasks, Quota, Pace, Life) need not raise SCHEMA if a fold of an
+older release may leave these fields as they are: stored.py keeps them. Any other change of what is stored needs another
+number. A test notices each change (tests/master/core/head/test_shapes.py)."""
 
 UNREADABLE = 1 << 62
 """The version of the format that a stand-in has (Head.stand_in). It is above the version of every release."""
 
 PACKAGE_BYTES = 4 * 1024
-"""How many bytes a package counts in addition to its payloads, for its records. The records stay until the package is
+"""How many bytes a package counts for its records, in addition to its payloads. The records stay until the package is
 forgotten."""
 
 HEAD_BYTES = 396_000
@@ -58,15 +58,15 @@ class Identity(Struct, kw_only=True):
     """The fields of a head that are in none of its groups.
 
     Attributes:
-        version: Each fold adds one. A fold's head is saved only if the stored head still has the version that the fold
-            has read. If two masters fold the same head, the slower master therefore loses the race and reads the head
-            again.
+        version: The number of the head. Each fold adds one to it. A fold's head is saved only if the stored head still
+            has the version that the fold has read. If two masters fold the same head, the slower master therefore loses
+            the race and reads the head again.
         python: The version of Python that the tasks need; "": any.
         page: The version of the last head that committed results; 0: no head did so.
         data_bytes: The size of the task data in bytes.
         code_bytes: The size of the inline task code in bytes.
         depth: The nesting depth that the request names. Packages of earlier releases have 0.
-        uploaded_bytes: The part of `stored_bytes` (Life) that is uploaded task data. The master counts this part among
+        uploaded_bytes: The part of `Life.stored_bytes` that is uploaded task data. The master counts this part among
             the account's uploads.
         now: The latest time of all folds. It never goes back, even if the clocks of the masters differ.
     """
@@ -203,8 +203,8 @@ class Head(Identity, kw_only=True):
         """Whether the master can cut chunks of this package for idle executors.
 
         The master cannot cut while the package has spent its reserve and may not request compute time yet. As soon as
-        the package may, the timer folds it. If packages without a reserve were cuttable, those of one account could
-        hide the packages of all other accounts from idle workers.
+        the package may request some, the timer folds it. If packages without a reserve were cuttable, those of one
+        account could hide the packages of all other accounts from idle workers.
         """
         return self.uncut > 0 and not (self.quota.reserve_spent and self.quota.ask_again_at > self.now)
 
@@ -227,8 +227,8 @@ class Head(Identity, kw_only=True):
     def client_set_aside(self) -> list[Unfit]:
         """The workers that are set aside, as await_tasks reports them.
 
-        If each live worker lacks something, the workers run the tasks nevertheless (`run_anyway`). Then there are none,
-        because the errors of the tasks say what the workers lack.
+        If each live worker lacks something, the workers run the tasks nevertheless (`run_anyway`). Then the list is
+        empty, because the errors of the tasks say what the workers lack.
         """
         return [] if self.life.run_anyway else self.life.set_aside
 

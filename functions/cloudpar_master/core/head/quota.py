@@ -4,7 +4,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 GIVEN_BACK = 20
-"""How many give-backs a package remembers. A worker repeats a give-back within seconds, and few others come between."""
+"""How many give-backs a package remembers. A worker repeats a give-back within seconds, and few other give-backs come
+in between."""
 
 
 class Quota(Struct, kw_only=True):
@@ -17,8 +18,8 @@ class Quota(Struct, kw_only=True):
         next_slice: The number of the slice that the package requests now or next.
         wanted_us: The compute time that the package requests for the slice `next_slice`; 0: it requests none.
         ask_again_at: The package requests no slice before this time.
-        exhausted: At the last request the account granted nothing, and waiting for more was useless.
-        given_back: The numbers of the last GIVEN_BACK give-backs whose time was counted.
+        exhausted: Whether the account granted nothing at the last request, and waiting for more was useless.
+        given_back: The numbers (`GaveBack.number`) of the last GIVEN_BACK give-backs whose time was counted.
     """
 
     used_us: int = 0

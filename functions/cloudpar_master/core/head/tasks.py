@@ -17,22 +17,22 @@ fewer: each executor may run a task that outlasts all others of its chunk, so a 
 ranges as executors."""
 
 FAILED_RANGES = 100
-"""How many ranges of failed tasks a head names at most. Tasks that fail beyond these are only counted."""
+"""How many ranges of failed tasks a head names at most. Further failed tasks are only counted."""
 
 CANCELLED_RANGES = 200
-"""A request to cancel some tasks is refused if its ranges and the ranges that are cancelled already are more than
-this."""
+"""A request to cancel some tasks is refused if its ranges, together with the ranges that are already cancelled, are
+more than this number."""
 
 
 class OpenRange(Struct, frozen=True, array_like=True):
     """Tasks [start, end) that were cut into a chunk at head version `generation` and have no result yet.
 
     Attributes:
-        sent: The chunk is known to be in the queue, or at a worker.
+        sent: Whether the chunk is known to be in the queue, or at a worker.
         losses: The number of workers that were lost with these tasks before the tasks were cut into this chunk. A
             give-back reports it to the fold. Halving a range resets the number to 0.
-        express: The chunk goes by the express queue. This is decided once, when the chunk is cut: if a later process
-            decided otherwise and sent the chunk again, both queues would have it.
+        express: Whether the chunk goes by the express queue. This is decided once, when the chunk is cut: if a later
+            process decided otherwise and sent the chunk again, both queues would have it.
     """
 
     start: int
@@ -56,9 +56,9 @@ class Tasks(Struct, kw_only=True):
         cursor: The number of the first uncut task. All tasks after it are uncut, too.
         open: The ranges of tasks that are in chunks and have no result yet. They are sorted and do not overlap. A chunk
             may have several ranges, for example after results from its middle.
-        cancelled: Tasks that were cancelled while the package ran. They have no result.
-        stopping: Tasks that the package does not want any more and that a worker may still run. Their time is charged
-            once, if the worker reports it before `settle_at` (Life).
+        cancelled: The ranges of tasks that were cancelled while the package ran. These tasks have no result.
+        stopping: The ranges of tasks that the package does not want any more and that a worker may still run. The time
+            of such a task is charged once, if the worker reports it before `Life.settle_at`.
         draining: Whether a client or an operator has requested to cancel all tasks that no worker has. A chunk that no
             worker has received yet is cancelled when the queue delivers it.
         done: The number of tasks that have a result or are cancelled.
@@ -67,7 +67,7 @@ class Tasks(Struct, kw_only=True):
         heard_at: The time of the last fold that consumed a report from a worker or the queue on a chunk of the package,
             or that found no open chunk.
         resend_at: The time at which all open chunks are sent again, unless a worker or the queue reports on one of them
-            before.
+            earlier.
     """
 
     count: int = field(name="tasks")
