@@ -54,7 +54,8 @@ effects may die or fail."""
 
 SEND_AGAIN_S = 60.0
 """Replaces RETRY_S if the only effect is to send chunks, and the master does not save a head at once to record that it
-has sent them (`Policy.saves_sent` is False). The time is far less than the five minutes for which the queue drops copies."""
+has sent them (`Policy.saves_sent` is False). The time is far less than the five minutes for which the queue drops
+copies."""
 
 
 LATE_PAUSES = 10

@@ -97,10 +97,10 @@ SHORTEST_BEAT_S = 2.0
 def beat_s(head: Head, policy: Policy) -> float:
     """Return after how many seconds each of a package's workers should send a beat; 0: only the lease time decides.
 
-    The more workers there are, the more rarely each of them sends a beat, so that all together cost the same. Near the
-    end of a package they send beats more often: the replies also say whether other workers are idle (`hungry`), and a
-    worker that learns this late keeps tasks that the idle workers could run. In any case a worker sends a beat after a
-    third of the lease time at the latest.
+    The more workers there are, the more rarely each of them sends a beat, so that all beats together cost about the
+    same. Near the end of a package they send beats more often: the replies also say whether other workers are idle
+    (`hungry`), and a worker that learns this late keeps tasks that the idle workers could run. In any case a worker
+    sends a beat after a third of the lease time at the latest.
     """
     if not policy.shares_chunks:
         return 0.0

@@ -6,9 +6,9 @@ Every call may raise an error although it took effect, and the caller may repeat
 call at the same time. The method's docstring says what the call promises in these cases, unless a repeated call plainly
 changes nothing.
 
-A method of a store, a queue or a registry may raise errors of its adapter's storage, such as sqlite3.OperationalError or
-botocore's ClientError. If the storage is too busy, the method may raise Unavailable. The section `Raises` of a method
-names only other errors.
+A method of a store, a queue or a registry may raise errors of its adapter's storage, such as sqlite3.OperationalError
+or botocore's ClientError. If the storage is too busy, the method may raise Unavailable. The section `Raises` of a
+method names only other errors.
 """
 
 from .account_store import AccountRecord, AccountStore, DayUsage, Reservation, UsagePart

@@ -182,7 +182,7 @@ class PackageStore(Protocol):
         """
 
     def running(self, account_id: str) -> Running:
-        """Count an account's running packages, their tasks and their bytes (Running). A hint: it may be a little old."""
+        """Count an account's running packages, their tasks and bytes (Running). A hint: it may be a little old."""
 
     def stored_bytes(self, account_id: str) -> int:
         """Add up `Head.counted_bytes` of an account's packages. A hint: it may be a little old, or rounded up."""

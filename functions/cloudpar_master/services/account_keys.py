@@ -18,7 +18,8 @@ LOST = (
     "packages that have not ended fail, and results that were not read raise SealBroken"
 )
 KNOWN = 1_000
-"""For how many accounts a process remembers the keys. The keys are read again if none of them made a seal."""
+"""For how many accounts a process remembers the keys. If none of the remembered keys made a package's seal, the process
+reads the account's keys again."""
 
 KEPT = 8
 """How many keys of an account are stored. After this many rotations, packages of the oldest key cannot be verified."""

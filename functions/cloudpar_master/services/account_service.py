@@ -189,7 +189,7 @@ class AccountService:
         return AccountReply(account=_public(account))
 
     def set_network(self, request: SetNetwork) -> AccountReply:
-        """Say whether the account's tasks may use the network. Tasks that run keep what they have.
+        """Set whether the account's tasks may use the network. This does not affect tasks that run already.
 
         Raises:
             NotFound: The account does not exist.

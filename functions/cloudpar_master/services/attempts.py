@@ -5,12 +5,12 @@ REMEMBERED = 1_000
 
 
 class Attempts:
-    """Names a retrieval's calls of the queue, so that the queue recognizes a repeated call.
+    """Names the calls by which a retrieval receives messages, so that the queue recognizes a repeated call.
 
     SQS repeats a call with the same name only until one of the call's messages is deleted or extended. When a retrieval
     has deleted messages that it could not lease, its next call therefore needs a new name. The queue delivered the
-    leased chunks under the last of these names. If the worker repeats the retrieval, and this process gets it, the
-    first call therefore gets this last name.
+    leased chunks to the call with the last of these names. If the worker repeats the retrieval at this process, the
+    first call of the repeated retrieval therefore gets this last name.
     """
 
     def __init__(self) -> None:

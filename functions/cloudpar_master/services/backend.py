@@ -23,8 +23,8 @@ class Backend(NamedTuple):
     """The parts of a master: its ports, its policy, and the hashes of the workers' and the operators' tokens.
 
     An empty hash matches no token. Without `safe`, packages are not sealed. `default_account` is the account of the
-    user who runs the master; "" if there is none. `only_made_tokens` says that commands of this project have made the
-    tokens of all accounts, so that a token of another form is refused without a look-up. A local master's user may
+    user who runs the master; "" if there is none. `only_made_tokens` says whether commands of this project have made
+    the tokens of all accounts, so that a token of another form is refused without a look-up. A local master's user may
     choose any token. `roles` gives tasks AWS credentials; None: this master has none to give.
     """
 

@@ -81,7 +81,7 @@ class ClientService:
 
         Raises:
             NotFound: There is no such package, or it belongs to another account.
-            BadRequest: The request contradicts itself, or its tasks are too scattered.
+            BadRequest: The request contradicts itself, or its tasks form too many separate ranges.
             Unavailable: The package is too busy now, or a master of a newer release has written its head. The
                 cancellation is stored, and a later fold carries it out.
         """

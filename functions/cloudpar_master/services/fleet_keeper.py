@@ -45,7 +45,8 @@ class FleetKeeper:
         works = [*(work_of(head, self._backend.policy) for head in at_work.heads), *[UNREAD] * at_work.others]
         size, before = fleet.size(works), fleet.shortage()
         working = self._working(size)
-        # A host that runs without work counts, too: one that neither works nor ends itself costs money until it does.
+        # A host that runs without work counts, too: one that neither works nor ends itself costs money until it is
+        # ended.
         shortage = looked(before, now, working, max(size.needed, len(size.running)), size.template)
         if shortage != before:
             fleet.note(shortage)

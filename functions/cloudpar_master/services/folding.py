@@ -17,8 +17,8 @@ from .effect_runner import EffectRunner
 from .result_pages import result_bytes
 
 EVENTS = 400
-"""How many inbox events one fold consumes at most. On AWS 25 events are deleted with one request; a head with many
-workers may cost more to save once more than the deletion of hundreds of events."""
+"""How many inbox events one fold consumes at most. On AWS one request deletes 25 events. To save the large head of a
+package with many workers once more may cost more than to delete hundreds of events."""
 
 PART_BYTES = 256 * 1024
 """How many bytes of a request's results go into one fold at most; only a single event may have more. The results become
@@ -34,9 +34,9 @@ ATTEMPTS = 20
 the races to save. The events are in the inbox by then, for another process to fold."""
 
 FEW_ATTEMPTS = 3
-"""The same for a package with many workers (pacing.pause_s). Each lost race costs as much as a save, so many calls that
-went on would keep the table busy with folds that cannot be saved. Few attempts suffice, because the winner of a race
-usually takes the events that were in the inbox."""
+"""The same for a package with many workers (pacing.pause_s). Each lost race costs as much as a save. If many calls made
+ATTEMPTS attempts, they would keep the table busy with folds that cannot be saved. Few attempts suffice, because the
+winner of a race usually takes the events that were in the inbox."""
 
 HEAVY_ATTEMPTS = 3
 """How many folds with more than LIGHT_BYTES of results are tried before the results are appended to the inbox."""
@@ -104,8 +104,9 @@ class Folding:
 
         Args:
             package_id: The package.
-            items: Events with their keys; of many results at most a part, as `parts` makes them.
-            due: Fold in any case: the registry says that the package is due, and only a save corrects the registry.
+            items: Events with their keys. If they have many results, this is one of the sequences that `parts` makes.
+            due: Whether to fold even without events. The registry says that the package is due, and only a save
+                corrects the registry.
 
         Returns:
             The newest head; None if the package is gone. If a master of a newer release wrote the head, or the head
@@ -186,8 +187,8 @@ class Folding:
     ) -> Taken | None:
         """Fold events straight into a head, without storing them first. None: other processes won each race.
 
-        If a master of a newer release has written the head, the events are stored and not folded. They are only stored,
-        too, if they may wait for the next fold, unless that was `asked` before.
+        If a master of a newer release has written the head, the events are stored and not folded. The same happens if
+        the events may wait for the next fold. If `asked`, the caller has found that they may not wait.
         """
         packages = self._backend.packages
         events = [event for _, event in items]
@@ -293,8 +294,8 @@ class Folding:
         """Whether an answer may be folded with the next event: it only says that the newest chunks were sent.
 
         An older chunk was sent before by another process, which did not record it either. Without a record, the chunk
-        would be sent at each fold, and in the end after the time for which the queue drops copies. The first chunks of
-        a package are recorded, too: another process is going to fold the first results.
+        would be sent at each fold, and after five minutes the queue would no longer drop the copies. The first chunks
+        of a package are recorded, too: another process is going to fold the first results.
         """
         if self._backend.policy.saves_sent or not head.pace.measured or not isinstance(answer, Sent):
             return False
@@ -344,9 +345,10 @@ def parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 def _could_wait(items: Sequence[Item]) -> bool:
-    """Whether these events may wait in the inbox of some package: workers have published or given back, and little.
+    """Whether these events are of a kind that may wait in an inbox: small publications and give-backs of workers.
 
-    Storing large results twice would cost more than a fold. An idle worker that reports itself waits for its chunks.
+    Large results do not wait, because to store them twice would cost more than a fold. The event of an idle worker does
+    not wait, because this worker needs chunks.
     """
     small = sum(_weight(event) for _, event in items) <= LIGHT_BYTES
     return bool(items) and small and all(map(_is_late, (event for _, event in items)))
@@ -355,8 +357,9 @@ def _could_wait(items: Sequence[Item]) -> bool:
 def _may_wait(items: Sequence[Item], head: Head, pause_s: float) -> bool:
     """Whether these events may wait in the inbox of this package.
 
-    Idle workers wait for tasks that were given back, and these must not wait long for the next fold. If tasks end
-    often, it comes soon, and divides the tasks of several give-backs among the idle workers.
+    Idle workers wait for tasks that were given back, so these tasks must not wait long for the next fold. If the
+    package's tasks end often, the next fold comes soon, and divides the tasks of several give-backs among the idle
+    workers.
     """
     given_back = any(isinstance(event, GaveBack) for _, event in items)
     return _could_wait(items) and (not given_back or pacing.task_end_s(head) <= pause_s)

@@ -74,7 +74,7 @@ class Leases:
         )
 
     def respects_network(self, request: RetrieveTasks, head: Head) -> bool:
-        """Whether the worker that sent the request gives the package's tasks no network that they may not use."""
+        """Whether the package's tasks may use the network, or the worker that sent the request keeps them from it."""
         return request.offline or self._backend.accounts.network(head.account_id) == "outbound"
 
     def credentials(self, head: Head) -> TaskCredentials | None:
@@ -86,8 +86,8 @@ class Leases:
         """Return the microseconds that each running package may still use, by package id.
 
         In `heads`, None stands for a package that does not exist. Each account is read once. An account that cannot be
-        read counts as having one slice left. If it counted as having none, a passing error would stop its tasks; if
-        this raised the error, the leases of all other accounts would end.
+        read counts as having one slice left. If it counted as having none, a passing error would stop its tasks. If
+        this method raised the error, the leases of all other accounts would end.
 
         Raises:
             Exception: None of the accounts can be read; this is the error of the first one.

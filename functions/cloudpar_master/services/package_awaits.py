@@ -40,7 +40,7 @@ class PackageAwaits:
         """Return the news of these packages, in bulk, up to the size of one body.
 
         Raises:
-            Exception: This error of a package, if no other package has news.
+            Exception: One of the packages raised this error, and no other package has news.
         """
         statuses: list[PackageStatus] = []
         missing: dict[str, str] = {}
@@ -84,7 +84,7 @@ class PackageAwaits:
         """Return the state of the fleet if some packages wait for its workers (`lonely`); otherwise None."""
         if not lonely:
             return None
-        self._backend.fleet.grow(lonely)  # the start of these packages may have failed to do so
+        self._backend.fleet.grow(lonely)  # the call at the start of these packages may have failed
         return self._backend.fleet.status()
 
     def _waits_for_workers(self, head: Head) -> bool:

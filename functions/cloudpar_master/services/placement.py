@@ -104,7 +104,7 @@ class Placement:
 
         If each live worker with a package's Python lacks something, the worker now takes chunks of this package
         nevertheless. The worker also takes the queued chunks of packages that have ended: otherwise these chunks would
-        wait until another worker comes, and the master would consider itself busy.
+        stay in the queue until another worker comes, and the queue would not count as empty.
         """
         heads = self._decided(self._backend.packages.heads(passed_over))
         wanted = {head.package_id: head for head in heads if not head.life.ended}
@@ -204,7 +204,7 @@ class Placement:
 
 
 def _is_express(head: Head, chunk: ChunkText) -> bool:
-    """Whether a chunk goes by the express queue, as its head says; not if workers were lost with it."""
+    """Whether a chunk goes by the express queue, as its head says. False if workers were lost with the chunk."""
     near = (head.tasks.open[at] for at in head.tasks.among([(chunk.start, chunk.end)]))
     return not chunk.losses and any(each.express for each in near if each.generation == chunk.generation)
 

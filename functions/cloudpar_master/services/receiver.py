@@ -33,9 +33,9 @@ class Received(NamedTuple):
     Attributes:
         came: Whether the last round brought a new chunk, which no earlier round had put back. Also True if the queue
             could not repeat the attempt.
-        unfit: The packages whose chunks the queue brought, and which this worker cannot run.
-        unfit_express: Whether one of these chunks, in the last round, is `express`. The queue delivers such a chunk
-            again before all other chunks.
+        unfit: The packages of the received chunks that this worker cannot run.
+        unfit_express: Whether one of the chunks that the last round brought and this worker cannot run is `express`.
+            The queue delivers such a chunk again before all other chunks.
     """
 
     leases: list[Lease]
@@ -52,7 +52,7 @@ class _Placed(NamedTuple):
         unfit: The chunks that this worker cannot run.
         refused, refusals: The chunks that cannot be handed out now, and the errors that say why. A chunk whose package
             cannot be read is not in `refused`: it waits until the attempt is repeated, or its visibility timeout ends.
-        unread: Whether there are such chunks.
+        unread: Whether there are chunks whose package cannot be read.
     """
 
     leases: list[Lease]
@@ -152,7 +152,8 @@ class Receiver:
     def _parsed(self, messages: Sequence[Message]) -> list[tuple[Message, ChunkText]]:
         """Read the texts of messages.
 
-        Delete each message that is not about a chunk: otherwise one worker after another would get it.
+        Delete each message that is not about a chunk: otherwise the queue would deliver it again, up to
+        LARGEST_RECEIVES times.
         """
         chunks: list[tuple[Message, ChunkText]] = []
         for message in messages:
@@ -164,7 +165,7 @@ class Receiver:
         return chunks
 
     def _place(self, request: RetrieveTasks, fit: Fit, chunks: Sequence[tuple[Message, ChunkText]]) -> _Placed:
-        """Lease each chunk that may be handed out, and say what happens to the other chunks."""
+        """Lease each chunk that may be handed out, and decide what happens to the other chunks."""
         found, failures = self._find([chunk.package_id for _, chunk in chunks])
         known = [head for head, _ in found.values()]
         heads: dict[str, Head | None] = {head.package_id: head for head in known}
@@ -240,7 +241,7 @@ class Receiver:
             return None
 
     def _note_untouched(self, head: Head, chunk: ChunkText, message: Message) -> None:
-        """If a package has ended, and no worker has received this chunk of it before, tell the package.
+        """Report to an ended package that no worker has received this chunk before, if that is the case.
 
         The package then does not wait for the time of the chunk's tasks. A settled package gets no report.
         """

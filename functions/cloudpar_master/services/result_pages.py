@@ -23,7 +23,7 @@ def read_results(packages: PackageStore, head: Head, cursor: int, room: int) -> 
 
     Raises:
         Unreadable: The first of these pages is damaged or missing. It is also missing if the package was deleted since
-            its head was read: its next fold shows that, and fails nothing.
+            its head was read. The event Broken, which the caller then folds, changes nothing in a deleted package.
     """
     if head.page <= cursor or not room:
         return Results([], cursor, more=head.page > cursor, size_bytes=0)
@@ -43,8 +43,8 @@ def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results
     read, the client would get the state "completed" with some results missing, and nothing would say that they are
     missing.
     """
-    # The results of a package below `kept_bytes` stay for a day after the package is acknowledged. A request to AWS
-    # costs money.
+    # The results of a package below `kept_bytes` stay for a day after the package is acknowledged, so they cannot be
+    # missing. A second read would cost a request on AWS.
     kept = head.life.stored_bytes < policy.kept_bytes
     if kept or page.more or not head.life.ended or cursor >= head.page:
         return head
@@ -52,14 +52,14 @@ def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results
 
 
 RESULT_BYTES, LINK_BYTES = 48, 1_452
-"""About how many bytes a result takes in an answer without its value and texts, and how many more with a blob."""
+"""About how many bytes a result takes in an answer without its value and texts, and how many more if it has a blob."""
 
 
 def result_bytes(results: Sequence[TaskResult]) -> int:
     """Return about how many bytes results take in an answer, including the links of their blobs.
 
-    Most results have neither texts nor a blob. They are counted in one expression each, because a package may have
-    millions of them.
+    Most results have neither texts nor a blob. Their number and their data are therefore counted without a loop,
+    because a package may have millions of them.
     """
     size = RESULT_BYTES * len(results) + sum([len(result.data) for result in results if result.data])
     for result in results:

@@ -90,7 +90,7 @@ class Retrieval:
         return min(shortest_s * (1 << min(before, 10)), longest_s)
 
     def _resume(self, worker_id: str, fit: Fit) -> Fit:
-        """Return the messages that a worker can take, with those of packages for which all workers are set aside.
+        """Return the messages that a worker can take, including those of packages for which all workers are set aside.
 
         The worker runs the tasks of such a package nevertheless, and their errors say what is missing. Without this
         call, the package would wait until the worker has no other work.

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from cloudpar_master.core.recent import Recent
 
 REMEMBERED = 1_000
-"""For how many workers the package that was chosen last is remembered. Any other worker starts behind the package that
-was chosen last for any worker."""
+"""For how many workers the package that was chosen last is remembered. For another worker, the choice starts behind the
+last package of the most recent choice for any worker."""
 
 
 class RoundRobin:
@@ -18,8 +18,9 @@ class RoundRobin:
     def next(self, worker_id: str, package_ids: Iterable[str], most: int) -> list[str]:
         """Choose at most `most` packages in the order of their ids.
 
-        The choice starts behind the package that was chosen last for this worker or, if none is remembered for this
-        worker, for any worker. After the last id, the first id follows.
+        The choice starts behind the package that was chosen last for this worker. If none is remembered for this
+        worker, the choice starts behind the last package of the most recent choice for any worker. After the last id,
+        the first id follows.
         """
         ordered = sorted(package_ids)
         at = bisect_right(ordered, self._last.pop(worker_id, self._latest))

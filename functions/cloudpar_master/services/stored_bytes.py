@@ -98,7 +98,7 @@ class StoredBytes:
         """By account: the bytes of the uploads that arrive now."""
 
     def check_start(self, account: AccountRecord, size: int) -> None:
-        """Check that a package may start; `size` is the bytes that it stores, without uploads and results.
+        """Check that a package may start; `size` is how many bytes it stores, without uploads and results.
 
         A store that is never full needs no such check, and reading the count would cost requests there. With such a
         store, only uploads are refused.
@@ -118,7 +118,7 @@ class StoredBytes:
         The links of one request may together need more room than there is. So each link must count before it is used.
 
         Returns:
-            The key, unless the payload was counted before.
+            A list with the key; an empty list if the payload was counted before, or the account has no limit.
 
         Raises:
             TooLarge, RateLimited, Unavailable: See `check_start`.
@@ -253,7 +253,8 @@ class StoredBytes:
         if count.read_at != read_at:
             return  # another request has read it meanwhile
         count.stored = uploads_bytes + self._backend.packages.stored_bytes(account_id)
-        # What was stored during a pause may be listed or not. Until the next reading, it counts once more.
+        # What was stored between two steps of this listing may be listed or not. It stays in `added`, so it may count
+        # twice until the next reading.
         count.added -= added
         for key in [*listed, *(key for key, promise in count.promised.items() if promise.until <= now)]:
             count.take(key)

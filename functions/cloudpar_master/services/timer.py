@@ -19,7 +19,7 @@ MESSAGES = 10
 
 DEFER_S = 30.0
 """For how many seconds a package that cannot be folded, or a lost chunk that cannot be reported, is put off. Meanwhile
-a tick handles others, even if a hundred such packages are the most overdue ones."""
+the timer handles other packages and chunks, even if a hundred such packages are the most overdue ones."""
 
 log = logging.getLogger("cloudpar_master")
 
@@ -59,8 +59,8 @@ class Timer:
             The number of packages and chunks. If it is less than PACKAGES, no other package is due.
 
         Raises:
-            ExceptionGroup: Some packages could not be folded, for example because one is too busy now, or the lost
-                chunks could not be read; all others were.
+            ExceptionGroup: Some packages could not be folded, for example because they are too busy now, or some lost
+                chunks could not be read or reported. All other packages and chunks were handled.
         """
         reported = self.report_lost()
         yield
@@ -71,7 +71,7 @@ class Timer:
         return due.packages + reported.messages
 
     def report_lost(self) -> Reported:
-        """Report chunks that the queue gave up to their packages, MESSAGES at most.
+        """Report chunks that the queue gave up, at most MESSAGES of them. The reports go to their packages.
 
         A chunk that cannot be reported is put off for DEFER_S.
         """
@@ -91,7 +91,7 @@ class Timer:
         return Reported(len(dead), package_ids, failures)
 
     def fold_due(self) -> Steps[Due]:
-        """Fold the packages that are due, PACKAGES at most, in steps.
+        """Fold packages that are due, at most PACKAGES of them, in steps.
 
         A package that cannot be folded is put off for DEFER_S.
         """
@@ -112,7 +112,7 @@ class Timer:
         return Due(len(due), failures)
 
     def _fold(self, package_id: str) -> Steps[Head | None]:
-        """Fold a package, and again until all of its results are deleted, if they are to be deleted."""
+        """Fold a package. If its results are to be deleted, repeat the fold until all of them are deleted."""
         while True:
             head = self._folding.advance(package_id, due=True)
             if head is None or head.foreign or not (head.life.unneeded and head.life.deleted_at is None):

@@ -8,14 +8,14 @@ from cloudpar_master.core.recent import Recent
 from cloudpar_master.ports import Clock, Fit, Needs, PackageStore
 
 TOGETHER = 25
-"""How many heads are read together. Mostly the first head is enough."""
+"""How many heads one request to the store reads. Usually the caller needs only the first of these heads."""
 
 LEARNED = 1_000
 """One request reads the heads of at most this many packages that are new to this process, to learn what they need of a
 worker. The next request learns about further packages."""
 
 REMEMBERED = 1_000
-"""For how many accounts the process remembers when they last had a turn. A forgotten account is first."""
+"""For how many accounts the process remembers when they last had a turn. A forgotten account comes first."""
 
 SKIPPED_S = 30.0
 """For how many seconds a package that this master cannot fold is left out, so that its head is not read each time."""
@@ -28,7 +28,8 @@ REFUSED_S = 5.0
 """If an account grants no compute time, its packages without a reserve are left out for this many seconds."""
 
 SPENT_S = 30.0
-"""For how many seconds the process believes that such a package still has no reserve, and does not read its head."""
+"""After a package was seen without a reserve, the process believes for this many seconds that it still has none, and
+does not read its head."""
 
 
 class UncutPackages:
@@ -110,7 +111,7 @@ class UncutPackages:
         return [package_id for each in rounds for package_id in each if package_id is not None]
 
     def _known(self) -> dict[str, Needs]:
-        """Return what the packages that can cut chunks need, oldest first.
+        """Return by package id what the packages that can cut chunks need of a worker, oldest first.
 
         If too many packages are new, some of them are missing.
         """

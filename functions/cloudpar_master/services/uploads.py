@@ -42,7 +42,7 @@ class Uploads:
     def _prepare(
         self, account: AccountRecord, upload: Upload, links: UploadLinks, promised: list[str]
     ) -> PreparedUpload:
-        """Make the links of one upload. Add the keys for which it keeps room to `promised`."""
+        """Make the links of one upload. Append to `promised` the keys for which this call has kept room."""
         if upload.size > limits.BLOB_BYTES:
             size = f"{upload.size:,} bytes of task {upload.kind} is over the limit of {limits.BLOB_BYTES:,}"
             raise TooLarge(f"{size}: split the work into several maps, or let tasks read their data from storage")

@@ -9,12 +9,12 @@ from cloudpar_protocol.fleet_messages import ConnectedWorker, ListWorkersReply, 
 from .backend import Backend
 
 LOOKED_UP = 100
-"""How many packages are read, at most, to say why workers are set aside for them. On AWS two calls at most read them.
-The list gives no reasons for further packages."""
+"""How many packages are read, at most, to say why workers are set aside for them. On AWS this costs at most two
+requests. The list gives no reasons for further packages."""
 
 
 class WorkerList:
-    """Lists the workers that sent requests lately. On AWS this costs a query and two further calls at most."""
+    """Lists the workers that sent requests lately. On AWS this costs a query and at most two further requests."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

@@ -1,4 +1,4 @@
-"""The calls of workers: retrieve tasks, prepare and publish results, extend leases, give tasks back. All in bulk."""
+"""The calls of workers: retrieve tasks, prepare and publish results, extend leases, give tasks back; each in bulk."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -128,8 +128,9 @@ class WorkerService:
         views = self._leases.views(refs, heads)
         if request.others is not None:
             self._extend([ref for ref in refs if not (isinstance(ref, Publication) and ref.closes)], views)
-        # Only the leases of the publications count. If others did, each small call that ends would bring the next one
-        # to a worker that also has a long job, and the long job would get no executor.
+        # `hungry` and `waiting` depend only on the leases of the publications. If they depended on the others, a worker
+        # with a long job would get the next small call each time that a small call ends, and the long job would get no
+        # executor.
         own = views[: len(request.publications)]
         hungry = self._hungry(request.worker_id, own, heads)
         return PublishResultsReply(leases=views, hungry=hungry, waiting=self._express_waits(own))
@@ -147,7 +148,7 @@ class WorkerService:
         try:
             spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
         except Unreadable:
-            return results  # the client refuses them; the results of other packages must not wait for that
+            return results  # the client refuses them; other packages' results must not wait for that
         key = None if spec is None else self._keys.key_of(spec.account_id, package_id, spec.start)
         if key is None:
             return results
@@ -166,8 +167,8 @@ class WorkerService:
         """Say which tasks of a live worker's leases are still wanted.
 
         A chunk that has such tasks stays hidden from other workers for one more lease time. If a package cannot be
-        read, the reply says nothing about its leases, and the worker asks again with its next beat. Without this, all
-        leases of the worker would end.
+        read, the reply omits its leases, and the worker names them again in its next beat. If the whole request failed
+        instead, all leases of the worker would end.
 
         Raises:
             Exception: None of the packages can be read; this is the error of the first one.
@@ -208,8 +209,8 @@ class WorkerService:
     def give_back(self, request: GiveBack) -> GiveBackReply:
         """Take back tasks that a worker will not run.
 
-        The tasks are cut into new chunks before the master answers. If the package has pauses between its folds
-        (pacing.pause_s) and tasks end often, they are cut at the next fold.
+        Usually the tasks are cut into new chunks before the master answers. If the package has pauses between its folds
+        (pacing.pause_s) and its tasks end often, the next fold cuts them.
 
         Raises:
             Unavailable: A package is too busy now, or a master of a newer release has written its head. The worker

@@ -41,7 +41,8 @@ def end(draft: Draft, state: State, reason: str | None = None, message: str | No
 def lose_results(draft: Draft, message: str) -> None:
     """Record that results of the package cannot be read. A completed package then fails.
 
-    If a client has acknowledged the package, its results are deleted because of that, and are not missing.
+    If a client has acknowledged the package, nothing changes: the master has deleted the results because of the
+    acknowledgement.
     """
     life = draft.head.life
     if life.state == "completed" and not life.unreadable:
@@ -72,7 +73,8 @@ def expire(draft: Draft) -> None:
     if not life.ended and head.now >= (life.settle_at or 0.0):
         tasks.stopping = []
     retained_until = (life.ended_at or head.now) + policy.retention_s
-    # Once only: the message names the state in which the package ended.
+    # Expire a package only once: the message names the state in which the package ended, and this state is then
+    # replaced.
     unread = life.settled and life.acknowledged_at is None and life.state != "expired"
     if unread and head.now >= retained_until:
         days = policy.retention_s / DAY_S

@@ -1,9 +1,9 @@
 """Cuts, divides and queues the open ranges of a package.
 
-A head has room for a fixed number of entries (head.ENTRIES). Results that come in task order need no more entries.
-Results and give-backs from the middle of a chunk split its range into several. If the head has no room for more ranges,
-the open ranges that have these tasks are queued again as a whole, and their tasks run again. That is slower, but the
-head stays small.
+A head has room for a fixed number of entries, which are its open, cancelled and stopping ranges (head.ENTRIES). Results
+that come in task order need no more entries. Results and give-backs from the middle of a chunk split its range into
+several. If the head has no room for more ranges, the open ranges that have these tasks are queued again as a whole, and
+their tasks run again. That is slower, but the head stays small.
 
 A large fleet has thousands of open ranges. The ranges are sorted, so each fold looks only at the ranges that its events
 name.

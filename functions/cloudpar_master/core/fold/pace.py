@@ -33,7 +33,7 @@ def measure(draft: Draft, event: Published, accepted: Sequence[TaskResult]) -> N
 
 
 def widen(draft: Draft, executors: int) -> None:
-    """Widen the window, up to `largest_window`, so that executors that got no chunk get enough of them.
+    """Widen the window, up to `largest_window`, so that there are enough chunks for executors that got none.
 
     The window of a package that is closed, or whose durations are unknown, becomes at least as large as that of a new
     package.
@@ -45,15 +45,15 @@ def widen(draft: Draft, executors: int) -> None:
     pace.most_executors = max(pace.most_executors, at_work)
     wished = len(tasks.open) + -(-executors // planning.crew_of(pace, policy))
     if not (policy.shares_chunks and pace.measured):
-        # The first window is for chunks of unknown length. Where chunks are for all executors of a worker, it would be
-        # several times what the workers need, and the next chunks would be cut short because of it.
+        # The first window is for chunks of unknown length. Where chunks are for all executors of a worker, this window
+        # would be several times what the workers need, and the next chunks would be made shorter because of it.
         wished = max(wished, planning.unmeasured_window(tasks.count, policy))
     pace.window = max(pace.window, min(wished, planning.largest_window(pace.most_executors, policy)))
 
 
 def _average(draft: Draft, accepted: Sequence[TaskResult]) -> None:
-    # Only tasks that ran to their end count: the time of a task that timed out or crashed says nothing about the
-    # others.
+    # Only tasks that ran to their end count: the time of a task that timed out or crashed does not show how long other
+    # tasks take.
     pace, timed = draft.head.pace, [each.duration_us for each in accepted if each.outcome in {"ok", "error"}]
     if timed:
         weight = min(pace.measured, max(0, MEASURED_TASKS - len(timed)))

@@ -57,7 +57,7 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
         policy: The settings of the deployment.
     """
     draft = draft_of(head, policy, now)
-    # Losses are taken in last: a lost worker's last results may be among the other events, and the tasks of these
+    # Losses are applied last: the last results of a lost worker may be among the other events, and the tasks with these
     # results need not run again.
     for event in sorted(events, key=lambda event: isinstance(event, Lost)):
         _take(draft, event)

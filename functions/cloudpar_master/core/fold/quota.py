@@ -32,7 +32,7 @@ def receive(draft: Draft, event: QuotaGranted) -> None:
     head, own = draft.head, draft.head.quota
     # The number identifies repeated answers: if a slice counted twice, this package could use time that other packages
     # have reserved. After an answer of 0 the next request has the same number. A late copy of that answer is therefore
-    # ignored, unless a slice is requested at the moment.
+    # ignored only while no slice is requested.
     if head.life.ended or event.slice != own.next_slice or not (event.granted_us or own.wanted_us):
         return
     own.wanted_us = 0

@@ -1,4 +1,4 @@
-"""Sends a package's chunks again if no worker has reported on them for long: the queue may have lost messages.
+"""Sends a package's chunks again if there was no report on any of them for long: the queue may have lost messages.
 
 A queue is not part of a backup. The heads in a restored table list chunks as sent, although workers have taken the
 messages of these chunks since the backup.
@@ -22,9 +22,9 @@ DAY_S = 86400.0
 
 
 def quiet_s(policy: Policy) -> float:
-    """Return the seconds without a worker's report after which a package's chunks are first sent again.
+    """Return after how many seconds without a report on a package's chunks these are first sent again.
 
-    A worker reports each task that ends, and a task ends after its time limit at the latest.
+    A worker reports each task that ends, and each task ends within its time limit.
     """
     return policy.task_timeout_s + MARGIN_S
 
@@ -33,7 +33,7 @@ def resend(draft: Draft, events: Sequence[Event]) -> None:
     """Mark all chunks as unsent if neither a worker nor the queue has reported on the package for long."""
     head, tasks = draft.head, draft.head.tasks
     heard = any(isinstance(event, Published | GaveBack | Lost | Cleared) for event in events)
-    # Heads of earlier releases do not say when a worker last reported (`resend_at` is 0).
+    # Heads of earlier releases do not say when the last report came (`resend_at` is 0).
     if heard or not tasks.open or not tasks.resend_at:
         tasks.heard_at, tasks.resend_at = head.now, head.now + quiet_s(draft.policy)
     elif head.now >= tasks.resend_at:
@@ -41,5 +41,6 @@ def resend(draft: Draft, events: Sequence[Event]) -> None:
         # time, a package would go to the end of the queue again and again, and a worker would lose the chunk that it
         # runs.
         tasks.open = [replace(each, sent=False) for each in tasks.open]
-        # Each repetition may add a message for each chunk to a queue that no worker reads at the moment.
+        # Each repetition may add a message for each chunk to a queue that no worker reads at the moment. So the time
+        # between repetitions grows.
         tasks.resend_at = head.now + min(head.now - tasks.heard_at, DAY_S)
