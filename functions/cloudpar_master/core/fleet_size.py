@@ -53,8 +53,8 @@ UNREAD: Final = Work(parts=1, total_us=None, chunks=1)
 def work_of(head: Head, policy: Policy) -> Work:
     """Return what a package has left to do, with the settings of its deployment.
 
-    Uncut tasks count only if the master may cut them into chunks now. It may not while the package waits for
-    compute time, so such tasks start no machine.
+    Uncut tasks count only if the master may cut them into chunks now. It may not while the package waits for compute
+    time, so such tasks start no machine.
     """
     if head.life.ended:
         return Work(parts=0, total_us=0.0, chunks=0)

@@ -38,8 +38,8 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         grace_s: If there are live workers, but none of them has a package's version of Python, the package waits this
             long for such a worker before it fails. If there are no workers, the package waits without this limit.
         open_packages, open_small_packages: If an account has this many packages running and chunks wait in the queue,
-            its next package starts closed. `open_small_packages` is the number for a next package of at most
-            planning.SMALL_PACKAGE tasks. A package that a task starts may be open beyond that, if fewer than
+            its next package starts closed. `open_small_packages` is the number if the next package has at most
+            planning.SMALL_PACKAGE tasks. A package that a task starts may be open beyond this number, if fewer than
             planning.NESTED_PACKAGES open packages have its nesting depth or a greater one.
         looks_at_end: Whether the master looks for the next closed package of an account, to open it, when a publication
             or a cancellation ends an open package. On AWS looking costs requests, so there the setting is False, and

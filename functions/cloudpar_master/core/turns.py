@@ -18,7 +18,7 @@ this large. Otherwise first chunks take turns like all others, so that a stream 
 package."""
 
 STAY_S = 5.0
-"""For how many seconds a worker that has changed to an account gets more chunks of it before those of other accounts.
+"""For how many seconds a worker that has changed to an account gets more chunks of this account before those of others.
 An executor serves one account, so a worker starts new executors for each change, which may take more than a second on a
 busy machine. The time starts with the change: if the worker has served the account for longer, an account whose turn it
 is does not wait."""

@@ -46,8 +46,8 @@ class AccountRecord(NamedTuple):
 class Reservation(NamedTuple):
     """The answer to a request for a slice.
 
-    `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says that waiting is useless: no
-    other package of the account can give compute time back, or this package may not get compute time.
+    `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says whether waiting is useless,
+    because no other package of the account can give compute time back, or this package may not get compute time.
     """
 
     granted_us: int
@@ -135,9 +135,9 @@ class AccountStore(Protocol):
     def reserve(self, account_id: str, package_id: str, number: int, wanted_us: int) -> Reservation:
         """Reserve up to `wanted_us` for the package's slice `number`, never more than is free.
 
-        A repeated call for the same slice returns the same answer and reserves nothing more. Only an answer of 0 is not
-        stored: after it, a repeated call may reserve something. A settled package gets nothing, since no later call
-        would give such a slice back. An account that is revoked or does not exist gets nothing.
+        A repeated call for the same slice returns the same answer and reserves nothing more. An answer of 0 is the
+        exception: it is not stored, and a repeated call may reserve something. A settled package gets nothing, since no
+        later call would give such a slice back. An account that is revoked or does not exist gets nothing.
         """
 
     def settle(self, account_id: str, package_id: str, used_us: int, held_us: int = 0) -> int:

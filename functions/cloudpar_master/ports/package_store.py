@@ -166,7 +166,7 @@ class PackageStore(Protocol):
         """Return packages whose due time has come, the most overdue first. Reads only the registry of due times."""
 
     def defer(self, package_id: str, now: float, until: float) -> None:
-        """Make a package that is due before `now` due at `until` instead. Its head stays as it is.
+        """Postpone the due time of a package to `until`, if the package is due by `now`. Its head stays as it is.
 
         Without this call, the packages that this master cannot fold would always be the most overdue ones, and the
         master would never get to the others.
@@ -178,7 +178,7 @@ class PackageStore(Protocol):
     def of_account(self, account_id: str | None, limit: int) -> Iterable[Head]:
         """Return the packages of an account (None: of all accounts), newest first, at most `limit`.
 
-        Heads may be decoded while the caller iterates. Meanwhile other calls of the store may be made.
+        Heads may be decoded while the caller iterates. Meanwhile the caller may also call other methods of the store.
         """
 
     def running(self, account_id: str) -> Running:
@@ -190,7 +190,7 @@ class PackageStore(Protocol):
     def unsettled(self, account_id: str) -> Iterable[Head]:
         """Return an account's packages that run, or are not settled yet.
 
-        A package that has just started may be missing. Heads may be decoded while the caller iterates, as by
+        A package that has just started may be missing. Heads may be decoded while the caller iterates, as with
         `of_account`.
         """
 

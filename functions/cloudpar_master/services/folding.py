@@ -23,7 +23,7 @@ package with many workers once more may cost more than to delete hundreds of eve
 PART_BYTES = 256 * 1024
 """How many bytes of a request's results go into one fold at most; only a single event may have more. The results become
 one result page, which travels in one answer. Where one thread serves all requests, a longer fold, or the answer with a
-larger page, would delay the others."""
+larger page, would delay the other requests."""
 
 LIGHT_BYTES = 16 * 1024
 """If a fold with more bytes of results than this loses the race to save, the fold is tried again before the results are
@@ -34,9 +34,9 @@ ATTEMPTS = 20
 the races to save. The events are in the inbox by then, for another process to fold."""
 
 FEW_ATTEMPTS = 3
-"""The same for a package with many workers (pacing.pause_s). Each lost race costs as much as a save. If many calls made
-ATTEMPTS attempts, they would keep the table busy with folds that cannot be saved. Few attempts suffice, because the
-winner of a race usually takes the events that were in the inbox."""
+"""Replaces ATTEMPTS for a package with many workers (pacing.pause_s). Each lost race costs as much as a save. If many
+calls made ATTEMPTS attempts, they would keep the table busy with folds that cannot be saved. Few attempts suffice,
+because the winner of a race usually takes the events that were in the inbox."""
 
 HEAVY_ATTEMPTS = 3
 """How many folds with more than LIGHT_BYTES of results are tried before the results are appended to the inbox."""
@@ -291,11 +291,11 @@ class Folding:
             head = saved
 
     def _can_wait(self, head: Head, answer: Event) -> bool:
-        """Whether an answer may be folded with the next event: it only says that the newest chunks were sent.
+        """Whether an answer may be folded with the next event, because it only says that this head's chunks were sent.
 
         An older chunk was sent before by another process, which did not record it either. Without a record, the chunk
         would be sent at each fold, and after five minutes the queue would no longer drop the copies. The first chunks
-        of a package are recorded, too: another process is going to fold the first results.
+        of a package are recorded at once, too: another process is going to fold the first results.
         """
         if self._backend.policy.saves_sent or not head.pace.measured or not isinstance(answer, Sent):
             return False

@@ -99,8 +99,8 @@ class PackageStarts:
         """Return the key of a blob of the package that was not uploaded; None if there is none.
 
         No worker could run a package without its task code and task data. The package would hold compute time of its
-        account, and each worker would lose a lease with it. Inline payloads need no check, and on AWS a check costs a
-        request.
+        account, and each worker would lease a chunk of it before the worker is set aside. Inline payloads need no
+        check, and on AWS a check costs a request.
         """
         blobs = [request.code.blob, request.data.blob if isinstance(request.data, BlobData) else None]
         missing = [blob.key for blob in blobs if blob is not None and not self._backend.blobs.exists(blob.key)]

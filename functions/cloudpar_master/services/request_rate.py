@@ -12,8 +12,8 @@ full."""
 class RequestRate:
     """Bounds how often each account sends requests to this process. Nothing is stored, so a request costs no write.
 
-    On AWS each process serves one request at a time, so this bound has little effect there. The API's own limit bounds
-    all processes together.
+    On AWS each process serves one request at a time, so this bound has little effect there. The throttling limit of API
+    Gateway bounds all processes together.
     """
 
     def __init__(self, clock: Clock, policy: Policy) -> None:

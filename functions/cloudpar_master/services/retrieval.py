@@ -104,7 +104,7 @@ class Retrieval:
         return self._backend.queue.has_others(frozenset(request.besides), fit)
 
     def _open_windows(self, request: RetrieveTasks, fit: Fit) -> bool:
-        """Let at most BULK_ITEMS packages with uncut tasks cut chunks for idle executors.
+        """Cut chunks for idle executors, of at most BULK_ITEMS packages with uncut tasks.
 
         Returns whether chunks were cut.
 

@@ -1,4 +1,4 @@
-"""Work in steps. A generator does the work and yields between its steps, so that a server can serve others meanwhile.
+"""Work in steps. A generator does the work and yields between its steps, so that a server can serve other requests.
 
 The embedded master has one thread: a request that lists a thousand packages in one step would delay all others.
 """

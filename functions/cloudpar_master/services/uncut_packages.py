@@ -1,4 +1,4 @@
-"""Finds packages that can cut chunks for idle executors."""
+"""Finds packages of which the master can cut chunks for idle executors."""
 
 from collections.abc import Iterator
 from itertools import islice, zip_longest
@@ -33,7 +33,7 @@ does not read its head."""
 
 
 class UncutPackages:
-    """Lists the packages that can cut chunks, so that no account and no package hides the others behind it.
+    """Lists the packages of which the master can cut chunks. No account and no package hides the others behind it.
 
     Accounts take turns, and a package that the worker cannot run is left out before its head is read. What a package
     needs of a worker never changes. So the process reads the head of each package once to learn its needs, and
@@ -79,7 +79,7 @@ class UncutPackages:
         return self._clock.now() < self._refused.get(account_id, 0.0)
 
     def _left_out(self, package_id: str, again: Iterator[int]) -> bool:
-        """Whether a package has no reserve, and its account grants none.
+        """Whether to leave out a package, because it has no reserve and its account grants none.
 
         A package may have got a reserve since its head was read. So a few heads, one for each number in `again`, are
         read again after SPENT_S.
@@ -96,7 +96,7 @@ class UncutPackages:
             self._spent.pop(head.package_id, None)
 
     def had_turn(self, account_id: str) -> None:
-        """Record that a package of an account has cut chunks for idle executors."""
+        """Record that chunks of an account's package were cut for idle executors."""
         self._taken += 1
         self._turns[account_id] = self._taken
 
@@ -111,7 +111,7 @@ class UncutPackages:
         return [package_id for each in rounds for package_id in each if package_id is not None]
 
     def _known(self) -> dict[str, Needs]:
-        """Return by package id what the packages that can cut chunks need of a worker, oldest first.
+        """Return by package id what the packages with uncut tasks need of a worker, oldest first.
 
         If too many packages are new, some of them are missing.
         """

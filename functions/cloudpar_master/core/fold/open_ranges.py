@@ -65,7 +65,7 @@ def extract(head: Head, numbers: Sequence[Range], heard: int | None = None, *, o
         numbers: A sorted set of tasks.
         heard: The generation of the chunk that a worker or the queue has reported on; None if there is no report. A
             report shows that the chunk was sent.
-        only: Take only ranges of the generation `heard`.
+        only: Whether to take only ranges of the generation `heard`.
     """
     places = head.tasks.among(numbers)
     kept: list[OpenRange] = []

@@ -38,8 +38,8 @@ def resend(draft: Draft, events: Sequence[Event]) -> None:
         tasks.heard_at, tasks.resend_at = head.now, head.now + quiet_s(draft.policy)
     elif head.now >= tasks.resend_at:
         # The chunks keep their generation: a message that waits in a long queue stays valid. With a new generation each
-        # time, a package would go to the end of the queue again and again, and a worker would lose the chunk that it
-        # runs.
+        # time, the chunks of a package would go to the end of the queue again and again, and a worker would lose the
+        # chunk that it runs.
         tasks.open = [replace(each, sent=False) for each in tasks.open]
         # Each repetition may add a message for each chunk to a queue that no worker reads at the moment. So the time
         # between repetitions grows.
