@@ -1,4 +1,4 @@
-"""Gathers the writes to arrays. It finds conflicts by memory address, and so also between an array and its views."""
+"""Gathers the writes to arrays. Conflicts are found by memory address, so also those between an array and its views."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _claims(region: Region) -> dict[int, Claim]:
 
 
 class _ArrayTarget(Target):
-    """The writes to one array. `claim` claims memory that a region shares; None if the array is in no region."""
+    """The writes to one array. `claim` claims memory of the array's region; it is None if the array is in no region."""
 
     def __init__(self, thing: Any, trail: Trail, claim: Claim | None) -> None:
         super().__init__(thing, trail)

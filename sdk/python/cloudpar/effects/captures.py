@@ -48,11 +48,11 @@ class LoopCode:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One body, ready for the workers.
+    """A captured body: its task code, and what is needed to copy the tasks' writes back.
 
     Attributes:
         code: The task code for the workers.
-        facets: The objects that tasks can change, by number.
+        facets: The objects that tasks can change. The number of an object is its position in this tuple.
         regions: Captured arrays that are sent as blocks of memory, mostly because they share memory.
     """
 
@@ -77,7 +77,7 @@ def capture(body: Callable[[int], object]) -> Capture:
         The task code for the workers, and what is needed to copy the writes back.
 
     Raises:
-        Exception: The body, or something that it captures, cannot be pickled. It is mostly a TypeError or a
+        Exception: The body, or something that it captures, cannot be pickled. The exception is mostly a TypeError or a
             pickle.PicklingError, but classes of the user may raise others.
 
     Example:
@@ -99,7 +99,8 @@ def capture(body: Callable[[int], object]) -> Capture:
     for region in shared(arrays):
         if any(array.dtype.hasobject for array in region.members.values()):
             # References to objects cannot be rebuilt over raw bytes, and separate copies would not share writes. So
-            # tasks may only read such arrays: as opaque objects, any change of them is refused.
+            # tasks may only read such arrays: they become opaque objects, and any change of an opaque object raises an
+            # error.
             for number in region.members:
                 facets[number] = replace(facets[number], kind="opaque")
         else:

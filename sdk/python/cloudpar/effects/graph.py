@@ -33,10 +33,10 @@ class Facet:
 
     Attributes:
         kind: How the worker watches the object: as `list`, `dict`, `set`, `attributes`, `array`, `function`, `class` or
-            `module`; as `opaque` if changes show only in its pickle; or as `hidden` if it is of a class of the user
-            whose pickle may leave attributes out.
+            `module`; as `opaque` if changes show only in its pickle; or as `hidden` if its class is pickled by value
+            and may leave attributes out of the pickle.
         thing: The caller's object.
-        trail: The object's name. An error about a function has the name of the changed variable instead.
+        trail: The object's name. But an error about a function names the variable of the function that was changed.
     """
 
     kind: str
@@ -215,7 +215,7 @@ class Graph:
                 yield value, trail.attribute(key)
 
     def _hide_namespaces(self) -> None:
-        """Make a dict opaque if it is also the `__dict__` of a captured object: at the worker it becomes two dicts."""
+        """Make a dict opaque if it is also the `__dict__` of a captured object: unpickling makes two separate dicts."""
         owners = [facet.thing for facet in self.facets if facet.kind == "attributes"]
         namespaces = {id(vars(thing)) for thing in owners if hasattr(thing, "__dict__")}
         self.facets = [

@@ -77,7 +77,8 @@ class Merge:
                 done.append(target)
                 target.apply()
         except BaseException:
-            # Ctrl-C can arrive between any two writes. If they were not taken back, some of them would stay.
+            # Ctrl-C can arrive between any two writes. If the earlier writes were not undone, the caller's objects
+            # would contain the writes of some tasks only.
             for target in reversed(done):
                 target.take_back()
             raise

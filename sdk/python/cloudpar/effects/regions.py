@@ -19,11 +19,11 @@ _FREE = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Memory that several arrays share, or the memory of one array that NumPy's pickling would change.
+    """Memory that several arrays share, or the memory of one array that NumPy's pickling may change.
 
     Attributes:
-        members: The arrays, by number.
-        low: The first address.
+        members: The arrays in this memory, by their numbers (see `Capture.facets`).
+        low: The address of the first byte.
         high: The address after the last byte.
     """
 
@@ -32,7 +32,7 @@ class Region:
     high: int
 
     def rebuilders(self) -> dict[int, tuple[Any, ...]]:
-        """Return, for each member by its `id()`, how pickle rebuilds the member over one copy of the shared memory."""
+        """Return, by each member's `id()`, the tuple from which pickle rebuilds it over one copy of the memory."""
         import numpy as np
 
         pad = self.low % _ALIGNMENT_BYTES
@@ -95,12 +95,13 @@ def shared(arrays: dict[int, Any]) -> list[Region]:
 def _arrives_otherwise(array: Any) -> bool:
     """Return whether an array's elements overlap, or NumPy's own pickling may change their byte order."""
     low, high = span(array)
-    # NumPy converts some arrays in foreign byte order to the machine's: times, and arrays that are not contiguous.
+    # NumPy's pickling converts some arrays in foreign byte order to the machine's byte order: arrays of times, and
+    # arrays that are not contiguous.
     return bool(array.nbytes > high - low or not array.dtype.isnative)
 
 
 def _split(cluster: list[tuple[int, Any]]) -> list[dict[int, Any]]:
-    """Split arrays into groups that share bytes. The address ranges of all these arrays overlap.
+    """Split arrays with overlapping address ranges into groups of arrays that share bytes.
 
     Arrays with overlapping ranges need not share bytes, for example two columns of a matrix.
     """
@@ -142,7 +143,9 @@ class Claims:
         self._owners: Any = None
 
     def take(self, slots: Any, index: int) -> tuple[int, int] | None:
-        """Claim rows of slots for a task. If another task has claimed one of these slots, claim none.
+        """Claim slots for a task. If another task has claimed one of these slots, claim none.
+
+        Each row of `slots` contains the slots of one element.
 
         Returns:
             The number of the first row with a slot of another task, and that task; None if there is no such row.

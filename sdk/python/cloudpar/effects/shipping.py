@@ -35,13 +35,13 @@ _ATOMS = frozenset({
     types.MethodDescriptorType, types.ClassMethodDescriptorType, type(functools.lru_cache(len)),
 })  # fmt: skip
 
-# Classes whose own pickling sends items and attributes unchanged.
+# Classes with pickling methods of their own that nevertheless pickle all items and attributes unchanged.
 _TRANSPARENT = (OrderedDict, defaultdict, Counter, set, frozenset, types.SimpleNamespace)
 _COPIED_ARGUMENTS = tuple(vars(kind)["__getnewargs__"] for kind in (int, float, complex, str, bytes, tuple))
 
 
 def is_by_value(thing: types.FunctionType | types.ModuleType | type) -> bool:
-    """Whether the pickle contains a function, module or class itself, and not only a name to import."""
+    """Return whether pickles contain a function, module or class itself, and not only its name for an import."""
     return not _should_pickle_by_reference(thing)
 
 
@@ -65,8 +65,8 @@ def is_atomic(kind: type) -> bool:
 def has_python_code(kind: type) -> bool:
     """Return whether a class has functions written in Python.
 
-    A class of an extension that no module exports looks like a class that is pickled by value, but has no such
-    functions.
+    If a class of a C extension cannot be imported by its name, it looks like a class that is pickled by value. But it
+    has no functions written in Python.
     """
     return any(isinstance(value, types.FunctionType) for base in kind.__mro__ for value in vars(base).values())
 

@@ -64,8 +64,8 @@ PARTS: dict[type, tuple[str, ...]] = {
     functools.cached_property: ("func",),
     slice: ("start", "stop", "step"),
 }
-"""For types that have no other state, the attributes with which the search continues. Objects in these attributes keep
-the name of the object itself.
+"""The attributes with which the search continues, for types that have no other state. An object in such an attribute
+gets the name of the object that has the attribute.
 """
 
 

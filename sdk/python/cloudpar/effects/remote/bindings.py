@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .containers import Look
 
-# Python itself writes these names when it looks up a class or a module, and programs keep no data in them.
+# Python itself writes these names into classes and modules, and programs keep no data in them.
 MACHINERY = frozenset({
     "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__",
     "__annotations_cache__", "__builtins__", "__cached__", "__classcell__",
@@ -31,7 +31,7 @@ MACHINERY = frozenset({
 def watch_names(
     namespace: Callable[[], Any], problem: str, bind: Callable[[str, Any], None], unbind: Callable[[str], None]
 ) -> tuple[Look, Callable[[], None]]:
-    """Watch the values of the names in `namespace()`, without MACHINERY.
+    """Watch the values of the names in `namespace()`, except those in MACHINERY.
 
     Returns the look, and a function that restores the values.
 

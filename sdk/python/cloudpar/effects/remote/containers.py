@@ -124,7 +124,10 @@ def attributes(thing: Any, descriptors: dict[str, Any]) -> dict[str, Any]:
 
 
 def watch_attributes(thing: Any) -> Look:
-    """Watch the attributes of one object. A new attribute is a write; a deleted one, or another class, is a problem."""
+    """Watch the attributes of one object.
+
+    A new attribute is a write. A deleted attribute, or a new class of the object, is a problem.
+    """
     kind = type(thing)
     descriptors = slots(kind)
     before = attributes(thing, descriptors)

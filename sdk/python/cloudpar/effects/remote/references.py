@@ -48,9 +48,9 @@ def references(kinds: list[str], objects: list[Any]) -> Refer:
 def pickling(refer: Refer) -> tuple[Callable[[Any], bytes], Callable[[int], Any]]:
     """Return `dump(thing)` and `mark(number)`.
 
-    `dump` pickles `thing` by its content, and captured objects inside `thing` by reference. `mark` makes an object that
-    is unpickled as the number. By this number the client knows to which object the following values were written, even
-    if it cannot read these values.
+    `dump` pickles `thing` by its content, and captured objects inside `thing` by reference. `mark(number)` returns an
+    object that is unpickled as this number. By this number the client knows to which object the following values were
+    written, even if it cannot read these values.
     """
     import io
     from pickle import HIGHEST_PROTOCOL
