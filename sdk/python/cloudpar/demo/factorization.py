@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 SEQUENTIAL_S = 10.0
-"""About how long all tasks together take, in seconds, if they run one after the other on the calibrating machine."""
+"""The approximate time, in seconds, that all tasks take one after the other on the machine that ran the calibration."""
 
 CALIBRATION_PRIME = 400_009
 
@@ -54,8 +54,8 @@ def calibrate(tasks: int, clock: Callable[[], float] = time.process_time) -> int
     # count.
     division_s = min(_division_s(clock) for _ in range(25))
     divisions = SEQUENTIAL_S / tasks / division_s
-    # Every other number up to the smaller prime is tried. If both primes are in [largest / 2, largest], the smaller
-    # prime is on average 2/3 of largest.
+    # Trial division tries every other number up to the smaller prime. If both primes are in [largest / 2, largest], the
+    # smaller prime is on average 2/3 of largest.
     largest = min(max(divisions * 2 * 3 / 2, 1_000.0), 1e9)
     return int(float(f"{largest:.1e}"))
 
@@ -67,7 +67,7 @@ def _division_s(clock: Callable[[], float]) -> float:
 
 
 def correct(numbers: Sequence[int], results: Sequence[tuple[int, int]]) -> bool:
-    """Whether each number has a result, and each result is a pair of factors above 1, with the smaller factor first."""
+    """Return whether each number has a result, and each result is two factors above 1, the smaller factor first."""
     return len(numbers) == len(results) and all(
         1 < small <= large and small * large == number for number, (small, large) in zip(numbers, results, strict=True)
     )

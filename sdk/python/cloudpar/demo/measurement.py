@@ -51,7 +51,7 @@ class Measurement:
     runs: tuple[Run, ...]
 
     def speedup(self, wall_s: float) -> float:
-        """The time of the sequential run, divided by `wall_s`."""
+        """Return the time of the sequential run, divided by `wall_s`."""
         return self.sequential_s / wall_s
 
 

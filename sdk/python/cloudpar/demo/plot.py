@@ -1,4 +1,4 @@
-"""The measurement as a plot: run time by number of executors, and the parts of the overhead."""
+"""Draws a measurement: the run time by number of executors, and the parts of the overhead."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _OVERHEAD = ("serialize", "retrieve", "publish", "deserialize")
 _ABOVE, _BELOW = 7, -30
-"""The vertical offsets of a label of two lines, above or below its point; in points."""
+"""The vertical distances, in points, from a measured point to its label of two lines above or below it."""
 _COLOURS = ("#4477aa", "#66ccee", "#ccbb44", "#aa3377")
 
 

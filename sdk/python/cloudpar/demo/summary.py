@@ -1,4 +1,4 @@
-"""The measurement as a table and as JSON values."""
+"""Shows a measurement as tables, and converts it to a JSON object."""
 
 from typing import Any
 

@@ -16,7 +16,9 @@ UPGRADE = "upgrade the account to the paid plan (AWS console: Billing and Cost M
 
 
 def has_plans(arn: str) -> bool:
-    """Whether the partition of this ARN has account plans. AWS's partitions for China and for governments have none.
+    """Return whether the partition of this ARN has account plans.
+
+    AWS's partitions for China and for governments have none.
 
     >>> has_plans("arn:aws:iam::123456789012:user/ada"), has_plans("arn:aws-cn:iam::123456789012:user/ada")
     (True, False)
@@ -43,7 +45,7 @@ def check(aws: Aws, plan: Plan) -> Check:
 
 
 def _advice(eligible: list[str]) -> str:
-    """Advice to upgrade, or to deploy with the smallest instance size that the account may start in some family."""
+    """Advise to upgrade, or to deploy with the smallest instance size that the account may start in some family."""
     known = {family: architecture for architecture, families in FAMILIES.items() for family in families}
     for size in VCPUS:
         families = [family for family in known if f"{family}.{size}" in eligible]

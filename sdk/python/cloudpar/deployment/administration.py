@@ -54,7 +54,7 @@ class Administration:
 
     @cached_property
     def _who(self) -> str:
-        """The ARN of these credentials, for the log of operators' requests; empty if AWS does not say it."""
+        """The ARN of these credentials, for the log of operators' requests; empty if AWS does not return it."""
         try:
             return str(self._aws.call("sts", "get_caller_identity")["Arn"])
         except DeploymentError:
@@ -65,7 +65,7 @@ class Administration:
         return executor_price.executor_usd(self._aws, self.stack)
 
     def trust_policy(self, account_id: str) -> dict[str, Any]:
-        """Return the trust policy of an IAM role for this account's tasks: only this stack may assume it for them.
+        """Return the trust policy of an IAM role for an account's tasks: only this stack's workers may assume the role.
 
         Raises:
             NotFound: The stack is of an earlier release, which gives tasks no credentials.

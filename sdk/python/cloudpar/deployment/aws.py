@@ -12,7 +12,9 @@ CONNECT_S, ANSWER_S = 5.0, 40.0
 """The time limits for connecting to AWS and for an answer, in seconds. The account function may take up to 29 s."""
 
 ONE_REGION = {"freetier": "us-east-1"}
-"""Services with an endpoint in only one region. For each other region, botocore makes up a host that does not exist."""
+"""Services that have an endpoint in only one region, and this region. For each other region, botocore makes up a host
+that does not exist.
+"""
 
 
 class Aws:

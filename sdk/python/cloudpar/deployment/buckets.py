@@ -11,7 +11,7 @@ BATCH = 1000
 
 
 def doomed(body: dict[str, Any], physical_ids: dict[str, str]) -> list[str]:
-    """The buckets that are deleted with a stack, by their names in AWS."""
+    """Return the names in AWS of the buckets that are deleted with a stack."""
     kept = template.retained(body)
     names = [name for name in template.named(body, "AWS::S3::Bucket") if name not in kept]
     return [physical_ids[name] for name in names if physical_ids.get(name)]

@@ -74,7 +74,7 @@ class Cdk:
         self._run("cdk deploy", [*self._cdk, "deploy", stack, *options, *method])
 
     def prepare(self, stack: str, assembly: Path, change_set: str) -> None:
-        """Upload the files of a stack, and create a change set unless nothing changes. The stack stays unchanged."""
+        """Upload the files of a stack, and create a change set if something changes. The stack stays unchanged."""
         self.deploy(stack, assembly, "--method", "prepare-change-set", "--change-set-name", change_set)
 
     def execute(self, stack: str, assembly: Path, change_set: str) -> None:

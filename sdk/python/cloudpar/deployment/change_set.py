@@ -9,8 +9,8 @@ from .aws import Aws
 from .failures import AwsMissing, DeploymentError
 
 HOLDS_DATA = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SecretsManager::Secret"}
-"""The types of resources whose content cannot be restored. Queues are among them, because packages would wait for
-chunks that never run if their messages were lost.
+"""The types of resources whose content cannot be restored. Queues are among them: if their messages were lost, packages
+would wait for chunks that never run.
 """
 
 
@@ -29,9 +29,9 @@ class Doomed(msgspec.Struct, frozen=True):
 
 
 def doomed(aws: Aws, stack: str, name: str) -> list[Doomed] | None:
-    """The resources that a change set removes, replaces or may replace; None if there is no change set of this name.
+    """Return the resources that a change set removes, replaces or may replace.
 
-    The CDK creates no change set if nothing changes.
+    Returns None if there is no change set of this name: the CDK creates none if nothing changes.
     """
     try:
         pages = list(aws.pages("cloudformation", "describe_change_set", "Changes", StackName=stack, ChangeSetName=name))

@@ -34,5 +34,5 @@ def unless_refused(name: str, check: Callable[[], Check]) -> Check:
 
 
 def not_looked_up(name: str, error: AwsRefused) -> Check:
-    """The result of a check that AWS did not permit."""
+    """Return the result of a check whose request AWS refused."""
     return Check(name, "warning", "could not be looked up", str(error))

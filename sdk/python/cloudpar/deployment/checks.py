@@ -22,7 +22,7 @@ class Findings(msgspec.Struct, frozen=True):
     settings: list[str] = []
 
     def missing(self, name: str) -> bool:
-        """Whether the check of this name has found that something must be created first."""
+        """Return whether the check of this name has found that something must be created first."""
         return any(each.name == name and each.state == "missing" for each in self.checks)
 
     def require(self) -> None:

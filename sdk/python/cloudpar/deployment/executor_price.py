@@ -10,8 +10,8 @@ def executor_usd(aws: Aws, name: str) -> float | None:
     """Estimate the price of an executor per hour, in USD; None if no price of the fleet's instance types is known.
 
     The estimate is the median over the fleet's instance types and zones, at the current spot prices, or at list prices
-    if all instances are on demand. It contains an instance's volume and, in a network of the stack, its
-    public address.
+    if all instances are on demand. It includes the price of an instance's volume and, if the stack has a network of its
+    own, of an instance's public address.
 
     Raises:
         DeploymentError: AWS refuses to show the stack's template, or does not answer.

@@ -29,7 +29,7 @@ class Fleet(msgspec.Struct, frozen=True):
         desired: The number of instances that the group wants now.
         maximum: The largest number of instances that the group may have.
         running: The number of instances in service.
-        starting: The number of instances that are wanted and not in service yet.
+        starting: The number of wanted instances that are not in service yet.
         instances: All instances of the group, in any state.
         reason: AWS's text about the failure or the delay of the newest launch. None if the launch did not fail and is
             not delayed, or if no instance is starting.
@@ -96,7 +96,7 @@ def _spot(aws: Aws, ids: list[str]) -> set[str]:
 
 
 def spot_prices(aws: Aws, kinds: list[str]) -> dict[tuple[str, str], float]:
-    """The current spot prices in USD per hour, by type and zone; empty if AWS refuses to name them."""
+    """Return the current spot prices in USD per hour, by type and zone; empty if AWS refuses to name them."""
     try:
         found = aws.pages(
             "ec2", "describe_spot_price_history", "SpotPriceHistory",

@@ -9,7 +9,7 @@ from .failures import AwsRefused
 from .plan import FAMILIES, LEAST_ZONES, Plan
 
 Offers = dict[str, set[str]]
-"""The families that each zone offers in the size of the plan."""
+"""The instance families that each zone offers in the size of the plan, by the zone's name."""
 
 
 def check(aws: Aws, plan: Plan) -> tuple[list[Check], list[str]]:
@@ -27,7 +27,7 @@ def check(aws: Aws, plan: Plan) -> tuple[list[Check], list[str]]:
     except AwsRefused as error:
         return [*checks, not_looked_up("instance types", error)], []
     if zones is not None:
-        # The answer also has zones that need an opt-in. The network uses none of them.
+        # AWS's answer also contains zones that need an opt-in. The network uses none of these zones.
         offers = {zone: offers.get(zone, set()) for zone in zones}
     types, settings = _types(aws, plan, offers)
     checks.append(types)
@@ -37,7 +37,7 @@ def check(aws: Aws, plan: Plan) -> tuple[list[Check], list[str]]:
 
 
 def _zones(aws: Aws) -> list[str]:
-    """The names of the region's availability zones that need no opt-in, in alphabetical order."""
+    """Return the names of the region's availability zones that need no opt-in, in alphabetical order."""
     wanted = {"zone-type": "availability-zone", "opt-in-status": "opt-in-not-required", "state": "available"}
     filters = [{"Name": key, "Values": [value]} for key, value in wanted.items()]
     found = aws.call("ec2", "describe_availability_zones", Filters=filters)["AvailabilityZones"]
@@ -88,8 +88,8 @@ def _by_zone(plan: Plan, offers: Offers) -> Check:
     """Check that instances can start in each zone of the network.
 
     The network has the first zones of the list that CloudFormation's Fn::GetAZs returns (infra/lib/fleet.ts). If the
-    operator deleted a zone's default subnet, this list lacks the zone. Therefore a zone without types is no failure,
-    unless all zones of the network are such zones.
+    operator deleted a zone's default subnet, this list lacks the zone. The network then uses other zones than this
+    check assumes. Therefore a zone without types is only a warning, unless no zone of the network has types.
     """
     name, ordered = "types by zone", list(offers)
     used = ordered if plan.vpc else ordered[: plan.zones]

@@ -11,7 +11,9 @@ from .failures import AwsRefused
 
 GB = 1e9
 SIZE_DAYS = 3
-"""How many days of bucket sizes are requested: S3 reports a size once a day, with a delay."""
+"""For how many past days bucket sizes are requested. The newest size may be this old, because S3 reports a size once a
+day, with a delay.
+"""
 
 REPOSITORY = "cdk-hnb659fds-container-assets-{account}-{region}"
 
@@ -35,7 +37,7 @@ class Leftover(msgspec.Struct, frozen=True):
 
 
 def retained(aws: Aws, body: dict[str, Any], physical_ids: dict[str, str]) -> list[Leftover]:
-    """The tables, buckets and secrets of a stack that are not deleted with it."""
+    """Return the tables, buckets and secrets of a stack that are not deleted with it."""
     kinds = {
         "AWS::DynamoDB::Table": _table,
         "AWS::S3::Bucket": _bucket,
@@ -46,7 +48,7 @@ def retained(aws: Aws, body: dict[str, Any], physical_ids: dict[str, str]) -> li
 
 
 def tokens(aws: Aws, stack: str) -> list[Leftover]:
-    """The secrets with users' tokens that `account create --secret` has made; empty if AWS refuses to list them."""
+    """Return the secrets with users' tokens, made by `account create --secret`; empty if AWS refuses to list them."""
     try:
         return [_secret(aws, name) for name in token_secret.of_stack(aws, stack)]
     except AwsRefused:
@@ -54,7 +56,9 @@ def tokens(aws: Aws, stack: str) -> list[Leftover]:
 
 
 def key(aws: Aws, environment: str) -> Leftover | None:
-    """The parameter with the key that encrypts the accounts' keys; None if it does not exist, or AWS does not show it.
+    """Return the parameter with the key that encrypts the accounts' keys.
+
+    Returns None if the parameter does not exist, or if AWS does not show it.
 
     A Lambda function creates this parameter, so it is not a resource of the stack. The tables that remain after the
     stack contain accounts' keys, which only this key decrypts.
@@ -69,7 +73,7 @@ def key(aws: Aws, environment: str) -> Leftover | None:
 
 
 def images(aws: Aws, account: str) -> Leftover | None:
-    """All images in the CDK's registry, which other apps of the account may share; None if there are none.
+    """Return all images in the CDK's registry, which other apps of the account may share; None if there are none.
 
     The result is also None if AWS does not show the images.
     """

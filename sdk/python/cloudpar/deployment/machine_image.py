@@ -1,4 +1,4 @@
-"""Tells how old the machine image is from which a stack starts its instances.
+"""Determines the age of the machine image from which a stack starts its instances.
 
 A deployment takes Amazon's newest image, and keeps it until the next deployment. So without deployments the instances
 get no security updates of the kernel.
@@ -15,7 +15,7 @@ OLD_DAYS = 30
 
 
 def age_days(aws: Aws, there: Stack) -> int | None:
-    """The age of the oldest image of a stack, in days; None if the stack names no image or AWS does not describe it."""
+    """Return the age of a stack's oldest image in days; None if the stack names none, or AWS does not describe them."""
     if not there.images:
         return None
     try:

@@ -30,7 +30,7 @@ def check(aws: Aws, plan: Plan) -> Iterator[Check]:
 
 
 def zones(aws: Aws, plan: Plan) -> list[str]:
-    """The names of the subnets' availability zones, in alphabetical order.
+    """Return the names of the subnets' availability zones, in alphabetical order.
 
     Raises:
         AwsRefused: AWS refuses, or does not answer.
@@ -94,7 +94,7 @@ def _routes(aws: Aws, plan: Plan) -> Check:
 
 
 def _table(tables: Iterable[Found], subnet_id: str) -> Found:
-    """The route table of a subnet: its own, or else the VPC's main one."""
+    """Return the route table of a subnet: its own, or else the VPC's main one."""
     main: Found = {}
     for table in tables:
         for each in table.get("Associations", ()):
@@ -106,7 +106,7 @@ def _table(tables: Iterable[Found], subnet_id: str) -> Found:
 
 
 def _way_out(table: Found) -> str | None:
-    """The id of the gateway or the like to which a table routes the internet; None if it routes it nowhere."""
+    """Return the id of the gateway (or other target) of a table's route to the internet; None if it has none."""
     for route in table.get("Routes", ()):
         if route.get("DestinationCidrBlock") == EVERYWHERE and route.get("State") == "active":
             targets = ("NatGatewayId", "TransitGatewayId", "GatewayId", "NetworkInterfaceId", "InstanceId")

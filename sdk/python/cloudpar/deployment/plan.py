@@ -15,7 +15,7 @@ ONLY_NAMED = ("c7i-flex", "m7i-flex")
 """The families that a deployment uses only if the setting `families` names them."""
 
 KINDS = {"2": "c", "4": "m"}
-"""With which letter the names of families with so many GiB of memory for each core start (setting memoryPerCore)."""
+"""The first letter of the names of instance families, by their GiB of memory per core (setting memoryPerCore)."""
 
 ARCHITECTURES = ",".join(FAMILIES)
 LEAST_ZONES = 2

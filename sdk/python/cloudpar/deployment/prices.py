@@ -46,7 +46,8 @@ ADDRESS_HOUR_USD = 0.005
 TICK_S = 0.07
 """The duration of a timer call that finds nothing to do, in seconds. The call queries four shards of an index, looks
 for packages at work in another one, reads the fleet's row, looks into the dead-letter queue, and reads the size of the
-fleet's group, which costs nothing."""
+fleet's group. Reading this size costs nothing.
+"""
 
 TICK_READ_UNITS = 5 * 0.5 + 1
 TICK_LOG_BYTES = 800
@@ -101,7 +102,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Cost(NamedTuple):
-    """A cost of a deployment: its name, the calculation, and USD per month. Options do not count in the total."""
+    """A cost of a deployment: its name, its calculation, and USD per month. The total does not include options."""
 
     name: str
     why: str
@@ -143,12 +144,12 @@ def idle(shape: Shape) -> list[Cost]:
 
 
 def total(lines: Iterable[Cost]) -> float:
-    """The total in USD per month, without options."""
+    """Return the total in USD per month, without options."""
     return sum(line.usd for line in lines if not line.option)
 
 
 class Hour(msgspec.Struct, frozen=True, kw_only=True):
-    """The current cost in USD per hour.
+    """The current cost of a deployment in USD per hour.
 
     `unknown` is the number of instances whose price is not known. `instances` leaves out these instances; `volumes` and
     `addresses` include them.
@@ -189,7 +190,7 @@ def hour(instance_usd: Sequence[float | None], idle_month_usd: float, volume_gib
 
 
 def on_demand_usd(instance_type: str) -> float | None:
-    """The list price of one of the fleet's instance types, in USD per hour; None for other types.
+    """Return the list price of one of the fleet's instance types, in USD per hour; None for other types.
 
     >>> on_demand_usd("c7g.xlarge"), on_demand_usd("t3.large")
     (0.145, None)
@@ -201,7 +202,7 @@ def on_demand_usd(instance_type: str) -> float | None:
 
 
 def vcpus(instance_type: str) -> int:
-    """The vCPUs of one of the fleet's instance types, each of which has an executor; 0 for other sizes.
+    """Return the vCPUs of one of the fleet's instance types, each of which has an executor; 0 for other sizes.
 
     >>> vcpus("c7g.xlarge"), vcpus("t3.micro")
     (4, 0)

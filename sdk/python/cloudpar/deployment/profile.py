@@ -1,4 +1,4 @@
-"""The profile file, from which pools take endpoint and token."""
+"""Reads and writes the profile file, from which pools take their endpoint and token."""
 
 import glob
 import json
@@ -60,13 +60,13 @@ def write(profile: Profile, path: Path | None = None) -> Path:
 
 
 def _spare(path: Path) -> Path:
-    """A path that is not in use yet. Old files are never overwritten, because their tokens are kept nowhere else."""
+    """Return an unused path. Old files are never overwritten, because their tokens are kept nowhere else."""
     names = (path.with_name(f"{path.name}.old{'' if number == 1 else number}") for number in count(1))
     return next(each for each in names if not each.exists())
 
 
 def kept(endpoint: str) -> Path | None:
-    """The newest of the files beside the profile file that name this endpoint; None if there is no such file."""
+    """Return the newest of the files beside the profile file that name this endpoint; None if there is no such file."""
     return max(_beside(endpoint), key=lambda each: each.stat().st_mtime, default=None)
 
 
@@ -92,7 +92,7 @@ def take_back(spare: Path) -> Path:
 
 
 def follow(before: str, endpoint: str) -> None:
-    """Write the new address of a deployment into each file that names the address before."""
+    """Write the new address of a deployment into each profile file that names the address `before`."""
     active, there = profile_path(), read()
     files = _beside(before)
     if there is not None and there.endpoint == before.rstrip("/"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from cloudpar.errors import ConfigurationError
 
 CDK = "2.1148.1"
-"""The version of the CDK CLI. npm's `latest` may be unable to read the app."""
+"""The version of the CDK CLI that deploys. npm's newest version may be unable to read the app."""
 
 NODE = 20, 11
 BUNDLE = Path("build/functions")
@@ -24,16 +24,16 @@ class Project:
         self.root = root
 
     def tool(self, name: str) -> str | None:
-        """The path of an executable on the PATH; None if the PATH has none of this name."""
+        """Return the path of the executable `name` on the PATH; None if there is none."""
         return shutil.which(name)
 
     def answer(self, command: Sequence[str]) -> str | None:
-        """The first line that a command prints; None if it fails or takes longer than ANSWER_S."""
+        """Return the first line that a command prints; None if it fails or takes longer than ANSWER_S seconds."""
         text = self.output(command)
         return None if text is None else text.strip().partition("\n")[0].rstrip()
 
     def output(self, command: Sequence[str]) -> str | None:
-        """The standard output of a command; None if it fails or takes longer than ANSWER_S."""
+        """Return the standard output of a command; None if it fails or takes longer than ANSWER_S seconds."""
         try:
             ended = subprocess.run(
                 command, cwd=self.root, capture_output=True, text=True, check=False, timeout=ANSWER_S
@@ -43,19 +43,19 @@ class Project:
         return ended.stdout if ended.returncode == 0 else None
 
     def cdk(self) -> list[str]:
-        """The command line of the CDK CLI of version CDK: an installed one, or npx, which downloads it."""
+        """Return the command line of the CDK CLI of version CDK: an installed one, or npx, which downloads it."""
         for path in (self.root / "node_modules/.bin/cdk", self.tool("cdk")):
             if path is not None and (self.answer([str(path), "--version"]) or "").split(" ")[0] == CDK:
                 return [str(path)]
         return ["npx", "--yes", f"aws-cdk@{CDK}"]
 
     def uv(self) -> str | None:
-        """The path of uv, which bundles the functions: in the checkout's .venv or on the PATH; None if not found."""
+        """Return the path of uv, which bundles the functions; None if neither .venv nor the PATH has it."""
         own = self.root / ".venv/bin/uv"
         return str(own) if own.exists() else self.tool("uv")
 
     def has_packages(self) -> bool:
-        """Whether `npm ci` has been run."""
+        """Return whether `npm ci` has been run."""
         return (self.root / "node_modules/aws-cdk-lib").is_dir()
 
 

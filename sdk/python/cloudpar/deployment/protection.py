@@ -1,7 +1,7 @@
 """Protects the tables that outlive a stack from deletion.
 
-The template does not do it: if the first creation of the stack failed, CloudFormation could not delete a protected
-table, and the stack would be stuck.
+The template does not protect them: if the first creation of the stack failed, CloudFormation could not delete a
+protected table, and so the stack could not be deleted either.
 """
 
 from . import stack, template

@@ -90,7 +90,7 @@ def _limit(aws: Aws, quota: Quota) -> float:
 
 
 def raise_command(quota: Quota, wanted: int, region: str) -> str:
-    """The command that asks AWS for a higher limit.
+    """Return the command that asks AWS for a higher limit.
 
     >>> raise_command(("ec2", "L-34B43A08"), 16, "us-east-1").partition(" --quota-code ")[2]
     'L-34B43A08 --desired-value 16 --region us-east-1'

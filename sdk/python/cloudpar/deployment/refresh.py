@@ -11,7 +11,7 @@ from .aws import Aws
 from .failures import AwsRefused
 
 WARM_UP_S = 120
-"""How long an instance counts as starting. It is the group's own time, of infra/lib/fleet.ts."""
+"""How long an instance counts as starting. It is the same time as in infra/lib/fleet.ts."""
 
 IN_PROGRESS = "InstanceRefreshInProgress"
 
@@ -29,7 +29,7 @@ def start(aws: Aws, group: str) -> str | None:
             return None
         aws.call(
             "autoscaling", "start_instance_refresh", AutoScalingGroupName=group,
-            # Skips those that have started since the update.
+            # SkipMatching leaves out the instances that have started since the update.
             Preferences={
                 "MinHealthyPercentage": 100, "MaxHealthyPercentage": 200, "InstanceWarmup": WARM_UP_S,
                 "SkipMatching": True,
@@ -46,7 +46,7 @@ def start(aws: Aws, group: str) -> str | None:
 
 
 def outdated(group: Mapping[str, Any]) -> int:
-    """The number of a group's instances without the launch template and version that new instances would get.
+    """Return how many instances of a group started with another launch template or version than new ones would get.
 
     `group` has the form of an entry of `describe_auto_scaling_groups`.
     """

@@ -1,7 +1,7 @@
 """Combines the settings of a deployment: those that its stack keeps, those in a file, and those on the command line.
 
-A setting is a name and a text, as infra/lib/settings.ts reads them. The stack keeps the settings that were given; all
-others have their defaults.
+A setting is a name and a text, and infra/lib/settings.ts reads it. The stack keeps the settings that the operator gave;
+all others have their defaults.
 """
 
 import json
@@ -115,7 +115,7 @@ def _text(path: Path, name: str, value: object) -> str:
 
 
 def kept(template: Mapping[str, Any]) -> Settings | None:
-    """The settings that a deployed template keeps; None if the template is of a release that kept no settings."""
+    """Return the settings that a deployed template keeps; None if its release did not keep settings."""
     record = template.get("Resources", {}).get(RECORD)
     if record is None:
         return None
@@ -143,7 +143,7 @@ def recognized(template: Mapping[str, Any]) -> Settings:
 
 
 def in_use(template: Mapping[str, Any], output: str) -> object:
-    """The value of an output in a template: a text, or a reference to a resource of the stack.
+    """Return the value of an output in a template: a text, or a reference to a resource of the stack.
 
     None if the template has no such output.
     """
@@ -183,7 +183,7 @@ def wanted(template: Mapping[str, Any] | None, request: Request, stack: str) -> 
 
 
 def known(template: Mapping[str, Any] | None) -> Settings:
-    """The settings of a deployed template, as far as the template shows them."""
+    """Return the settings of a deployed template, as far as the template shows them."""
     if template is None:
         return {}
     recorded = kept(template)
@@ -191,7 +191,7 @@ def known(template: Mapping[str, Any] | None) -> Settings:
 
 
 def changes(before: Settings, after: Settings) -> list[Change]:
-    """The settings that differ, sorted by name. Settings that concern only this machine (LOCAL) are left out."""
+    """Return the settings that differ, sorted by name. Settings that concern only this machine (LOCAL) are left out."""
     names = sorted((before.keys() | after.keys()) - LOCAL)
     each = (Change(name, before.get(name), after.get(name)) for name in names)
     return [change for change in each if change.before != change.after]

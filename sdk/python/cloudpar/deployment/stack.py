@@ -15,7 +15,7 @@ ENVIRONMENTS = ("dev", "staging", "prod")
 
 
 def stack_name(environment: str) -> str:
-    """The stack name of an environment.
+    """Return the stack name of an environment.
 
     >>> stack_name("dev")
     'Cloudpar-dev'
@@ -32,8 +32,8 @@ class Stack(msgspec.Struct, frozen=True):
         state: The status, as CloudFormation names it.
         reason: CloudFormation's reason for this state; empty if it gives none.
         protected: Whether termination protection is on.
-        outputs: The outputs of infra/lib/stack.ts.
-        images: The ids of the machine images that CloudFormation read at the last deployment.
+        outputs: The values of the stack's outputs, by the names in infra/lib/stack.ts.
+        images: The ids of the machine images that CloudFormation looked up for the last deployment.
     """
 
     name: str
@@ -137,14 +137,14 @@ def _read(found: Mapping[str, Any]) -> Stack:
 
 
 def template(aws: Aws, name: str) -> dict[str, Any]:
-    """The template of the stack; empty if nothing of the stack was made yet."""
+    """Return the template of the stack; empty if nothing of the stack was made yet."""
     body = aws.call("cloudformation", "get_template", StackName=name).get("TemplateBody") or {}
     read: dict[str, Any] = json.loads(body) if isinstance(body, str) else body
     return read
 
 
 def physical_ids(aws: Aws, name: str) -> dict[str, str]:
-    """The names of the resources in AWS, by their names in the template."""
+    """Return the names in AWS of a stack's resources, by their names in the template."""
     found = aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=name)
     return {each["LogicalResourceId"]: each.get("PhysicalResourceId", "") for each in found}
 
@@ -171,13 +171,13 @@ class Events:
 
 
 def newest_event(aws: Aws, stack: str) -> str | None:
-    """The id of a stack's last event; None if the stack has no event yet."""
+    """Return the id of a stack's last event; None if the stack has no event yet."""
     event = next(_events(aws, stack), None)
     return None if event is None else str(event["EventId"])
 
 
 def events_since(aws: Aws, stack: str, after: str | None) -> list[Mapping[str, Any]]:
-    """The events of a stack after the event with the id `after`, oldest first; all events if `after` is None."""
+    """Return the events of a stack after the event with the id `after`, oldest first; all events if `after` is None."""
     fresh = list(takewhile(lambda event: event["EventId"] != after, _events(aws, stack)))
     return fresh[::-1]
 

@@ -30,7 +30,7 @@ RETAINABLE = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::S
 
 
 class Made(msgspec.Struct, frozen=True):
-    """The number of resources of a type, and their purpose."""
+    """The number of resources of a type, and the group to which they belong."""
 
     group: Group
     type: str
@@ -46,7 +46,7 @@ def made(template: Mapping[str, Any]) -> list[Made]:
 
 
 def retained(template: Mapping[str, Any]) -> dict[str, str]:
-    """The types of the tables, buckets and secrets that remain after their stack, by their names in the template."""
+    """Return the types of the tables, buckets and secrets that remain after their stack, by name in the template."""
     return {
         name: each["Type"]
         for name, each in sorted(_resources(template).items())
@@ -55,12 +55,12 @@ def retained(template: Mapping[str, Any]) -> dict[str, str]:
 
 
 def named(template: Mapping[str, Any], kind: str) -> list[str]:
-    """The names in the template of all resources of a type."""
+    """Return the names in the template of all resources of a type."""
     return sorted(name for name, each in _resources(template).items() if each["Type"] == kind)
 
 
 def shape(template: Mapping[str, Any]) -> Shape:
-    """The parts of a template that cost money at rest."""
+    """Return the parts of a template that cost money at rest."""
     kinds = Counter(each["Type"] for each in _resources(template).values())
     return Shape(
         alarm_metrics=sum(_alarm_metrics(each) for each in _of(template, "AWS::CloudWatch::Alarm")),
@@ -82,7 +82,7 @@ def shape(template: Mapping[str, Any]) -> Shape:
 
 
 def volume_gib(template: Mapping[str, Any]) -> int:
-    """The size of an instance's volume, in GiB; 0 if the template does not set it."""
+    """Return the size of an instance's volume, in GiB; 0 if the template does not set it."""
     for launch in _of(template, "AWS::EC2::LaunchTemplate"):
         for device in launch.get("LaunchTemplateData", {}).get("BlockDeviceMappings", ()):
             return int(device["Ebs"]["VolumeSize"])
@@ -90,12 +90,12 @@ def volume_gib(template: Mapping[str, Any]) -> int:
 
 
 def has_network(template: Mapping[str, Any]) -> bool:
-    """Whether the stack has a network of its own. Instances in this network have public addresses."""
+    """Return whether the stack has a network of its own. Instances in this network have public addresses."""
     return bool(named(template, "AWS::EC2::VPC"))
 
 
 def instance_types(template: Mapping[str, Any]) -> list[str]:
-    """The instance types of the fleet."""
+    """Return the instance types of the fleet."""
     overrides = (
         override
         for group in _of(template, "AWS::AutoScaling::AutoScalingGroup")
@@ -105,7 +105,7 @@ def instance_types(template: Mapping[str, Any]) -> list[str]:
 
 
 def all_on_demand(template: Mapping[str, Any]) -> bool:
-    """Whether each instance that the fleet may have is on demand."""
+    """Return whether each instance that the fleet may have is on demand."""
     return any(
         int(group.get("MixedInstancesPolicy", {}).get("InstancesDistribution", {}).get("OnDemandBaseCapacity", 0))
         >= int(group.get("MaxSize", 1))
@@ -127,7 +127,7 @@ def _group(kind: str) -> Group:
 
 
 def _alarm_metrics(alarm: Mapping[str, Any]) -> int:
-    """The number of metrics that an alarm reads. AWS charges for metrics, not for the arithmetic."""
+    """Return the number of metrics that an alarm reads. AWS charges for these metrics, not for formulas."""
     if "Metrics" not in alarm:
         return 1
     return sum("MetricStat" in each for each in alarm["Metrics"])

@@ -7,7 +7,7 @@ from .aws import Aws
 from .failures import AwsRefused, DeploymentError
 
 STACK_TAG = "cloudpar:stack"
-"""The tag that marks the secrets of a stack's users. They are not resources of the stack."""
+"""The tag that marks the secrets of a stack's users. These secrets are not resources of the stack."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def kept(aws: Aws, stack: str, name: str, token: str) -> Iterator[str]:
 
 
 def of_stack(aws: Aws, stack: str) -> list[str]:
-    """The names of the secrets that hold the tokens of a stack's users."""
+    """Return the names of the secrets that hold the tokens of a stack's users."""
     filters = [{"Key": "tag-key", "Values": [STACK_TAG]}, {"Key": "tag-value", "Values": [stack]}]
     found = aws.pages("secretsmanager", "list_secrets", "SecretList", Filters=filters)
     # The filters also match stacks whose names only start with this name, so the whole tag is compared.
@@ -47,7 +47,7 @@ def of_stack(aws: Aws, stack: str) -> list[str]:
 
 
 def deletion(name: str, region: str) -> str:
-    """The command that deletes a secret.
+    """Return the command that deletes a secret.
 
     >>> deletion("ada-token", "us-east-1")
     'aws secretsmanager delete-secret --recovery-window-in-days 7 --region us-east-1 --secret-id ada-token'

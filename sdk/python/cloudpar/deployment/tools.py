@@ -55,7 +55,10 @@ def _cdk(project: Project) -> Check:
 
 
 def _platforms(project: Project, plan: Plan) -> Check:
-    """Check that Docker can build images for the plan's architectures. A foreign one needs an emulator on Linux."""
+    """Check that Docker can build images for the plan's architectures.
+
+    On Linux, Docker needs an emulator for an architecture that this machine does not have.
+    """
     name = "image builds"
     said = re.search(r"^Platforms:(.*)$", project.output(["docker", "buildx", "inspect"]) or "", re.MULTILINE)
     if said is None:

@@ -1,4 +1,4 @@
-"""One deployment of a stack. It drops a setting, or uses another table, only if the operator has named the setting."""
+"""Plans and executes one deployment. It unsets a setting or changes a table only if the operator requests this."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ class Update(msgspec.Struct, frozen=True):
     Attributes:
         name: The stack's name.
         there: The current stack; None if there is none.
-        template: The current template; None if there is nothing that an update could continue.
+        template: The current template; None if there is no stack that can be updated.
         settings: The settings to deploy.
         changes: The differences between `settings` and the current settings, as far as the current settings are known.
     """
@@ -48,7 +48,7 @@ class Update(msgspec.Struct, frozen=True):
             there.refuse_protected(aws.region)  # the CDK deletes such a stack first
         said = stack.template(aws, name) if there is not None else {}
         body = said if there is not None and there.made else None
-        # A stack whose creation failed has no resources to continue with, but the operator's settings still count.
+        # A stack whose creation failed cannot be updated, but the settings that it keeps still count.
         before = said if body is not None or settings.kept(said) is not None else None
         wanted = settings.wanted(before, request, name)
         return cls(name, there, body, wanted, settings.changes(settings.known(before), wanted))
@@ -66,12 +66,12 @@ class Update(msgspec.Struct, frozen=True):
         return f"{'new' if self.template is None else 'update'} ({self.there.state} now)"
 
     def with_setting(self, name: str, value: str) -> Self:
-        """Return the same deployment with one setting more, which has its default so far."""
+        """Return the same deployment with a further setting, one that has had its default until now."""
         changes = sorted([*self.changes, Change(name, None, value)], key=lambda each: each.name)
         return msgspec.structs.replace(self, settings={**self.settings, name: value}, changes=changes)
 
     def context(self, environment: str, request: Request) -> list[str]:
-        """The CDK context values of this deployment. The app checks the names in `unset`."""
+        """Return the CDK context values of this deployment. The app checks the names in `unset`."""
         unset = [f"unset={','.join(sorted(request.unset))}"] if request.unset else []
         return [f"env={environment}", *(f"{name}={value}" for name, value in self.settings.items()), *unset]
 
@@ -88,12 +88,12 @@ class Update(msgspec.Struct, frozen=True):
         """Create or update the stack; `show` gets the resources that an update removes, replaces or may replace.
 
         Raises:
-            DeploymentError: The deployment failed. The text names the resource and AWS's reason, if AWS says them. Or
-                the update would take data from the stack.
+            DeploymentError: The deployment failed. The text names the resource and AWS's reason, if AWS reports them.
+                Or the update was refused, because it would take data from the stack.
         """
         last = None
         if self.template is not None:
-            with suppress(AwsRefused):  # without this permission the error has no reason, but the deployment works
+            with suppress(AwsRefused):  # without this permission, errors lack a reason, but the deployment works
                 last = stack.newest_event(aws, self.name)
         try:
             if self.template is None:
