@@ -104,7 +104,7 @@ def connect_admin(endpoint: str | None, admin_token: str | None, folder: Path | 
 
 
 def connect(endpoint: str, token: str) -> Connection:
-    """Make a connection that waits at most PATIENCE_S for a master that does not answer.
+    """Make a connection that waits at most PATIENCE_S seconds for a master that does not answer.
 
     Raises:
         ConfigurationError: The endpoint is not a URL, or the token has characters that a token cannot have.

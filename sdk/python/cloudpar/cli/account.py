@@ -34,7 +34,7 @@ from .master import Master, Operator, as_operator, of_operator
 from .presentation import account_table, console, print_json, print_networks, print_roles, words
 
 NO_ROLE = "none"
-"""The word in place of an ARN that takes the role away."""
+"""The word that takes an account's role away if an operator writes it in place of an ARN."""
 
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/cloudpar/[A-Za-z0-9_+=,.@/-]+")
 _EARLIER = re.compile(r"0\.[12]\.")
@@ -121,7 +121,7 @@ def _token_for(master: Master) -> str:
     """Make a token for a new account of a master.
 
     If the master's release is too old to prove that it knows a token, the token has no checksum: clients send a token
-    with a checksum to such a master only by TLS.
+    with a checksum to such a master only over TLS.
     """
     is_earlier = isinstance(master, Connection) and _EARLIER.match(master.call(routes.HELLO, Hello()).release)
     return secrets.token_urlsafe(32) if is_earlier else new_token()

@@ -8,7 +8,7 @@ from .master import Master
 
 
 def revoke_account(master: Master, text: str, role: TokenRole = "user") -> Account:
-    """Revoke the account that `find_account` finds, and return it. Raises like `find_account`."""
+    """Revoke the account that `find_account` finds, and return it. The errors are those of `find_account`."""
     request = RevokeAccount(account_id=find_account(master, text, role).account_id)
     revoked: Account = master.call(routes.REVOKE_ACCOUNT, request).account
     return revoked
@@ -25,7 +25,7 @@ def find_account(master: Master, text: str, role: TokenRole = "user") -> Account
         CloudparError: The master refuses the request or does not answer.
     """
     accounts: list[Account] = master.call(routes.LIST_ACCOUNTS, ListAccounts(role=role)).accounts
-    accounts = [each for each in accounts if each.role == role]  # a master of an earlier release lists users
+    accounts = [each for each in accounts if each.role == role]  # a master of an earlier release ignores `role`
     what = "worker token" if role == "worker" else "account"
     by_id = [each for each in accounts if each.account_id == text]
     by_name = [each for each in accounts if each.name == text]

@@ -20,7 +20,7 @@ class ConnectionFile(msgspec.Struct, frozen=True):
 
 
 def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder in which `cloudpar up` keeps its data by default."""
+    """Return the folder in which `cloudpar up` keeps its data by default."""
     base = environment.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "cloudpar"
 
@@ -44,12 +44,12 @@ def check_writable(folder: Path) -> None:
 
 
 def connection_path(folder: Path) -> Path:
-    """The path of the file to which the master of a data folder writes its endpoint and tokens."""
+    """Return the path of the file to which the master of a data folder writes its endpoint and tokens."""
     return folder / "connection.json"
 
 
 def is_data_folder(folder: Path) -> bool:
-    """Whether a master has used this folder."""
+    """Return whether a master has used this folder."""
     return connection_path(folder).exists()
 
 

@@ -41,10 +41,10 @@ class _Mechanism(msgspec.Struct):
     Attributes:
         name: The mechanism's name.
         there: Whether this machine has it.
-        gap: The things that tasks can do without the mechanism, and a way to get it.
+        gap: The things that tasks can do without the mechanism, and a way to get the mechanism.
         does: The effect of the mechanism here.
-        costs: Whether it forbids something that tasks may need.
-        used: Whether workers use it.
+        costs: Whether the mechanism forbids something that tasks may need.
+        used: Whether workers use the mechanism.
     """
 
     name: str

@@ -58,7 +58,10 @@ def _own_name() -> str:
 
 
 def reaches(endpoint: str, settings: Mapping[str, str]) -> bool:
-    """Whether this machine reaches a deployment's API. A public one is reached, or else a map says why not."""
+    """Return whether this machine reaches a deployment's API.
+
+    A public API is not tried, because the first map reports errors.
+    """
     if "apiVpcEndpoint" not in settings:
         return True
     try:
@@ -102,7 +105,7 @@ def first_map(path: Path, *, show: bool) -> float:
 
 
 def summary(made: stack.Stack, path: Path, took_s: float | None, environment: str) -> str:
-    """Return a text about the use of the pool."""
+    """Return a text that says how to use the pool."""
     mapped = "" if took_s is None else f"The first map took {took_s:.0f} s; the next finds its worker there.\n"
     active = profile_path()
     program = "  from cloudpar import Pool\n  with Pool() as pool:\n      print(sum(pool.map(abs, range(1000))))\n"

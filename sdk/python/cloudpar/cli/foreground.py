@@ -92,10 +92,10 @@ class Foreground:
     def end(self, child: Child) -> int:
         """Ask a child to end, and wait for its end.
 
-        An agent first finishes its running tasks, unless another signal arrives, which ends it at once.
+        An agent first finishes its running tasks. If another signal arrives meanwhile, the child ends at once.
 
         Returns:
-            The exit status, negative for a signal.
+            The child's exit status; the negative number of a signal if this signal ended the child.
         """
         if child.name == "worker":
             click.echo("cloudpar: draining; Ctrl-C again stops at once", err=True)

@@ -56,7 +56,7 @@ def packages(listed: Sequence[PackageSummary], names: Mapping[str, str] | None, 
 
 
 def id_chars(package_ids: Sequence[str]) -> int:
-    """The number of first characters that distinguish each id of a list from the other ids; at least ID_CHARS.
+    """Return the number of first characters that distinguish each id of a list from the other ids; at least ID_CHARS.
 
     >>> id_chars(["1234567890", "1234567899", "2"])
     10

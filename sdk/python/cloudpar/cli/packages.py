@@ -54,7 +54,7 @@ def list_packages(*, limit: int, as_json: bool, **user: Unpack[User]) -> None:
 
 
 def account_names(master: Master) -> dict[str, str]:
-    """The names of the accounts that the caller may see, by id."""
+    """Return the names of the accounts that the caller may see, by id."""
     caller = master.call(routes.HELLO, Hello())
     if caller.role == "admin":
         accounts = master.call(routes.LIST_ACCOUNTS, ListAccounts()).accounts

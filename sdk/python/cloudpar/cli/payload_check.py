@@ -21,7 +21,7 @@ WAIT_S = 20.0
 
 
 def check_payloads(connection: Connection, token: str, wait_s: float = WAIT_S) -> Iterator[Finding]:
-    """Send a payload from here to the blob store, from there to a worker, and back.
+    """Send a payload from this machine to the blob store, from there to a worker, and back to this machine.
 
     Args:
         connection: The connection to the master, with an account's token.

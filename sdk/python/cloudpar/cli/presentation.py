@@ -46,7 +46,7 @@ def printable(text: str) -> str:
 
 
 def console() -> Console:
-    """A console on standard output."""
+    """Return a console on standard output."""
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()  # in these cases Rich finds the width itself
     return Console(width=None if known else PIPE_COLUMNS, highlight=False)
 
@@ -95,23 +95,23 @@ def print_networks(accounts: list[Account]) -> None:
 
 
 def _stored(account: Account) -> str:
-    """The size of an account's stored data, with its limit if there is one: "1.2 of 50.0 GiB"."""
+    """Return the size of an account's stored data, with its limit if there is one: "1.2 of 50.0 GiB"."""
     figures = [f"{size / 1024**3:.1f}" for size in (account.stored_bytes, account.stored_limit) if size is not None]
     return f"{' of '.join(figures)} GiB"
 
 
 def account_cells(account: Account) -> tuple[str, ...]:
-    """The cells of an account's row after its id: name, state, granted, spent, reserved and remaining quota."""
+    """Return the cells of an account's row after its id: name, state, granted, spent, reserved and remaining quota."""
     granted_us, spent_us, reserved_us = account.granted_us, account.spent_us, account.reserved_us
     quota_us = granted_us, spent_us, reserved_us, max(0, granted_us - spent_us - reserved_us)
     return words(account.name), state(account.state), *map(spans.show, quota_us)
 
 
 def age(then: float, now: float) -> str:
-    """The time from `then` to `now`, as text, rounded to whole seconds."""
+    """Return the time from `then` to `now`, as text, rounded to whole seconds."""
     return spans.show(max(0, round(now - then)) * 1_000_000)
 
 
 def state(name: str) -> str:
-    """The name of an account's or package's state, in its colour."""
+    """Return the name of an account's or package's state, in its colour."""
     return f"[{_STATE_STYLES[name]}]{name}[/]"

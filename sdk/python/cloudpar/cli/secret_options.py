@@ -18,7 +18,7 @@ _ARGUMENTS = slice(45, 47)
 
 
 def secret_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """An option whose value is overwritten in this process's arguments as soon as it is read, on Linux only."""
+    """Make an option whose value is overwritten in this process's arguments as soon as it is read (on Linux only)."""
     return click.option(name, callback=_cover, **attributes)
 
 

@@ -13,7 +13,7 @@ ID_CHARS = 8
 the same 8 characters."""
 
 NAMED = 3
-"""How many packages a line names. Of further packages it gives only the number."""
+"""How many packages a line names. If there are more, the line gives only the number of the others."""
 
 UNKNOWN = "its log says why"
 """This text is shown if the reason of a worker is not known, because a package records only the reasons of the first
@@ -43,7 +43,7 @@ def of_workers(workers: Iterable[ConnectedWorker]) -> Iterator[str]:
 
 
 def named(package_ids: Sequence[str]) -> str:
-    """A text with the first ids of a list, shortened, and the number of all other ids.
+    """Return a text with the first ids of a list, shortened, and the number of all other ids.
 
     >>> named(["0123456789abcdef"])
     'package 01234567'

@@ -35,7 +35,7 @@ def parse(text: str) -> int:
 
 
 def show(microseconds: int) -> str:
-    """A duration as text: in its two largest units, or with three digits if it is below a minute.
+    """Return a duration as text: in its two largest units, or with three digits if it is below a minute.
 
     Example:
         >>> show(5_400_000_000), show(90_000_000), show(1_234_567), show(12_345), show(0)

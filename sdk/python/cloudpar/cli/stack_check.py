@@ -59,7 +59,7 @@ def _master(aws: Aws, there: stack.Stack) -> Iterator[Finding]:
         text = f"{master.endpoint} does not answer this machine ({error}): see networks, proxies and firewalls between"
         yield Finding("endpoint", "bad", text)
     yield from check_clock(master.endpoint)
-    with suppress(CloudparError):  # a profile file that cannot be read is a matter of `doctor` without --stack
+    with suppress(CloudparError):  # `doctor` without --stack reports a profile file that cannot be read
         found = configure(None, None)
         if found is None or found.endpoint.rstrip("/") != master.endpoint:
             use = f"use {found.endpoint}" if found else "start pools on this machine, since no master is configured"

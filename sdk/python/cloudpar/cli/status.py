@@ -20,7 +20,7 @@ from .presentation import console, print_json
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """The number of chunks that wait, of chunks that workers have, and of chunks in the dead-letter queue."""
+    """The numbers of chunks that wait, of chunks that workers have, and of chunks in the dead-letter queue."""
 
     waiting: int
     running: int
@@ -69,7 +69,7 @@ def status(*, environment: str, region: str | None, watch: bool, interval_s: flo
         if as_json:
             print_json(found)
         else:
-            console().print(draw(found), crop=False)  # a command in an advice stays whole, to be copied
+            console().print(draw(found), crop=False)  # so that a command in an advice stays whole and can be copied
         return
     try:
         if as_json:

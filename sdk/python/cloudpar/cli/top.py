@@ -88,7 +88,7 @@ def draw(now: MasterState, before: MasterState | None = None) -> Group:
     head = f"{now.endpoint}   {running} running, {quantity(now.executors, 'executor')} at work"
     if before is not None and now.at > before.at:
         head += f"   {max(0, now.done - before.done) / (now.at - before.at):,.0f} tasks/s"
-    # Running packages first: the whole list of a busy pool may not fit on the screen.
+    # Show running packages first, because the whole list of a busy pool may not fit on the screen.
     rows = sorted(now.packages, key=lambda each: each.state != "running")[:ROWS]
     names = {each.account_id: each.name for each in now.accounts}
     notes = list(set_aside.of_packages(each for each in rows if each.state == "running"))
@@ -101,7 +101,7 @@ def draw(now: MasterState, before: MasterState | None = None) -> Group:
 
 
 def _left_s(now: MasterState, before: MasterState | None) -> dict[str, float]:
-    """The remaining seconds of each running package, by its rate since the earlier state or by the mean duration."""
+    """Estimate the remaining seconds of each running package, from its rate since `before` or its mean duration."""
     done_before = {} if before is None else {each.package_id: each.progress.done for each in before.packages}
     left: dict[str, float] = {}
     for each in now.packages:

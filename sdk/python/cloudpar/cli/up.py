@@ -65,7 +65,8 @@ def up(
         if executors:
             reach = {"endpoint": connection.endpoint, "token": connection.worker_token, "executors": executors}
             policy = RestartPolicy(runs_tasks=True, must_start=True)
-            # The agent ends first: the master takes its last results, and is restarted if it dies meanwhile.
+            # The agent ends first. Until then the master runs, to take the agent's last results, and is restarted if it
+            # dies.
             running.enter_context(foreground.running(programs.agent(reach | limits, foreground.report, policy)))
         announce(connection, where, executors, as_json=as_json)
         while True:

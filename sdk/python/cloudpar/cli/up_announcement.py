@@ -18,8 +18,8 @@ def announce(connection: ConnectionFile, folder: Path, executors: int, *, as_jso
     """Print how to use the master.
 
     At a terminal, the text contains the tokens. Otherwise the output may be a log, such as systemd's journal, so the
-    text names the file that contains the tokens. With `--json` a program reads the output, so it contains the tokens,
-    unless it goes to a file or to the journal.
+    text names the file that contains the tokens. With `--json` a program reads the output. The output then contains the
+    tokens, unless it goes to a file or to the journal.
     """
     if as_json:
         announced = {"endpoint": connection.endpoint, "connection_file": str(connection_path(folder))}
@@ -35,7 +35,7 @@ def announce(connection: ConnectionFile, folder: Path, executors: int, *, as_jso
 
 
 def with_tokens(connection: ConnectionFile) -> str:
-    """The text for a terminal: commands to paste, which contain the tokens."""
+    """Return the text for a terminal: commands to paste, which contain the tokens."""
     return (
         f"To use it:\n\n"
         f"  export CLOUDPAR_ENDPOINT={connection.endpoint}\n"
@@ -56,6 +56,6 @@ def _without_tokens(connection: ConnectionFile, folder: Path) -> str:
 
 
 def _is_kept() -> bool:
-    """Whether standard output is a file or systemd's journal, whose socket JOURNAL_STREAM names."""
+    """Return whether standard output is a file or systemd's journal, whose socket JOURNAL_STREAM names."""
     status = os.fstat(sys.stdout.fileno())
     return stat.S_ISREG(status.st_mode) or os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

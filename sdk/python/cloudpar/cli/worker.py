@@ -32,7 +32,7 @@ not publish its results, or was interrupted."""
 
 _TRY_S, _PAUSE_S = 2.0, 1.0
 _REMIND = 20
-"""While a worker waits for its master, one of this many attempts is logged: about one per minute."""
+"""While a worker waits for its master, one of _REMIND attempts is logged, which is about one per minute."""
 
 
 @click.command()
@@ -64,7 +64,8 @@ def worker(
         except EndRequested:
             return
     else:
-        # One request before the agent starts: a wrong address or token then gives one clear line, not a log of retries.
+        # Send one request before the agent starts, so that a wrong address or token gives one clear line, not a log of
+        # retries.
         role = connect(endpoint, token).call(routes.HELLO, Hello()).role
     if role != "worker":
         raise Forbidden(f"this is a token for the role {role!r}: a worker needs the worker token ({_WHERE})")

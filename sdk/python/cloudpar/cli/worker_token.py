@@ -65,7 +65,7 @@ def create(*, name: str, valid_us: int, as_json: bool, **operator: Unpack[Operat
 def list_tokens(*, as_json: bool, **operator: Unpack[Operator]) -> None:
     """List the tokens of workers that were created, and when each expires."""
     listed = of_operator(operator).call(routes.LIST_ACCOUNTS, ListAccounts(role="worker")).accounts
-    tokens = [each for each in listed if each.role == "worker"]  # a master of an earlier release lists users
+    tokens = [each for each in listed if each.role == "worker"]  # a master of an earlier release ignores `role`
     if as_json:
         print_json({"worker_tokens": tokens})
     else:
