@@ -1,4 +1,4 @@
-"""The project's measurements. They use the clusters and the stand-in for AWS of the tests."""
+"""The project's measurements. They use the clusters of the tests, and the stand-in for AWS of the tests."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`python -m bench` measures every figure that the project promises, and, where it applies, ProcessPoolExecutor's."""
+"""`python -m bench` measures every figure that the project promises, and mostly also ProcessPoolExecutor's."""
 
 import sys
 

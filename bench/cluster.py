@@ -1,4 +1,4 @@
-"""Pools that have already run tasks, and clusters that are started by `cloudpar up`, for the measurements."""
+"""Starts pools and clusters for the measurements: pools that have already run tasks, and clusters by `cloudpar up`."""
 
 import os
 import tempfile
@@ -60,7 +60,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment without the user's settings, and such that no profile file is found."""
+    """Return this process's environment without the user's settings. A pool then finds no profile file either."""
     return command.environment(XDG_CONFIG_HOME=os.devnull)
 
 

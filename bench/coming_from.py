@@ -2,7 +2,7 @@
 
     python -m bench.coming_from
 
-Exit code 1: a program prints something else than its counterpart, or fails.
+The exit code is 1 if a program prints something else than its counterpart, or fails.
 """
 
 import re

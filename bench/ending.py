@@ -1,4 +1,4 @@
-"""How long a client's own master, agent and executors live on after the client was killed by SIGKILL."""
+"""Measures how long a client's own master, agent and executors live on after SIGKILL has killed the client."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ list(results)
 
 
 def end_s() -> float:
-    """Return the seconds from the signal to the end of the last of these processes."""
+    """Kill a client, and return the seconds until the last process of its master and its worker has ended."""
     with subprocess.Popen(
         [sys.executable, "-c", CLIENT], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as client:

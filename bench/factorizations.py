@@ -1,4 +1,4 @@
-"""500 factorizations on two executors, and how much processor time master, agent and client use meanwhile."""
+"""Measures 500 factorizations on two executors, and the processor time of master, agent and client meanwhile."""
 
 import time
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class Usage:
         return sum(map(cpu_s, self._overhead)), sum(map(cpu_s, self._executors))
 
     def share(self) -> float:
-        """The percentage of this time that master, agent and client have used. The rest is the executors'."""
+        """Return the percentage of this processor time that master, agent and client used. Executors used the rest."""
         overhead_s, executors_s = (now - then for now, then in zip(self._now(), self._before, strict=True))
         return 100 * overhead_s / (overhead_s + executors_s)
 

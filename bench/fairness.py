@@ -1,4 +1,4 @@
-"""How long a small package takes beside a huge package of another account."""
+"""Measures how long a small package takes beside a huge package of another account."""
 
 from collections.abc import Iterator
 

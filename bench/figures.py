@@ -29,7 +29,7 @@ class Figure:
     at_least: bool = False
 
     def holds(self, value: float) -> bool:
-        """Whether a value meets the target."""
+        """Return whether a value meets the target."""
         return value >= self.limit if self.at_least else value <= self.limit
 
 
@@ -46,7 +46,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """Figures that one call of `run` measures. It yields each reading when it is made."""
+    """Figures that one call of `run` measures. The call yields each reading as soon as it is made."""
 
     figures: tuple[Figure, ...]
     run: Callable[[], Iterator[Reading]]

@@ -1,4 +1,4 @@
-"""The processor time that an agent, its zygote and its executors use while they have nothing to do."""
+"""Measures the processor time that an agent, its zygote and its executors use while they have nothing to do."""
 
 import time
 from collections.abc import Iterator

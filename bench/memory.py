@@ -1,4 +1,4 @@
-"""Packages of a million tasks: the time to start one, and the master's memory while it runs."""
+"""Measures packages of a million tasks: the time to start one, and the master's memory while it runs."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ STARTS = 15
 
 
 def peak_mb(pid: int) -> float:
-    """Return the largest resident memory that a process has had."""
+    """Return the largest resident memory that a process has had so far, in MB."""
     found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found is not None
     return int(found[1]) / 1024
@@ -43,7 +43,7 @@ def starts() -> Iterator[Reading]:
 
 
 def run() -> Iterator[Reading]:
-    """Measure both. The memory is measured in a single run, since only its peak counts."""
+    """Measure both figures. The memory is measured in a single run, since only its peak counts."""
     yield from starts()
     with up(EXECUTORS) as cluster, cluster.pool() as pool:
         assert sum(1 for _ in pool.map(abs, range(MANY))) == MANY

@@ -1,4 +1,4 @@
-"""What a pool costs without any work: many empty tasks in one map, many separate submits, and a single submit."""
+"""Measures the time of tasks that do nothing: many in one map, many separate submits, and a single submit."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -32,13 +32,13 @@ def submit_all(pool: Executor) -> None:
 
 
 def round_trip_s(pool: Executor) -> float:
-    """Return the median duration of single calls."""
+    """Return the median duration of single calls, in seconds."""
     times = sorted(timed(lambda: pool.submit(no_op, 0).result()) for _ in range(ROUND_TRIPS))
     return times[len(times) // 2]
 
 
 def run() -> Iterator[Reading]:
-    """Measure all three on pools that have already run tasks."""
+    """Measure all three figures on pools that have already run tasks."""
     with warm(no_op) as on:
         actions: list[tuple[Figure, Callable[[], object], Callable[[], object]]] = [
             (MAP, partial(map_all, on.pool, None), partial(map_all, on.peer, 100)),

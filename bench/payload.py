@@ -1,4 +1,4 @@
-"""Large task data: 10 arguments of 5 MB."""
+"""Measures large task data: 10 arguments of 5 MB."""
 
 from collections.abc import Iterator
 from concurrent.futures import Executor

@@ -1,4 +1,4 @@
-"""How long users wait at the start: for the import, for the first result of a new pool, and for a master."""
+"""Measures how long users wait at the start: for the import, for a new pool's first result, and for a master."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def python(*arguments: str) -> str:
 
 
 def import_ms(module: str) -> float:
-    """Return how much longer an interpreter takes if it imports the module, by the best of IMPORTS runs each."""
+    """Return how much longer an interpreter runs, in ms, if it imports the module. Each time is the best of IMPORTS."""
     bare, full = [], []
     for _ in range(IMPORTS):
         bare.append(timed(lambda: python("-c", "pass")))

@@ -93,7 +93,8 @@ def clients(port: int) -> dict[str, Callable[[Case, bytes], bytes]]:
         return ours.request(case.method, f"/{case.received}", [body], TIMEOUTS, headers=length).body
 
     def by_http_client(case: Case, body: bytes) -> bytes:
-        # In pieces, as the project's client sends it: the time limit of a socket applies to all that one call sends.
+        # Send the body in pieces, as the project's client does: a socket's time limit applies to all that one call
+        # sends.
         headers = {"Content-Length": str(len(body))} if body else {}
         plain.request(case.method, f"/{case.received}", body=pieces(body), headers=headers)
         return plain.getresponse().read()
@@ -107,7 +108,7 @@ def clients(port: int) -> dict[str, Callable[[Case, bytes], bytes]]:
 
 
 def pieces(body: bytes) -> list[memoryview] | None:
-    """The pieces in which the project's client sends a body; None for an empty body."""
+    """Return the pieces in which the project's client sends a body; None for an empty body."""
     view = memoryview(body)
     return [view[start : start + PIECE_BYTES] for start in range(0, len(view), PIECE_BYTES)] or None
 
@@ -140,7 +141,7 @@ def main() -> None:
 
 
 def cell(name: str, case: Case, rounds: list[dict[str, Cost]]) -> str:
-    """The times of one request for the project's client, or the ratios of another client."""
+    """Return the times of one request for the project's client, or the ratios of another client."""
     costs = [each[name] for each in rounds]
     if name == "ours":
         wall, processor = (1000 * median(cost[i] for cost in costs) / case.requests for i in (0, 1))

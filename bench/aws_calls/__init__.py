@@ -1,6 +1,6 @@
-"""Counts what a package costs on AWS, in simulated time: the calls of the real services, adapters and agents."""
+"""Counts what a package costs on AWS: the requests that the real services and adapters send, in simulated time."""
 
 import os
 
-# What stands in for AWS in the tests accepts any credentials.
+# The stand-in for AWS that the tests use accepts any credentials.
 os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}

@@ -1,4 +1,4 @@
-"""What one token can cost at most: the dearest requests of a client, as often as the API accepts requests."""
+"""Counts the costs of the dearest requests that a client's token permits."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -27,13 +27,15 @@ from .counts import Counts
 from .master import USER, Master, on_aws
 
 PACKAGES = 1_000
-"""How many packages the account has: as many as one answer lists at most."""
+"""How many packages the account has. One answer lists at most this many."""
 
 LIFE = "start_tasks, cancel_tasks, acknowledge"
-"""The requests of a package's life, which only a package that is new can repeat."""
+"""The requests of a package's life. They count as one kind, because a client must start a new package to repeat their
+costs.
+"""
 
 MOST_USD = 150e-6
-"""What no kind of request may cost on average."""
+"""The most that requests of one kind may cost on average, in USD."""
 
 
 class Abuse(NamedTuple):
@@ -62,7 +64,7 @@ def abuses(packages: int = PACKAGES) -> list[Abuse]:
 
 
 def _requests(master: Master, packages: int) -> Iterator[tuple[str, list[Callable[[], Any]]]]:
-    """Yield the requests of each kind, in an order in which each finds what makes it dear."""
+    """Yield the requests of each kind. Their order is such that each request meets the state that makes it dear."""
 
     def all_of(route: Any, messages: Any) -> list[Callable[[], Any]]:
         return [partial(master.call, USER, route, message) for message in messages]
@@ -89,7 +91,7 @@ def _requests(master: Master, packages: int) -> Iterator[tuple[str, list[Callabl
 
 
 def _start(number: int) -> StartTasks:
-    """Return a package with as much task code and task data as a request may have; it cannot be compressed."""
+    """Return a request with as much task code and task data as it may have. They cannot be compressed."""
     noise = Random(number).randbytes
     data = InlineData([noise(INLINE_DATA_BYTES // 2 - INLINE_ITEM_BYTES)] * 2)
     code = TaskCode("0" * 64, noise(INLINE_CODE_BYTES))

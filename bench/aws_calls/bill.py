@@ -1,4 +1,4 @@
-"""AWS's bill for one package, and the goals that it is compared with. docs/cost-model.md explains the prices."""
+"""Computes AWS's bill for one package, and compares it with goals. docs/cost-model.md explains the prices."""
 
 from collections import Counter
 from collections.abc import Iterator

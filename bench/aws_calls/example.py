@@ -66,7 +66,7 @@ def rows(bill: Bill) -> list[Row]:
 
 
 def shown(bill: Bill) -> list[list[str]]:
-    """Return the table of the page. Instances are in cents, all else in tenths of a cent."""
+    """Return the table of the page. The first two lines are rounded to cents, the others to hundredths of a cent."""
     every = rows(bill)
     cells = [[row.name, row.why, f"{row.usd:.{2 if number < 2 else 4}f}"] for number, row in enumerate(every)]
     total = sum(float(usd) for _, _, usd in cells)

@@ -1,4 +1,4 @@
-"""The real services and adapters on the stand-in for AWS that the tests use; their calls are counted."""
+"""Runs the real services and adapters on the stand-in for AWS that the tests use, and counts their requests."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,7 +44,9 @@ QUOTA_US = 10**15
 USER, WORKER = "a user's token", "the workers' token"
 
 RECEIPT_CHARS = 412
-"""The length of a receipt of AWS's queues; those of moto are shorter, and receipts are part of rows."""
+"""The length of a receipt of AWS's queues. Moto's receipts are shorter, and would make the rows that contain them too
+small.
+"""
 
 METERED_BYTES = 512 * 1024
 """API Gateway counts a body as one request for every METERED_BYTES."""
@@ -75,7 +77,7 @@ class Group:
     def describe_auto_scaling_groups(self, **_: Any) -> dict[str, Any]:
         """Return the one group."""
         self._counts.add("AutoScaling")
-        # The simulated agents report their names as those of their hosts.
+        # Each simulated agent reports its own name as the name of its host.
         instances = [{"InstanceId": f"{n:032x}", "LifecycleState": "InService"} for n in range(self._wanted)]
         return {"AutoScalingGroups": [
             {"DesiredCapacity": self._wanted, "MaxSize": self._largest, "Instances": instances}
@@ -123,7 +125,7 @@ class Master:
         return finish(self._timer.fold_due()).packages
 
     def _trace(self, function: str) -> None:
-        """Count the request's trace: of a function's requests in one second, one whole and a part of the others."""
+        """Count the request's trace: 1 for the first request to a function in a second, TRACED_PART for any other."""
         second = self._clock.now_us // 1_000_000
         first = self._traced_s.get(function) != second
         self._traced_s[function] = second
@@ -132,10 +134,11 @@ class Master:
 
 @contextmanager
 def on_aws(clock: Timeline, counts: Counts, hosts: int) -> Iterator[Master]:
-    """Yield a master on moto, whose fleet has this many hosts; its calls are counted."""
+    """Yield a master on moto whose fleet has this many hosts. The master's requests to AWS are counted."""
     at = clients_in_process(clock)
     names = create(f"calls-{next(_numbers)}", ENDPOINT, ENDPOINT, ENDPOINT)
-    # The age of messages decides how many chunks wait in the queue, so this clock is exact; that of the tests is not.
+    # The age of messages decides how many chunks wait in the queue. So moto's queues use an exact clock here; in the
+    # tests they do not.
     queues = patch.multiple(
         "moto.sqs.models",
         unix_time=lambda *_: clock.now(),

@@ -1,4 +1,4 @@
-"""Counts the calls of AWS's clients where botocore sends them."""
+"""Counts the requests of AWS's clients at the point where botocore sends them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

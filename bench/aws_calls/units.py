@@ -1,4 +1,7 @@
-"""The units that DynamoDB charges for a call, by its published rules: neither moto nor DynamoDB Local knows them."""
+"""Computes the units that DynamoDB charges for a call, by its published rules.
+
+Neither moto nor DynamoDB Local computes them.
+"""
 
 import base64
 from collections.abc import Mapping
@@ -27,7 +30,7 @@ class StoredRow(NamedTuple):
 
 
 def written(operation: str, asked: Mapping[str, Any]) -> list[tuple[str, Row]]:
-    """The rows that a call writes, each with its table. If a call names only a row's key, it stands for the row."""
+    """Return the rows that a call writes, each with its table; only the key of a row if the call has only the key."""
     if operation in {"PutItem", "UpdateItem"}:
         actions = [asked]
     elif operation == "TransactWriteItems":
@@ -45,7 +48,7 @@ def written(operation: str, asked: Mapping[str, Any]) -> list[tuple[str, Row]]:
 
 
 def stored(table: str, key: Row) -> StoredRow:
-    """A row as moto stores it."""
+    """Return the size and the index entries of a row, as moto stores it."""
     row = _find(table, key)
     indexes = CONTRACT["packageTable"]["indexes"] if table.endswith("-packages") else {}
     entries = {
@@ -59,7 +62,7 @@ def stored(table: str, key: Row) -> StoredRow:
 
 
 def write_units(operation: str, asked: Mapping[str, Any], before: list[StoredRow]) -> int:
-    """The units that a call is charged for its writes, whether their conditions held or not."""
+    """Return the units that a call is charged for its writes, whether their conditions held or not."""
     times = TRANSACTION_WRITES if operation == "TransactWriteItems" else 1
     total = 0
     for (table, row), old in zip(written(operation, asked), before, strict=True):
@@ -70,7 +73,7 @@ def write_units(operation: str, asked: Mapping[str, Any], before: list[StoredRow
 
 
 def _index_writes(old: tuple[str, ...] | None, new: tuple[str, ...] | None) -> int:
-    """The units of a change of an index's entry, one for each write, since entries are small.
+    """Return the units of a change of an index's entry, one for each write, since entries are small.
 
     An entry whose keys change takes two writes: it is removed and made again.
     """
@@ -80,7 +83,7 @@ def _index_writes(old: tuple[str, ...] | None, new: tuple[str, ...] | None) -> i
 
 
 def read_units(operation: str, asked: Mapping[str, Any], answer: Mapping[str, Any]) -> float:
-    """The units that a call is charged for its reads.
+    """Return the units that a call is charged for its reads.
 
     The rows of a query are charged by their total size. All other rows are charged one by one, even if they do not
     exist.
@@ -107,7 +110,7 @@ def _find(table: str, key: Row) -> Row:
 
 
 def _size(row: Row) -> int:
-    """The size of a row's names and values, in bytes; a number takes about half a byte for each digit."""
+    """Return the size of a row's names and values, in bytes; a number takes about half a byte for each digit."""
     return sum(len(name) + _value_bytes(*next(iter(value.items()))) for name, value in row.items())
 
 

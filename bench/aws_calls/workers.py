@@ -16,7 +16,9 @@ from .master import WORKER, Master
 
 ROUND_TRIP_US = 30_000
 READ_US = 50_000
-"""The agent reads the results of short tasks together: of as many as an executor runs in this time, in microseconds."""
+"""The agent reads the results of short tasks in batches. A batch has the tasks that an executor runs in READ_US
+microseconds.
+"""
 
 RESULT = b"8 bytes."
 

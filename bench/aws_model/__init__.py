@@ -1,1 +1,1 @@
-"""The real master and the real agents on modelled AWS services, in simulated time: what a large deployment reaches."""
+"""Runs the real master and agents on a model of AWS, in simulated time, to see what a large deployment reaches."""

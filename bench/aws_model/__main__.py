@@ -1,4 +1,4 @@
-"""`python -m bench.aws_model` simulates large deployments on AWS, and says which of AWS's limits each one meets."""
+"""`python -m bench.aws_model` simulates large deployments on AWS, and compares their peaks with AWS's limits."""
 
 import sys
 from pathlib import Path
@@ -62,7 +62,7 @@ def as_table(found: list[Figures]) -> Table:
 
 
 def as_limits(found: list[Figures]) -> Table:
-    """Make a table of what each load used at most, in a second, of each limit."""
+    """Make a table of AWS's limits. It shows how much of each limit each load used at most in a second."""
     table = Table("limit", "of AWS", *(each.load.name for each in found))
     for limit in LIMITS:
         used = [each.peaks[limit.name] for each in found]

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 CHUNKS_PER_EXECUTOR = 2
 LAUNCHES_PER_S = 10
-"""How many hosts the group starts in a second: an assumption, on the slow side of what EC2 documents for its calls."""
+"""How many hosts the group starts in a second. This is an assumption; it is slow compared with the request limits that
+EC2 documents.
+"""
 
 
 class Group(Fleet):
-    """A group that has no host at first. It never has fewer hosts than before: no host of the model becomes idle."""
+    """A group that has no host at first. It never removes a host, because no host of the model becomes idle."""
 
     def __init__(self, deployment: "Deployment", largest: int, on_host: int, boot: Callable[[str], None]) -> None:
         self._schedule = deployment.schedule

@@ -1,8 +1,8 @@
 """What the model assumes of AWS: how long calls take, and how many of them AWS permits.
 
-AWS publishes limits, but for few calls a latency. Where a source gives none, the figure is an assumption. Not modelled:
-the time that a function computes for large messages, its limits of time and size, and the throttles of a deployment
-(`rateLimit`, `workerRateLimit`).
+AWS publishes limits, but publishes latencies for few calls only. A latency that AWS does not publish is an assumption.
+The model leaves out the time that a function computes for large messages, the limits of time and size of a function,
+and the throttles of a deployment (`rateLimit`, `workerRateLimit`).
 """
 
 from typing import Final, NamedTuple
@@ -38,7 +38,7 @@ class Limit(NamedTuple):
         name: What is limited.
         most: The limit in a large region, before the operator has requested a larger one.
         unit: The unit of `most`.
-        raised: What an operator does if a deployment needs more.
+        raised: What an operator can do if a deployment needs more.
         source: Where AWS documents the limit.
     """
 
@@ -50,7 +50,7 @@ class Limit(NamedTuple):
 
 
 PARTITION_WRITES: Final = 1_000
-"""Write units a second of one partition of DynamoDB: all rows of a package are in one."""
+"""The write units that one partition of DynamoDB permits in a second. All rows of a package are in one partition."""
 
 PARTITION_READS: Final = 3_000
 
@@ -70,4 +70,4 @@ LIMITS: Final = (
     Limit("queue sends", 70_000, "calls a second", "nothing", "SQS, FIFO queues in high-throughput mode"),
     Limit("queue receives", 70_000, "calls a second", "nothing", "SQS, FIFO queues in high-throughput mode"),
 )  # fmt: skip
-"""Their names are those under which the model counts."""
+"""The name of each limit is the name under which the model counts its use."""

@@ -9,11 +9,11 @@ from support.timeline import Timeline
 
 
 class Meter:
-    """Counts by name and second.
+    """Counts the use of AWS's services, by name and second.
 
     Attributes:
-        seconds: By name: how much was used in each second.
-        most_functions: How many functions ran at once, at most.
+        seconds: How much was used in each second, by name.
+        most_functions: The largest number of functions that ran at the same time.
     """
 
     def __init__(self, clock: Timeline) -> None:
@@ -31,10 +31,10 @@ class Meter:
 
 
 class Partition:
-    """The reads or the writes of one package: what exceeds the limit of its partition is throttled.
+    """Throttles the reads, or the writes, of one package if they exceed the limit of the package's partition.
 
     Attributes:
-        waited_us: For how long requests waited, in all.
+        waited_us: For how long all requests together waited, in microseconds.
         refused: How many requests were throttled until their callers gave up.
     """
 
@@ -44,9 +44,9 @@ class Partition:
         self.waited_us = self.refused = 0
 
     def wait_us(self, units: float, now_us: int, patience_us: int) -> int | None:
-        """Return how long a request of so many units waits; None if its caller gives up before.
+        """Return how long a request waits, in microseconds; None if this is longer than `patience_us`.
 
-        A second's units may be used at once.
+        The units of one second may be used at once.
         """
         free_at_us = max(self._free_at_us, now_us - 1_000_000) + round(units * 1e6 / self._units_per_s)
         waits_us = max(0, free_at_us - now_us)

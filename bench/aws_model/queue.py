@@ -22,7 +22,7 @@ class _Letter(Struct, eq=False):
 
 
 class ModelQueue(TaskQueue):
-    """All processes of a master share one. No message is delivered too often, as no worker of the model is lost."""
+    """The queue of all processes of a master. It has no dead letters, because no worker of the model is lost."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""One run of a deployment: packages on hosts that are there, or that the master starts."""
+"""Runs packages on a simulated deployment. Its hosts exist from the start, or the master starts them."""
 
 from collections.abc import Callable
 from math import ceil
@@ -24,17 +24,18 @@ S = 1_000_000
 
 
 class Load(NamedTuple):
-    """What runs.
+    """The packages of a run, and the hosts that run them.
 
     Attributes:
-        name: How the run is called.
+        name: The name of the run.
         executors: The executors of all hosts.
         on_host: The executors of one host.
-        task_us: How long each task takes.
+        task_us: How long each task takes, in microseconds.
         packages: How many packages run at the same time.
-        seconds: For how long the tasks keep all executors busy, at best.
+        seconds: For how many seconds the tasks keep all executors busy, if there is no overhead.
         boots: Whether the hosts must be started; if not, they wait for work.
-        goal: The least part of the executors that must be busy.
+        goal: The share of the executors that must be busy (see `Figures.busy`); the run misses its goal below this
+            share.
     """
 
     name: str
@@ -61,15 +62,19 @@ class Figures(NamedTuple):
     """What a run has reached.
 
     Attributes:
-        load: What ran.
-        seconds: From the start of the packages to the last result that a client has read.
-        busy: Which part of the executors was busy, on average, in the middle of the run: from the first second to the
-            last in which nine of ten were busy. What is before and after shows in `seconds`.
-        per_s: How many tasks ended a second in this time.
-        first_s, last_s: When the first and the last host began its first task.
-        peaks: The most that was used in a second, by the names of `limits.LIMITS`.
-        waited_s: For how long reads and writes of packages waited for the limits of their partitions, in all.
-        line: (second, busy executors, tasks that have ended) once a second.
+        load: The load that ran.
+        seconds: The time from the start of the packages until a client has read the last result.
+        busy: The share of the executors that was busy, on average, in the middle of the run. The middle lasts from the
+            first to the last second in which the number of busy executors was at least 90 % of its peak. The time
+            before and after the middle is a part of `seconds`.
+        per_s: How many tasks ended in a second, on average, in the middle of the run.
+        first_s, last_s: When the first and the last host began their first task, in seconds after the start of the
+            packages.
+        peaks: The most that was used of each limit in a second, by the limit's name.
+        waited_s: For how many seconds the reads and writes of packages waited, all together, because partitions
+            throttled them.
+        line: One tuple for each second: the second, the number of busy executors, and the number of tasks that have
+            ended.
     """
 
     load: Load
@@ -169,7 +174,7 @@ class Run:
 
 
 def _peaks(meter: Meter, load: Load) -> dict[str, float]:
-    """Return the most that was used in a second of each limit; of a package, that of the package that used most."""
+    """Return the most of each limit that was used in a second; for a limit of one package, the most of any package."""
     peaks: dict[str, float] = {"instances": load.executors}
     for limit in limits.LIMITS[1:]:
         names = [name for name in meter.seconds if name == limit.name or name.startswith(f"{limit.name} ")]

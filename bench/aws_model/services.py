@@ -1,4 +1,4 @@
-"""The functions of a deployment: processes of the real master, whose calls of AWS take time and are counted."""
+"""Runs the functions of a deployment: processes of the real master, whose requests to AWS take time and are counted."""
 
 import tempfile
 from collections import defaultdict
@@ -32,21 +32,21 @@ from .queue import ModelQueue
 
 KB = 1024
 READ_KB = 4
-"""The kilobytes that one unit of DynamoDB reads, if the reader must see the newest state."""
+"""The kilobytes that one read unit of DynamoDB pays for, in a strongly consistent read."""
 
 BATCH = 10
 PURE = {"get_link", "put_link", "limits", "offline", "network"}
-"""These calls compute, or are answered from a process's memory."""
+"""The methods of ports that send no request to AWS: they only compute, or read the memory of their process."""
 
 FOLDER = Path(tempfile.gettempdir()) / "cloudpar-aws-model"
-"""Where blobs would be: code and data of the model are in the packages."""
+"""The folder of the blob store. It stays unused, because task code and task data of the model are inline."""
 
 
 class Deployment:
-    """Everything but the workers. Requests run in greenlets, so that they meet at each call of AWS.
+    """A deployment without its workers. Requests run in greenlets, so that they interleave at each request to AWS.
 
     Attributes:
-        writes, reads: By package: those of its partition.
+        writes, reads: What throttles the writes, and the reads, of each package, by the package's id.
     """
 
     def __init__(
@@ -206,10 +206,10 @@ class Port:
         return latency.us + self._wait_us(deployment.writes[package_id], units)
 
     def _wait_us(self, partition: Partition, units: float) -> int:
-        """Return how long a request waits for its partition.
+        """Return how long a request waits for its partition, in microseconds.
 
         Raises:
-            Unavailable: It was throttled until boto3 gave up.
+            Unavailable: The request was throttled until boto3 gave up.
         """
         wait_us = partition.wait_us(units, self._deployment.schedule.now_us, limits.PATIENCE.us)
         if wait_us is None:

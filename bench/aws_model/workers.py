@@ -14,18 +14,20 @@ from .services import Deployment
 
 REQUEST_US = 40_000
 READ_US = 50_000
-"""The agent reads the results of short tasks together: of as many as an executor runs in this time, in microseconds."""
+"""The agent reads the results of short tasks in batches. A batch has the tasks that an executor runs in READ_US
+microseconds.
+"""
 
 RETRY_US = 1_000_000
 
 
 class Tally:
-    """What all executors together do.
+    """The work of all executors together.
 
     Attributes:
-        busy: How many run a task now.
+        busy: How many executors run a task now.
         tasks: How many tasks have ended.
-        first_us, last_us: When the first and the last worker began its first task.
+        first_us, last_us: When the first and the last worker began their first task, in simulated microseconds.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Programs whose behaviour counts, not their time: what joblib and Dask do differently or cannot do."""
+"""Checks the behaviour of programs, not their time, in cases in which joblib and Dask behave differently or fail."""
 
 import contextlib
 import io
@@ -44,7 +44,7 @@ def nap(seconds: float) -> float:
 
 
 def bars() -> str:
-    """A map reports its progress to a log."""
+    """Check that a map reports its progress to a log."""
     with contextlib.redirect_stderr(io.StringIO()) as shown, Pool("local", workers=2, progress=True) as pool:
         list(pool.map(nap, [0.02] * 40))
     assert "nap" in shown.getvalue(), shown.getvalue()
@@ -57,7 +57,7 @@ def greet(number: int) -> None:
 
 
 def logs() -> str:
-    """The lines that tasks print arrive with the numbers of their tasks."""
+    """Check that the lines that tasks print arrive with the numbers of their tasks."""
     lines: dict[int, str] = {}
     with Pool("local", workers=2, output=lambda index, out, _: lines.update({index: out})) as pool:
         list(pool.map(greet, range(20)))
@@ -71,7 +71,7 @@ def parse(text: str) -> int:
 
 
 def one_error() -> str:
-    """An error names the one bad value of 10,000, and the other values have no error."""
+    """Check that an error names the one bad value of 10,000, and that the other values have no error."""
     texts = ["12"] * 10_000
     texts[7_312] = "twelve"
     with Pool("local", workers=2, progress=False) as pool:
@@ -95,7 +95,7 @@ with Pool("local", workers=2, progress=False) as pool:
 
 
 def interrupt() -> str:
-    """Ctrl-C ends the script at once, stops its tasks and prints what they cost."""
+    """Check that Ctrl-C ends the script at once, stops its tasks and prints what they cost."""
     program = [sys.executable, "-c", SLEEPER]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as script:
         assert script.stdout is not None
@@ -138,7 +138,10 @@ list(pool.map(lambda x: lock, [1]))
 
 
 def notebook() -> str:
-    """A notebook shows a bar, a call sees an edit before it, and errors are short and show the line of the cell."""
+    """Check how a notebook works.
+
+    A map shows a bar, a call sees an edit before it, and errors are short and show the line of the cell.
+    """
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     NotebookClient(book, timeout=60, allow_errors=True).execute()
     first, second, divided, unpicklable, _ = [cell.outputs for cell in book.cells]
@@ -154,7 +157,7 @@ def notebook() -> str:
 
 
 def detach() -> str:
-    """One pool starts a package, and another pool reads it later."""
+    """Check that one pool can start a package, and another pool can read it later."""
     with up(2) as cluster:
         with cluster.pool() as pool:
             results = pool.map(nap, [0.05] * 40)
@@ -170,7 +173,7 @@ def allocate(megabytes: int) -> int:
 
 
 def memory() -> str:
-    """A task that takes too much memory fails alone, and its error says why."""
+    """Check that a task that takes too much memory fails alone, and that its error says why."""
     with Pool("local", workers=2, memory_mb=300, progress=False) as pool:
         results = list(pool.map(allocate, [1, 1, 2_000, 1], return_exceptions=True))
     assert [results[0], results[1], results[3]] == [1, 1, 1], results
@@ -179,7 +182,7 @@ def memory() -> str:
 
 
 def urgent() -> str:
-    """A call beside a long map starts when a task ends, not when the map ends."""
+    """Check that a call beside a long map starts when a task ends, not when the map ends."""
     with cloudpar_engine(2) as ours, dask_engine(2) as dask:
         before, waited_s = _waited_s(ours)
         _, dask_s = _waited_s(dask)

@@ -66,7 +66,10 @@ def optuna_study(engine: Engine) -> object:
 
 
 def draw(_: int) -> float:
-    """Draw from NumPy's global generator. Processes forked from one process would all have the same state of it."""
+    """Draw from NumPy's global generator.
+
+    Processes that are forked from one process would all start with the same state of this generator.
+    """
     return float(np.random.random())  # noqa: NPY002 - that is the program
 
 

@@ -45,7 +45,8 @@ class Outcome:
     def median_s(self, engine: str) -> float | None:
         """Return an engine's median time, or None if it has not run.
 
-        The pool runs in turn with each other engine. Its median is that of its runs with the first of them.
+        The pool runs in turn with each other engine. The pool's median is that of its runs beside the first other
+        engine.
         """
         if engine == CLOUDPAR:
             return median(ours for ours, _ in next(iter(self.pairs.values()))) if self.pairs else None
