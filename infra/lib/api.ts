@@ -32,14 +32,14 @@ interface Functions {
 const PRIVATE_STAGE = 'cloudpar';
 const ROUTES = '/v1/*';
 
-/** Returns the API, which a VPC endpoint makes private. */
+/** Returns the API. It is private if the settings name a VPC endpoint. */
 export function makeApi(scope: Construct, settings: Settings, functions: Functions): Api {
   return settings.apiVpcEndpoint === undefined
     ? publicApi(scope, settings, functions)
     : privateApi(scope, settings, settings.apiVpcEndpoint, functions);
 }
 
-/** An HTTP API, which strangers can reach, too. */
+/** Makes an HTTP API, which strangers can reach, too. */
 function publicApi(scope: Construct, settings: Settings, functions: Functions): Api {
   const api = new http.HttpApi(scope, 'Api', {
     description: `Cloud Parallelizer (${settings.env})`,
@@ -75,8 +75,8 @@ function publicApi(scope: Construct, settings: Settings, functions: Functions): 
 }
 
 /**
- * A REST API that only the VPC endpoint reaches: HTTP APIs cannot be private. The endpoint's id in its address makes the
- * address work without the endpoint's private DNS, and from networks that are connected to the VPC.
+ * Makes a REST API that only the VPC endpoint reaches: HTTP APIs cannot be private. The API's address contains the
+ * endpoint's id, so that it works without the endpoint's private DNS, and from networks that are connected to the VPC.
  */
 function privateApi(scope: Construct, settings: Settings, endpointId: string, functions: Functions): Api {
   const endpoint = ec2.InterfaceVpcEndpoint.fromInterfaceVpcEndpointAttributes(scope, 'ApiEndpoint', {
@@ -86,7 +86,7 @@ function privateApi(scope: Construct, settings: Settings, endpointId: string, fu
   const { workerRateLimit } = settings;
   const ofWorkers = { throttlingRateLimit: workerRateLimit, throttlingBurstLimit: 2 * workerRateLimit };
   const api = new rest.RestApi(scope, 'PrivateApi', {
-    // Metrics of REST APIs have only this name, so that it must differ from those of other deployments.
+    // The metrics of a REST API have only its name, so the name must differ from the names of other deployments' APIs.
     restApiName: Stack.of(scope).stackName,
     description: `Cloud Parallelizer (${settings.env})`,
     endpointConfiguration: { types: [rest.EndpointType.PRIVATE], vpcEndpoints: [endpoint] },
@@ -100,9 +100,9 @@ function privateApi(scope: Construct, settings: Settings, endpointId: string, fu
         }),
       ],
     }),
-    // Messages are binary. For these types API Gateway passes them on as base64, and decodes the answers.
+    // Messages are binary. API Gateway passes bodies of these types on as base64, and decodes the answers.
     binaryMediaTypes: ['*/*'],
-    // The role for logs belongs to the whole AWS account and region, so that a stack must not set it.
+    // The role for logs belongs to the whole AWS account and region, so a stack must not set it.
     cloudWatchRole: false,
     deployOptions: {
       stageName: PRIVATE_STAGE,
@@ -111,7 +111,7 @@ function privateApi(scope: Construct, settings: Settings, endpointId: string, fu
       methodOptions: Object.fromEntries(contract.workerRoutes.map((name) => [`/v1/${name}/POST`, ofWorkers])),
     },
   });
-  api.node.tryRemoveChild('Endpoint'); // an output with an address that only the endpoint's private DNS knows
+  api.node.tryRemoveChild('Endpoint'); // an output whose address only the endpoint's private DNS knows
   const version = api.root.addResource('v1');
   for (const name of contract.workerRoutes) {
     version.addResource(name).addMethod('POST', invocation(functions.worker));
@@ -153,7 +153,10 @@ function throttleWorkers(stage: http.HttpStage, routes: http.HttpRoute[], { work
 
 const OWN_TOKENS = 'The functions check the tokens (users, workers): an authorizer would read the same item once more.';
 
-/** Contains no token and no payload. The function's own line with the same request id names account and packages. */
+/**
+ * A line of the access log. It contains no token and no payload. The function's own line with the same request id names
+ * the account and the packages.
+ */
 const ACCESS_LOG_LINE = JSON.stringify({
   requestId: '$context.requestId',
   time: '$context.requestTimeEpoch',
@@ -184,7 +187,7 @@ class Invocation extends http.HttpRouteIntegration {
   }
 }
 
-/** The same for a REST API. */
+/** Returns an integration of a REST API that calls a function; see Invocation. */
 function invocation(called: lambda.Function): rest.Integration {
   const path = `2015-03-31/functions/${called.functionArn}/invocations`;
   return new rest.Integration({

@@ -36,7 +36,7 @@ export type EnvironmentName = keyof typeof ENVIRONMENTS;
 
 /**
  * The families that a deployment uses only if the setting `families` names them. Their processors are slower under
- * steady load, but AWS's free plan permits them and no other family of this page.
+ * steady load, but AWS's free plan permits them and no other family of this file.
  */
 export const ONLY_NAMED: readonly string[] = ['c7i-flex', 'm7i-flex'];
 
@@ -50,8 +50,8 @@ export const FAMILIES = {
 } as const;
 
 /**
- * With which letter the names of families with so many GiB of memory for each core start. If no families are named, a
- * fleet has one kind only: otherwise a task that needs much memory would fail or not, depending on which instance AWS
- * chooses.
+ * The first letter of the names of instance families, by their GiB of memory per core. If no families are named, a
+ * fleet has one kind only: otherwise the instance that AWS chooses would decide whether a task that needs much memory
+ * fails.
  */
 export const KINDS = { 2: 'c', 4: 'm' } as const;

@@ -17,9 +17,10 @@ export const HOOK = 'drain';
 const HOOK_TIMEOUT = Duration.minutes(5);
 const WARM_UP = Duration.minutes(2);
 /**
- * Parameters that name the newest Amazon Linux 2023 at each deployment, with the kernel that AWS makes the default: since
- * June 2026 the newest one with long-term support. `resolve:ssm:` in a launch template would name it at each launch, but
- * AWS's guide excludes it for a group with a mixed instances policy (docs/adr/0112-machine-images.md).
+ * Parameters whose values name the newest machine image of Amazon Linux 2023, with the kernel that AWS makes the
+ * default (since June 2026 the newest kernel with long-term support). CloudFormation reads them at each deployment.
+ * With `resolve:ssm:` in a launch template, they would be read at each launch, but AWS's guide excludes this for a
+ * group with a mixed instances policy (docs/adr/0112-machine-images.md).
  */
 const IMAGE_PARAMETERS: Record<Architecture, string> = {
   arm64: '/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64',
@@ -96,11 +97,12 @@ export class Fleet extends Construct {
           autoscaling.GroupMetric.PENDING_INSTANCES,
         ),
       ],
-      // No update policy: CloudFormation would wait until all instances have drained and new ones have come. After the
-      // update `cloudpar deploy` has the group replace its instances, and does not wait.
+      // There is no update policy: with one, CloudFormation would wait until all instances have drained and new ones
+      // have come. After the update `cloudpar deploy` has the group replace its instances, and does not wait.
     });
-    // CloudFormation deletes in the reverse order. It could delete the routes first: then AWS would not detach the gateway
-    // while instances with public addresses run, and `cloudpar destroy` would fail.
+    // CloudFormation deletes resources in the reverse order of their dependencies. Without this one, it could delete
+    // the routes first: AWS would not detach the gateway while instances with public addresses run, and `cloudpar
+    // destroy` would fail.
     this.group.node.addDependency(vpc);
     this.group.addLifecycleHook('Drain', {
       lifecycleHookName: HOOK,

@@ -112,18 +112,19 @@ export class Grants extends Construct {
       this.blobs(['s3:GetObject'], ['code/*', 'data/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
       allow(['ssm:GetParameter'], [this.keyArn()]),
-      // For workers that cannot keep tasks from the network: the accounts whose tasks they must not get.
+      // To find the accounts whose tasks must not run on a worker that cannot keep tasks from the network.
       allow(['dynamodb:Query'], [storage.accounts.tableArn]),
-      // Only roles with this path: many roles of an AWS account trust the whole account, and among them may be an
-      // administrator's. A role's own trust policy must name this function's role and the id of the account, too.
+      // Only roles with this path may be assumed: many roles of an AWS account trust the whole account, and an
+      // administrator's role may be one of them. A role's own trust policy must name this function's role and the id of
+      // the account, too.
       allow(['sts:AssumeRole'], [`arn:${Aws.PARTITION}:iam::*:role/cloudpar/*`]),
     ]);
   }
 
   /**
    * The permissions of the account function, which operators call. It creates, changes and lists accounts, rotates the
-   * keys for their seals, and adds up what accounts were charged. It lists packages, and cancels packages, which folds
-   * them.
+   * keys for their seals, and adds up what accounts were charged. It also lists packages, and cancels packages. To
+   * cancel a package, it folds the package.
    */
   private account(): void {
     const { services, storage } = this.props;
@@ -174,7 +175,7 @@ export class Grants extends Construct {
     });
   }
 
-  /** The host of a worker. Its container gets none of these permissions. */
+  /** The permissions of a worker's host. The worker's container gets none of them. */
   private fleet(): void {
     const { fleet, storage, groupName } = this.props;
     const repositories = new Set([...fleet.images.values()].flatMap(({ repositoryArn }) => repositoryArn ?? []));
@@ -191,8 +192,9 @@ export class Grants extends Construct {
           [this.groupArn(groupName)],
         ),
         allow(['logs:CreateLogStream', 'logs:PutLogEvents'], [fleet.log.logGroupArn]),
-        // What AWS documents as the least for Session Manager. Its managed policy AmazonSSMManagedInstanceCore would also
-        // let a host read every parameter of the AWS account, and tasks are one escape from their container away.
+        // The least permissions for Session Manager, as AWS documents them. AWS's managed policy
+        // AmazonSSMManagedInstanceCore would also let a host read every parameter of the AWS account, and a task that
+        // escapes from its container has the host's permissions.
         allow(
           ['ssm:UpdateInstanceInformation'],
           [Stack.of(this).formatArn({ service: 'ec2', resource: 'instance', resourceName: '*' })],
@@ -238,8 +240,8 @@ export class Grants extends Construct {
   }
 
   /**
-   * What each function that folds needs: packages and the quotas of their accounts, the queues, large specs and result
-   * pages, and deleting payloads.
+   * The permissions that each function that folds needs: for packages and the quotas of their accounts, for the queues,
+   * for large specs and result pages, and to delete payloads.
    */
   private folding(): iam.PolicyStatement[] {
     const { storage, queue } = this.props;
@@ -261,7 +263,9 @@ export class Grants extends Construct {
     ];
   }
 
-  /** What enlarging the fleet needs: reading the group's size, and raising it while no other function does so. */
+  /**
+   * The permissions to enlarge the fleet: to read the group's size, and to raise it while no other function does so.
+   */
   private enlarging(): iam.PolicyStatement[] {
     return [
       allow(['dynamodb:UpdateItem'], [this.props.storage.packages.tableArn]),
@@ -270,7 +274,7 @@ export class Grants extends Construct {
     ];
   }
 
-  /** What counting an account's stored bytes needs: its uploads, including incomplete uploads in parts. */
+  /** The permissions to count an account's stored bytes: its uploads, including incomplete uploads in parts. */
   private counting(): iam.PolicyStatement[] {
     return [
       this.listing(['code/*', 'data/*']),
@@ -331,7 +335,7 @@ export class Grants extends Construct {
         ...(service.traced ? [allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], ['*'])] : []),
       ],
     });
-    // Without this, during an update new code could run before it has its permissions.
+    // Without this dependency, new code could run before it has its permissions during an update.
     service.handler.node.addDependency(policy);
     NagSuppressions.addResourceSuppressions(policy, WILDCARDS);
     return policy;

@@ -37,7 +37,7 @@ export class ImageBuilder extends Construct {
       // The construct writes the arguments into a shell's command as they are.
       buildArgs: { PYTHONS: `"${pythons.join(' ')}"` },
       repository: this.repository,
-      // The rest of the tag is another one for each build.
+      // The construct appends a text that differs for each build.
       tagPrefix: [architecture, ...pythons, ''].join('-'),
     });
     // The construct shares its function and its projects in the stack, outside of its own tree.
@@ -48,7 +48,7 @@ export class ImageBuilder extends Construct {
     return { uri: image.imageUri, repositoryArn: this.repository.repositoryArn };
   }
 
-  /** Has a function or a project log into the group of this builder, which goes with the stack. */
+  /** Makes a function or a project log into this builder's log group, which is deleted with the stack. */
   private adopt(shared: unknown): void {
     if (shared instanceof lambda.Function) {
       (shared.node.defaultChild as lambda.CfnFunction).loggingConfig = { logGroup: this.log.logGroupName };

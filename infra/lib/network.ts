@@ -15,7 +15,7 @@ export function network(scope: Construct, settings: Settings): Network {
   return settings.vpcId ? existing(scope, settings.vpcId, settings.subnetIds) : own(scope, settings);
 }
 
-/** Public subnets, since a NAT gateway costs 33 USD a month; the security group refuses all incoming traffic. */
+/** Makes public subnets, since a NAT gateway costs 33 USD a month. The security group refuses all incoming traffic. */
 function own(scope: Construct, settings: Settings): Network {
   const vpc = new ec2.Vpc(scope, 'Network', {
     ipAddresses: ec2.IpAddresses.cidr('10.71.0.0/16'),
@@ -36,15 +36,16 @@ function own(scope: Construct, settings: Settings): Network {
 }
 
 /**
- * The ids are all that the stack needs, so the CDK looks up nothing in the AWS account: the template depends on the
- * settings alone. `cloudpar deploy` checks the subnets and their routes before.
+ * Returns an existing network. The ids are all that the stack needs, so the CDK looks up nothing in the AWS account:
+ * the template depends on the settings alone. `cloudpar deploy` checks the subnets and their routes first.
  */
 function existing(scope: Construct, vpcId: string, subnetIds: readonly string[]): Network {
   // The CDK requires a zone, and no resource uses it: the group has the zones of its subnets.
   const vpc = ec2.Vpc.fromVpcAttributes(scope, 'Network', { vpcId, availabilityZones: [Fn.select(0, Fn.getAzs())] });
   const subnets = subnetIds.map((subnetId) => {
     const subnet = ec2.Subnet.fromSubnetId(scope, subnetId, subnetId);
-    // It warns of the route table, which it does not know; nothing reads it. A warning fails `cdk synth --strict`.
+    // The CDK warns that it does not know the subnet's route table, which nothing reads. A warning would make `cdk
+    // synth --strict` fail.
     Annotations.of(subnet).acknowledgeWarning('@aws-cdk/aws-ec2:noSubnetRouteTableId');
     return subnet;
   });

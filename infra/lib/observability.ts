@@ -31,11 +31,11 @@ interface AlarmOptions {
 const FIVE_MINUTES = Duration.minutes(5);
 
 /**
- * Alarms if an address gets them, and the dashboard if it is wanted. An alarm costs 0.10 USD a month for each metric, so
- * there are few.
+ * Makes the alarms, if an address gets them, and the dashboard, if a setting requests it. An alarm costs 0.10 USD a
+ * month for each metric, so there are few.
  */
 export class Observability extends Construct {
-  /** Where the alarms go; undefined without an address, and then there are no alarms. */
+  /** The topic to which the alarms publish. It is undefined if no address gets alarms: then there are none. */
   readonly topic: sns.Topic | undefined;
 
   constructor(
@@ -92,8 +92,8 @@ export class Observability extends Construct {
     this.alarm(topic, 'LostChunks', {
       anchor: 'lost-chunks',
       meaning: 'chunks that were lost several times are not processed.',
-      // The number of visible messages would not show that the function fails: a message on which it fails is nearly
-      // always in flight.
+      // The number of visible messages would not show that the timer fails: a message on which the timer fails is
+      // nearly always in flight.
       metric: queue.lost.metricApproximateAgeOfOldestMessage({ period: FIVE_MINUTES }),
       threshold: Duration.minutes(15).toSeconds(),
       periods: 1,
@@ -108,8 +108,9 @@ export class Observability extends Construct {
       periods: 3,
       treatMissingData: cloudwatch.TreatMissingData.MISSING,
     });
-    // Without a run the metric has no value, not even zero, and the alarm changes to INSUFFICIENT_DATA. A new alarm starts
-    // in this state, so it reports nothing before the first run. If missing values counted as failures, it would.
+    // Without a run the metric has no value, not even zero, and the alarm changes to INSUFFICIENT_DATA. A new alarm
+    // starts in this state, so it reports nothing before the first run. If missing values counted as failures, a new
+    // alarm would report one at once.
     timer.addInsufficientDataAction(new SnsAction(topic));
   }
 

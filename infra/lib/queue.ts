@@ -37,7 +37,8 @@ export class Queue extends Construct {
     });
     const chunks: sqs.QueueProps = {
       ...common,
-      // As long as a package may exist, so that a message that the queue drops belongs to no package any more.
+      // Messages are kept as long as a package may exist, so that a message that the queue drops belongs to no package
+      // any more.
       retentionPeriod: Duration.days(contract.queue.retentionDays),
       visibilityTimeout: Duration.seconds(contract.queue.visibilityS),
       deadLetterQueue: { queue: this.lost, maxReceiveCount: contract.queue.maxReceiveCount },

@@ -170,10 +170,10 @@ function bundle(path: string): lambda.Code {
 }
 
 /**
- * The limits that the operator has changed. All other values of contract.policy are in the code, too.
+ * Returns the limits that the operator has changed. The functions' code has the other values of contract.policy itself.
  *
  * CloudFormation replaces the code and the environment of a function one after the other, also when it rolls back. Code
- * of an earlier release does not start with a policy that has values of a later release.
+ * of an earlier release does not start if its environment has a value that only a later release knows.
  */
 function changed(limits: Settings['limits']): Record<string, number> {
   const initial: Readonly<Record<string, number | boolean>> = contract.policy;

@@ -26,7 +26,7 @@ export interface EnvironmentSettings {
   readonly instanceSize: InstanceSize;
   readonly zones: number;
   readonly volumeGib: number;
-  /** While the duration of a package's tasks is unknown, the fleet gets one executor for so many of its chunks. */
+  /** While the duration of a package's tasks is unknown, the fleet gets one executor for this many of its chunks. */
   readonly backlogPerExecutor: number;
   /** An instance ends itself after this many minutes without work. */
   readonly idleMinutes: number;
@@ -58,8 +58,8 @@ export interface Settings extends EnvironmentSettings {
   readonly reservedConcurrency: number;
   /**
    * The limits of an account, by their names in the master's policy. contract.json contains the largest permitted value
-   * of each limit. The largest `running_packages` is low, since each start of a package reads all running packages of
-   * its account.
+   * of each limit. For `running_packages` this value is low, since each start of a package reads all running packages
+   * of its account.
    */
   readonly limits: Readonly<Record<string, number>>;
   readonly architectures: readonly Architecture[];
@@ -76,7 +76,10 @@ export interface Settings extends EnvironmentSettings {
    */
   readonly vpcId: string | undefined;
   readonly subnetIds: readonly string[];
-  /** The interface endpoint of this VPC for execute-api. With it the API is private: only the endpoint reaches it. */
+  /**
+   * The interface endpoint of this VPC for execute-api. With it the API is private: requests reach the API only through
+   * the endpoint.
+   */
   readonly apiVpcEndpoint: string | undefined;
   /** How many of the first instances are on-demand; the others are spot instances. */
   readonly onDemandBase: number;
@@ -90,9 +93,12 @@ export interface Settings extends EnvironmentSettings {
   readonly pythons: readonly string[];
   /** The Python version of the worker's agent. */
   readonly python: string;
-  /** Whether there is a CloudWatch dashboard, about 3 USD a month. */
+  /** Whether there is a CloudWatch dashboard, which costs about 3 USD a month. */
   readonly dashboard: boolean;
-  /** Whether X-Ray traces the functions of requests: 5 USD for a million traces, at most one trace a second each. */
+  /**
+   * Whether X-Ray traces the functions of requests: the first request to each in a second, and 5 % of the others. A
+   * million traces cost 5 USD.
+   */
   readonly tracing: boolean;
   /** The address that gets the alarms. */
   readonly alarmEmail: string | undefined;

@@ -30,7 +30,7 @@ export class Storage extends Construct {
   constructor(scope: Construct, id: string, settings: Settings) {
     super(scope, id);
     // The stack's own tables stay in the stack while the deployment uses other tables. Otherwise CloudFormation would
-    // delete its own tables, or, where they are retained, leave them and later make empty ones.
+    // delete the stack's own tables, or, if they are retained, leave them outside the stack and later make empty ones.
     const packages = this.table('Packages', contract.packageTable, settings);
     const accounts = this.table('Accounts', contract.accountTable, settings);
     this.packages = settings.packageTable
@@ -135,7 +135,10 @@ export class Storage extends Construct {
   }
 }
 
-/** What is retained is deleted only if the stack's creation fails, when it is still empty: no attempt leaves it behind. */
+/**
+ * Returns what happens to stored data if the stack is deleted. Even retained data is deleted if the creation of the
+ * stack fails: it is still empty then, and a failed attempt leaves nothing behind.
+ */
 export function removal(settings: Settings): RemovalPolicy {
   return settings.retain ? RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE : RemovalPolicy.DESTROY;
 }

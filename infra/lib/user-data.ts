@@ -4,7 +4,9 @@ import { Duration } from 'aws-cdk-lib';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
 
 const HOST = join(import.meta.dirname, 'host');
-/** When an instance switches itself off on which watch.sh does not run. The group then replaces it. */
+/**
+ * After how long an instance switches itself off if watch.sh does not run on it. The group then replaces the instance.
+ */
 const POWER_OFF = Duration.minutes(15);
 const END = '__CLOUDPAR_END__';
 
@@ -18,7 +20,7 @@ const END = '__CLOUDPAR_END__';
 export function userData(environment: Readonly<Record<string, string>>, drainS: number): ec2.UserData {
   const data = ec2.UserData.forLinux();
   data.addCommands(
-    // If the first boot fails before watch.sh runs, nothing else would end this instance. watch.sh cancels it.
+    // Ends this instance if its first boot fails before watch.sh runs. Otherwise watch.sh cancels this shutdown.
     `shutdown --poweroff +${POWER_OFF.toMinutes()} || true`,
     'set -eu',
     'mkdir -p /etc/cloudpar /opt/cloudpar /etc/systemd/system/cloudpar-worker.service.d',

@@ -26,7 +26,7 @@ export interface WorkerImage {
   readonly repositoryArn?: string;
 }
 
-/** How the image of an architecture is made from a folder: the files that worker/Dockerfile reads. */
+/** How the image of an architecture is made from a folder, which has the files that worker/Dockerfile reads. */
 export interface ImageBuild {
   readonly directory: string;
   readonly file: string;
