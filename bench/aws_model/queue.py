@@ -1,4 +1,4 @@
-"""SQS as the master sees it: two FIFO queues that only count what is in them."""
+"""A model of SQS as the master sees it: two FIFO queues in memory."""
 
 from collections import deque
 from collections.abc import Collection, Sequence

@@ -19,8 +19,8 @@ NONE: Final = (
 def settle(update: Update, request: Request, *, yes: bool) -> Update:
     """Prompt for the address that gets the alarms, if the deployment is new and its operator has not named one.
 
-    Without a terminal, with --yes and with --unset alarmEmail the function does not ask. A new deployment then has no
-    alarms, unless its settings name an address.
+    The function does not ask if there is no terminal, or if the operator gave --yes or --unset alarmEmail. A new
+    deployment then has no alarms, unless its settings name an address.
 
     Returns:
         The deployment, with the address that the operator has given.

@@ -16,8 +16,7 @@ NAMED = 3
 """How many packages a line names. If there are more, the line gives only the number of the others."""
 
 UNKNOWN = "its log says why"
-"""This text is shown if the reason of a worker is not known, because a package records only the reasons of the first
-workers.
+"""This text is shown if the reason of a worker is not known: a package records only the reasons of the first workers.
 """
 
 

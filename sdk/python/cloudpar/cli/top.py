@@ -77,7 +77,7 @@ def take(master: Master) -> MasterState:
         )
         accounts = [own]
     executors = listed.executors
-    if executors is None:  # a master of an earlier release: a sum would count an executor once for each package
+    if executors is None:  # a master of an earlier release; a sum would count some executors several times
         executors = max((each.progress.executors for each in found if each.state == "running"), default=0)
     return MasterState(at=at, endpoint=master.endpoint, executors=executors, packages=found, accounts=accounts)
 

@@ -45,7 +45,7 @@ def check(aws: Aws, plan: Plan) -> Check:
 
 
 def _advice(eligible: list[str]) -> str:
-    """Advise to upgrade, or to deploy with the smallest instance size that the account may start in some family."""
+    """Return the advice to upgrade the account, or to deploy with the smallest instance size that it may start."""
     known = {family: architecture for architecture, families in FAMILIES.items() for family in families}
     for size in VCPUS:
         families = [family for family in known if f"{family}.{size}" in eligible]

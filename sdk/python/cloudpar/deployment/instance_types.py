@@ -87,7 +87,7 @@ def _types(aws: Aws, plan: Plan, offers: Offers) -> tuple[Check, list[str]]:
 def _by_zone(plan: Plan, offers: Offers) -> Check:
     """Check that instances can start in each zone of the network.
 
-    The network has the first zones of the list that CloudFormation's Fn::GetAZs returns (infra/lib/fleet.ts). If the
+    The network has the first zones of the list that CloudFormation's Fn::GetAZs returns (infra/lib/network.ts). If the
     operator deleted a zone's default subnet, this list lacks the zone. The network then uses other zones than this
     check assumes. Therefore a zone without types is only a warning, unless no zone of the network has types.
     """

@@ -31,7 +31,7 @@ def age_days(aws: Aws, there: Stack) -> int | None:
 
 
 def advice(days: int | None, there: str, region: str) -> str | None:
-    """Say how to get a newer image, if the image of the stack `there` is old; otherwise None.
+    """Return how to get a newer image if the image of the stack `there` is old; otherwise None.
 
     >>> advice(41, "Cloudpar-dev", "eu-west-1")
     'the machine image is 41 days old: run `cloudpar deploy --env dev --region eu-west-1`, which takes the newest one'

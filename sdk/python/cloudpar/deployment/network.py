@@ -1,7 +1,7 @@
 """Checks the existing network that the settings vpcId, subnetIds and apiVpcEndpoint name.
 
-Workers need a way to the internet, for the public API and the packages of their system. A network without one would let
-instances start that never reach the master.
+Workers need a way to the internet, for the public API and the packages of their system. In a network without such a
+way, instances would start but never reach the master.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

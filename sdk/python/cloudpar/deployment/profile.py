@@ -104,7 +104,7 @@ def follow(before: str, endpoint: str) -> None:
 
 
 def forget(endpoint: str) -> list[Path]:
-    """Of the profile file and the files beside it, delete those that name this endpoint; return them."""
+    """Delete the profile file, and each file beside it, if it names this endpoint; return the deleted files."""
     active, there = profile_path(), read()
     named = _beside(endpoint)
     if there is not None and there.endpoint == endpoint.rstrip("/"):

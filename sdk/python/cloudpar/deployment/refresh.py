@@ -1,4 +1,4 @@
-"""Lets AWS replace the instances that started before the newest update, and does not wait for the end.
+"""Lets AWS replace the instances that started before the newest update, and does not wait until it has done so.
 
 An instance keeps the launch template with which it started. If CloudFormation replaced the instances as a part of the
 update, the update would wait for drains, which may last an hour. The update would fail if AWS had no instance to give.

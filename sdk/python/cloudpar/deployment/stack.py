@@ -51,7 +51,7 @@ class Stack(msgspec.Struct, frozen=True):
 
     @property
     def made(self) -> bool:
-        """Whether a part of the stack exists with which an update can continue."""
+        """Whether the stack exists, at least in part, so that an update can continue with it."""
         return not self.failed and self.state != "REVIEW_IN_PROGRESS"
 
     def advice(self, region: str) -> str | None:
@@ -99,7 +99,7 @@ class Stack(msgspec.Struct, frozen=True):
 
 
 def find(aws: Aws, name: str) -> Stack | None:
-    """Find a stack by its name or ARN, a deleted stack only by its ARN; None if there is no such stack."""
+    """Find a stack by its name or ARN, or a deleted stack by its ARN; None if there is no such stack."""
     try:
         found = aws.call("cloudformation", "describe_stacks", StackName=name)["Stacks"]
     except AwsMissing:

@@ -29,7 +29,7 @@ def array_targets(facets: tuple[Facet, ...], regions: tuple[Region, ...]) -> dic
 
 
 def _claims(region: Region) -> dict[int, Claim]:
-    """Return, for each array of a region by its number, a function that claims the memory of elements for a task."""
+    """Return, by the number of each array of a region, a function that claims the memory of elements for a task."""
     count, slots_of = region.slots()
     owners = Claims(count)
 

@@ -39,7 +39,7 @@ class Merge:
             SideEffectError: The task made a write that cannot be copied back, or wrote an element that another task has
                 written.
             ValueError: The merge is closed: `commit` was called, or an earlier `add` raised an error.
-            Exception: A class of the user raised it while a written value was unpickled.
+            Exception: A class of the user raised an exception while a written value was unpickled.
 
         All these exceptions except ValueError close the merge. The caller's objects stay unchanged.
         """

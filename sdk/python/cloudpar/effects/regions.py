@@ -47,7 +47,7 @@ class Region:
         }
 
     def slots(self) -> tuple[int, dict[int, Callable[[Any], Any]]]:
-        """Return the number of slots and, for each array by its number, a function from positions to slots.
+        """Return the number of slots and, by the number of each array, a function that maps positions to slots.
 
         A slot is a piece of memory that each element of a member contains either as a whole or not at all. Slots are as
         large as possible.

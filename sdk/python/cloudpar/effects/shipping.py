@@ -46,7 +46,7 @@ def is_by_value(thing: types.FunctionType | types.ModuleType | type) -> bool:
 
 
 def global_names(function: types.FunctionType) -> list[str]:
-    """Return the globals that are pickled with a function by value: those that its code, or nested code, names."""
+    """Return the names of the globals that a function's pickle contains: those in its code and in code nested in it."""
     return [name for name in function_globals.global_names(function.__code__) if name in function.__globals__]
 
 

@@ -67,7 +67,7 @@ def watch_names(
 
 
 def watch_namespace(namespace: dict[str, Any], problem: str) -> Look:
-    """Watch the globals of functions, or the names of a module, that are pickled by value."""
+    """Watch the globals of functions that are pickled by value, or the names of a module that is pickled by value."""
     return watch_names(lambda: namespace, problem, namespace.__setitem__, namespace.__delitem__)[0]
 
 
