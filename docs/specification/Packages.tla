@@ -15,7 +15,7 @@ CONSTANTS
 VARIABLES
   head,         \* what the master has stored of each package, with the committed results
   slices,       \* the slices that the account has granted to each package, by their numbers
-  charge,       \* what the account has charged for each package; Unpaid: it is not settled
+  charge,       \* what the account has charged for each package; Unpaid if the package is not settled
   queue,        \* the messages in the queue; a worker has those that are leased
   zombies,      \* leases that have ended although their workers go on
   faults        \* how many faults may still happen
@@ -23,8 +23,8 @@ VARIABLES
 vars == <<head, slices, charge, queue, zombies, faults>>
 
 Tasks == 1..Count
-Cost(t) == IF t = 1 THEN 2 ELSE 1     \* the time of a task with all its tries, also of those that were killed
-None == <<>>                          \* a task has no result
+Cost(t) == IF t = 1 THEN 2 ELSE 1     \* the time of a task with all its tries, including killed ones
+None == <<>>                          \* in place of a result that does not exist yet
 Lost == <<0, 0>>                      \* the result of a task whose workers were lost; other results: <<gen, attempt>>
 Unpaid == -1
 
@@ -57,7 +57,7 @@ End(h, state) == IF ~Running(h) THEN h ELSE
   [h EXCEPT !.state = state, !.open = {}, !.uncut = {}, !.wanted = 0, !.paused = FALSE, !.late = FALSE,
             !.stopping = IF state = "quota" THEN {} ELSE @ \cup Outstanding(h)]
 
-\* What remains open when the tasks S leave the ranges in hit. A report about generation gen shows that it was sent.
+\* The open ranges after the tasks S have left the ranges in hit. A report about generation gen shows that gen was sent.
 Without(h, hit, S, gen) == (h.open \ hit) \cup
   UNION {{[r EXCEPT !.tasks = c, !.sent = @ \/ r.gen = gen] : c \in Chunks(r.tasks \ S)} : r \in hit}
 
@@ -117,7 +117,7 @@ Fold(h) == Ask(Complete(Refill(h)))
 First == Fold([state |-> "running", uncut |-> Tasks, open |-> {}, gen |-> 0, result |-> [t \in Tasks |-> None],
   cancelled |-> {}, stopping |-> {}, late |-> FALSE, settled |-> FALSE,
   used |-> 0, reserved |-> 0, next |-> 1, wanted |-> 0, paused |-> FALSE, exhausted |-> FALSE,
-  paid |-> {}, returned |-> 0])      \* paid, returned: for the invariants only
+  paid |-> {}, returned |-> 0])      \* only the invariants use paid and returned
 
 -----------------------------------------------------------------------------
 \* What masters, the queue, workers and clients do. A master may lose the answer to an effect; it then repeats the effect.
@@ -264,7 +264,7 @@ Steps(Note(_)) ==
 Ignore(note) == TRUE
 Next == Steps(Ignore)
 
-\* These steps happen in the end if they stay possible. No worker must publish anything, and no package must expire.
+\* These steps happen in the end if they stay possible. Workers need not publish anything, and packages need not expire.
 Fairness ==
   /\ \A p \in Packages : /\ WF_vars(Reserve(p, FALSE)) /\ WF_vars(Send(p, FALSE)) /\ WF_vars(Settle(p, FALSE))
                          /\ WF_vars(Wake(p)) /\ WF_vars(Wait(p))

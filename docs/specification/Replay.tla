@@ -6,7 +6,7 @@ VARIABLE step
 
 Noted(note) == step' = note
 
-\* A package that has ended does little. So clients cancel seldom, and packages seldom expire.
+\* Few steps are possible after a package has ended. So clients cancel seldom, and packages seldom expire.
 Seldom == step'[1] \in {"Cancel", "CancelOne", "Expire"} => TLCGet("level") % 9 = 0
 
 ReplayInit == Init /\ step = <<"Start">>
