@@ -15,11 +15,12 @@ _NONCE_BYTES = 12
 class AesGcmSafe(KeySafe):
     """Makes accounts' keys, and encrypts them by AES-256-GCM.
 
-    The account's id is the associated data, so that a key that was copied to another account cannot be decrypted.
+    The account's id is the associated data of the encryption. So if an encrypted key is copied to another account, it
+    cannot be decrypted there.
 
     Args:
-        secret: Returns the 32 bytes of the key that encrypts. The safe calls this function at the first use; if the
-            function raises an error, the safe calls it again at the next use.
+        secret: Returns the 32 bytes of the key that encrypts the accounts' keys. The safe calls this function at the
+            first use; if the function raises an error, the safe calls it again at the next use.
     """
 
     def __init__(self, secret: Callable[[], bytes]) -> None:

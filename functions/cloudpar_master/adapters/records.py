@@ -13,10 +13,10 @@ from cloudpar_master.ports import Unreadable
 from cloudpar_protocol.payloads import TaskResult
 
 REPEAT_S: Final = 3600.0
-"""The log names a damaged record at most once in this many seconds, however often it is read."""
+"""The log names a damaged record at most once in this many seconds, however often the record is read."""
 
 KNOWN: Final = 1_000
-"""How many damaged records are remembered as logged."""
+"""For how many damaged records a store remembers when it logged them last."""
 
 LOST: Final = "package %s: its %s cannot be read (%s); it counts as failed, and all others go on"
 
@@ -37,10 +37,10 @@ class HeadRow(NamedTuple):
 
 
 class Records:
-    """Decodes what one store has stored.
+    """Decodes the heads, specs and result pages of one store.
 
     Args:
-        unpack: Returns a record as MessagePack. It raises ValueError if the record is damaged.
+        unpack: Converts a stored record to MessagePack. Raises ValueError if the record is damaged.
     """
 
     def __init__(self, unpack: Callable[[bytes], bytes] = bytes) -> None:
@@ -71,7 +71,7 @@ class Records:
             raise Unreadable(self._damaged(package_id, "spec", error)) from None
 
     def results(self, package_id: str, version: int, page: bytes) -> tuple[int, list[TaskResult]]:
-        """Decode the result page of a version. Returns the page's size without compression, and its results.
+        """Decode the result page of a version of the head. Return its uncompressed size in bytes, and its results.
 
         Raises:
             Unreadable: The record is damaged.

@@ -10,7 +10,7 @@ class SystemClock:
         return time.time()
 
     def date(self, at: float) -> float:
-        """Return the same time: this is the machine's clock."""
+        """Return `at` unchanged, because this clock is the machine's clock."""
         return at
 
 

@@ -1,1 +1,1 @@
-"""The ports for a master in one process: SQLite in WAL mode, and blobs as files."""
+"""The adapters for a master in one process: SQLite in WAL mode, and blobs as files."""

@@ -20,8 +20,8 @@ _SELECT = (
     "CASE WHEN account_id IN (SELECT account_id FROM offline_accounts) THEN 'none' ELSE 'outbound' END "
     "FROM accounts LEFT JOIN token_roles USING (account_id)"
 )
-"""Roles and networks are in tables of their own, so that release 0.3.0 can still write accounts into the same database.
-"""
+"""The accounts' roles, and the accounts without network, are in tables of their own, so that release 0.3.0 can still
+write accounts into the same database."""
 
 
 class SqliteAccountStore(AccountStore):
@@ -38,8 +38,8 @@ class SqliteAccountStore(AccountStore):
                 return stored
             if self.by_token(account.token_hash) is not None:
                 raise IdempotencyConflict("this token belongs to another account: make a fresh one")
-            # A unique index cannot refuse a second account of a name: data folders of earlier releases may have such
-            # accounts.
+            # A unique index cannot replace this check: data folders of earlier releases may have two accounts with the
+            # same name.
             select = "SELECT account_id FROM accounts WHERE name = ? AND state = 'active'"
             holder = self._db.execute(select, (account.name,)).fetchone()
             if holder is not None:
@@ -105,8 +105,8 @@ class SqliteAccountStore(AccountStore):
         with self._db.transaction():
             select = "SELECT granted_us FROM slices WHERE package_id = ? AND number = ?"
             before = self._db.execute(select, (package_id, number)).fetchone()
-            # The caller repeats a call whose answer was lost. If this call reserved again, the account would hold back
-            # compute time that no package knows of.
+            # The caller repeats a call whose answer was lost. If the repeated call reserved again, the account would
+            # hold back compute time that no package knows of.
             if before is not None:
                 return Reservation(before[0], exhausted=False)
             account = self.get(account_id)
@@ -194,10 +194,11 @@ class SqliteAccountStore(AccountStore):
 
 
 def _record(*row: Any) -> AccountRecord:
-    """Make an account of its row.
+    """Make an account from its row.
 
-    Clients refuse a whole list that contains a state or role that they do not know. So an account with a damaged state
-    or role counts as revoked: otherwise the token of a revoked account could be valid again.
+    An account with a damaged state or role counts as revoked: otherwise the token of a revoked account could be valid
+    again. A damaged role becomes "user", because clients refuse a whole list of accounts that contains a role that they
+    do not know.
     """
     account = AccountRecord(*row)
     if account.state == "active" and account.role in _ROLES:

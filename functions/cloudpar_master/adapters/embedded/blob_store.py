@@ -35,8 +35,8 @@ RESERVE_SHARE = 0.05
 needs this space for its database: without it, the master could not even record results and deletions."""
 
 UNSTARTED_S = 86_400.0
-"""If no package is started with uploaded task data, the data is removed after about this many seconds. Its client is
-probably gone, and the data counts among the bytes that the account stores."""
+"""If no package starts with uploaded task data within about this many seconds, the store removes the data. The client
+is probably gone, and the data would count towards the bytes that its account may store."""
 
 UPLOAD = ".upload-"
 BLOB = ".blob"
@@ -53,7 +53,8 @@ LARGEST_NAME_BYTES = 255 - len(BLOB)
 log = logging.getLogger("cloudpar_master")
 
 Turn = Callable[[], Awaitable[None]]
-"""A function that waits until a transfer may go on; see `Turns`. It is called before each part of the transfer."""
+"""A function that waits until a transfer may go on, such as `FairShares.wait`. It is called before each part of the
+transfer."""
 
 
 async def _let_others_run() -> None:
@@ -63,23 +64,24 @@ async def _let_others_run() -> None:
 class FileBlobStore(BlobStore):
     """Stores blobs as files.
 
-    Clients and workers reach the files by links, which this store signs and the server answers.
+    Clients and workers reach the files by links. This store signs the links, and the server answers the requests that
+    use them.
 
-    If a pool has started this master, the pool and its worker request links to the files themselves. Such links are not
-    signed.
+    If a pool has started this master, the pool and its worker request links that name the files directly. Such links
+    are not signed.
 
-    A key is a path of names. Each name, quoted, becomes the name of a folder or a file, so that no key leads out of the
-    store's folder.
+    A key consists of names, with slashes between them. The store quotes each name, and uses it as the name of a folder
+    or a file. So no key leads out of the store's folder.
 
     Args:
         folder: Where the files are.
-        base: Called for each link. It returns the part of the URL before the server's path `/blobs`, empty for a
-            relative link; or it returns `FILES` for a link to the file itself.
+        base: Called for each link. Returns what comes before the path `/blobs` in the URL ("" for a relative link), or
+            `FILES` for a link that names the file directly.
         secret: Signs links.
-        clock: Tells when links expire and when blobs are used.
+        clock: Tells the time, for the expiry of links and for the last use of each blob.
         code_in_use: Returns, for each package that may still hand out tasks, the key of its task code; None if this
             code is no blob.
-        code_bytes: The largest total size of the task code that is kept; see KEPT_BYTES in code_blobs.py.
+        code_bytes: The largest total size, in bytes, of the task code that is kept; see KEPT_BYTES in code_blobs.py.
         kept_s: The seconds without use after which `sweep` removes a blob; the caller passes the same number to
             `sweep`.
         reserves: Whether a reserve of the disk stays free. A pool's own master has no reserve: the pool's client writes
@@ -212,8 +214,8 @@ class FileBlobStore(BlobStore):
         """
         path, size = self._path(key), 0
         if path.exists():
-            # The bytes are only compared. If they were written beside the stored blob, a link could be used many times
-            # at once to take space that no limit of its account counts.
+            # Only check these bytes. If they were also written to a file, a client could use one link many times at
+            # once, and so fill space that no limit of its account counts.
             async for _ in _checked(body, query, turn):
                 pass
             await _compare(path, query, turn)
@@ -293,8 +295,8 @@ class FileBlobStore(BlobStore):
             ExceptionGroup: Some files could not be removed; all others were.
         """
         now = self._clock.now()
-        # Both clocks: files that a client or a worker of this machine wrote have the time of the machine's clock. If
-        # that clock was set back, they look older than they are by the master's time.
+        # Take the earlier of the two clocks' times. Files that a client or a worker of this machine wrote have the time
+        # of the machine's clock. If that clock was set back, the master's time would make these files look too old.
         before = min(now, self._clock.date(now)) - unused_s
         failures: list[OSError] = []
         for folder, folders, names in os.walk(self._folder):

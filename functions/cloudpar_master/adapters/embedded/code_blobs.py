@@ -1,10 +1,10 @@
 """Decides which task code a data folder keeps.
 
-Task code is addressed by its hash, so that the same function is uploaded once. The blob of task code must stay as long
-as a package that may still hand out tasks refers to it. The master also promises a blob to a client when the client has
+Task code is addressed by its hash, so that the same function is uploaded once. The blob of task code must stay while
+any package with this code may still hand out tasks. The master also promises a blob to a client when the client has
 uploaded it, or when the master has answered that no upload is needed. A promised blob stays until the client has
-started its package. A promise expires after PROMISED_S. Other code is kept as well, for the next call of the same
-function, while all code together has at most KEPT_BYTES.
+started its package, or until PROMISED_S are over. Other code is also kept, for the next call of the same function,
+while all code together has at most KEPT_BYTES.
 """
 
 import logging
@@ -69,8 +69,9 @@ class CodeBlobs:
         self._promises = OrderedDict[Path, _Promises]()  # those that expire first come first
         for path, used_at, size in sorted(_files(folder, _log), key=lambda file: file[1]):
             self._bytes += size
-            # Promises are not stored, but each one updates the file's time. So assume a promise that was made at this
-            # time. A file that a client wrote has the time of the machine's clock, which may be ahead.
+            # Promises are not stored, but each one updates the file's time. So assume that one promise was made at this
+            # time. If a client wrote the file, its time is that of the machine's clock, which may be ahead of the
+            # master's.
             self._promises[path] = _Promises(1, min(used_at, clock.now()) + PROMISED_S)
 
     def promise(self, path: Path) -> None:

@@ -67,7 +67,7 @@ CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY CHECK (id = 1), at REAL
 
 
 class Database:
-    """One SQLite connection. Each call of a port makes its changes in one transaction, committed before it returns.
+    """One SQLite connection. Each call of a port commits its changes in one transaction before the call returns.
 
     If the process is killed, no committed change is lost, since the kernel has the written pages then. Only a power cut
     or a crash of the kernel may lose the last seconds (synchronous = NORMAL).
@@ -79,8 +79,8 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
-        # Without this, one flipped bit in a text would make each query fail that reads its row, so that one damaged row
-        # would stop the work of all accounts.
+        # Without this line, one flipped bit in a text would make every query that reads the text fail. So one damaged
+        # row would stop the work of all accounts.
         self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         try:
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -8000", "temp_store = MEMORY"):
@@ -111,7 +111,8 @@ class Database:
             yield
             self.execute("COMMIT")
         finally:
-            # After an error SQLite may have rolled the transaction back itself; after a failed commit it is still open.
+            # After an error SQLite may have rolled the transaction back itself; after a failed commit the transaction
+            # is still open.
             if self._connection.in_transaction:
                 self.execute("ROLLBACK")
 

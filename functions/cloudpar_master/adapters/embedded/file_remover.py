@@ -9,8 +9,8 @@ from pathlib import Path
 class FileRemover:
     """Removes files and folders in a thread of its own.
 
-    The removal of a large file or folder would block the thread that answers requests. A file or folder is moved aside
-    at once, so that no reader finds it any more.
+    In the thread that answers requests, the removal of a large file or folder would delay all requests. That thread
+    only moves the file or folder aside, so that no reader finds it any more.
 
     Args:
         folder: The folder into which files are moved before their removal. It must be on the same file system as the
@@ -47,7 +47,7 @@ class FileRemover:
     def remove_next(self) -> None:
         """Remove the file or folder that was moved aside first. If nothing was moved aside, wait."""
         path = self._moved.get()
-        # An error, of `is_dir` too, must not end the thread. The next start removes what is left.
+        # No error may end the thread, not even one of `is_dir`. The next start of the master removes what is left.
         with suppress(OSError):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

@@ -21,9 +21,9 @@ _encode = msgspec.msgpack.Encoder().encode
 def convert(connection: sqlite3.Connection) -> None:
     """Convert the whole database, within the caller's transaction.
 
-    In 0.2.0 a head names its last result page by the version alone, and pages that lost a race are not stored. Slices
-    and settlements name a package by its id and the time of its start. A package's row has columns from which the
-    master checks the limits of an account.
+    In 0.2.0 a head names its last result page by the version alone, and a page is not stored if its writer lost the
+    race for the head. Slices and settlements name a package by its id and the time of its start. A package's row has
+    columns from which the master checks the limits of an account.
     """
     connection.execute("ALTER TABLE pages RENAME TO old_pages")
     connection.execute(
@@ -63,7 +63,7 @@ def _convert_package(connection: sqlite3.Connection, package_id: str) -> None:
 
 
 def _keep_pages(connection: sqlite3.Connection, package_id: str, version: int, nonce: str) -> int:
-    """Copy the pages to which the head leads. The writers of all other pages lost a race.
+    """Copy the pages that can be reached from the head. The writers of all other pages lost the race for the head.
 
     Returns the size of the copied pages, in bytes.
     """

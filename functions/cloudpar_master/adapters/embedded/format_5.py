@@ -34,7 +34,7 @@ def convert(connection: sqlite3.Connection) -> None:
         python = start["python"] if start["codec"] == "pickle" else ""
         head = _encode(msgspec.msgpack.decode(encoded) | {"python": python})
         connection.execute("UPDATE packages SET head = ? WHERE package_id = ?", (head, package_id))
-        # A message's body starts with the package's id and the number of its first task.
+        # A message's body starts with the package's id and the number of the chunk's first task.
         connection.execute(
             "UPDATE messages SET account = ?, package = ?, python = ?, first = body LIKE ? WHERE body LIKE ?",
             (account_id, package_id, python, f"{package_id}#0#%", f"{package_id}#%"),

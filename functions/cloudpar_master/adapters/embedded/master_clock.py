@@ -11,37 +11,41 @@ from .database import Database
 from .task_queue import MEMORY_S
 
 MOST_AWAY_S = 86_400.0
-"""By how many seconds the master's time moves at most from the end of one process to the start of the next. If the
-machine's clock is wrong at one of the two, as on a machine that starts in 1970, packages get at most a day older."""
+"""The most seconds by which the master's time moves between the end of one master process and the start of the next. If
+the machine's clock is wrong at one of these times, for example because it starts in 1970, packages get at most a day
+older."""
 
 SAVE_S = 30.0
-"""How often the time is saved, in seconds. After a kill -9 and a clock that was set back, at most this is repeated."""
+"""The master saves its time once in this many seconds. If the master is killed, and the machine's clock is set back,
+the master's time goes back by at most this many seconds."""
 
 JUMP_S = 5.0
-"""If the machine's clock moves by more than this, in seconds, against the master's time, it was set."""
+"""If the difference between the machine's clock and the master's time changes by more than this many seconds, the
+machine's clock was set."""
 
 SHOWN_S = 0.001
-"""If the machine's clock moves by no more than this, in seconds, against the master's time, dates do not follow it.
-Dates are rounded to this step."""
+"""If the difference between the machine's clock and the master's time changes by at most this many seconds, dates do
+not follow the machine's clock. Dates are rounded to multiples of this number."""
 
 REPEAT_S = 60.0
 """The log says at most once in this many seconds that the machine's clock was set."""
 
 _SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Counts the time in which the machine sleeps. On Linux CLOCK_MONOTONIC does not; on macOS it does."""
+"""The clock that counts the seconds since the machine's start, including those in which the machine sleeps. On Linux
+CLOCK_MONOTONIC does not include the sleep; on macOS it does."""
 
 _log = logging.getLogger("cloudpar_master")
 
 
 class Saved(NamedTuple):
-    """A moment, by the master's time and by the machine's clock."""
+    """A moment: `at` in the master's time, and `date` by the machine's clock."""
 
     at: float
     date: float
 
 
 def started_at(saved: Saved | None, date: float) -> float:
-    """Return the master's time at its start. If no time was saved, this is the machine's time (`date`).
+    """Return the master's time at the start of a process. If no time was saved, this is the machine's time (`date`).
 
     >>> started_at(None, 1_000.0)
     1000.0
@@ -54,12 +58,12 @@ def started_at(saved: Saved | None, date: float) -> float:
 
 
 class MasterClock(Clock):
-    """Starts where the last master of the folder ended, and goes on by the time since the machine's boot.
+    """Continues the time of the data folder's last master; `started_at` says how. Then it counts like `steady`.
 
     Args:
         database: Where the time is saved.
-        machine: Returns the machine's clock, in seconds since 1970, UTC. It may be set at any time.
-        steady: Returns seconds that only count up, also while the machine sleeps.
+        machine: Returns the time of the machine's clock, in seconds since 1970, UTC. This clock may be set at any time.
+        steady: Returns a number of seconds that never goes back, and also grows while the machine sleeps.
 
     Raises:
         sqlite3.Error: The database cannot be read.
@@ -76,11 +80,12 @@ class MasterClock(Clock):
         self._steady = steady
         saved, date = _read(database), machine()
         self._ahead_s = started_at(saved, date) - steady()
-        """How far the master's time is ahead of `steady`."""
+        """How many seconds the master's time is ahead of `steady`."""
         self._difference_s = date - self.now() if saved is None else saved.date - saved.at
-        """How far the machine's clock was ahead of the master's time when this was last logged or usual."""
+        """How many seconds the machine's clock was ahead of the master's time at the last warning. Before the first
+        warning: when the last process saved its time, or, if none did, at the start of this process."""
         self._shown_s = float("-inf")
-        """How far dates are ahead of the master's time."""
+        """How many seconds dates are ahead of the master's time."""
         self._logged_at = self._saved_at = float("-inf")
         if saved is not None and date - saved.date > MOST_AWAY_S:
             self._difference_s = date - self.now()
@@ -95,14 +100,14 @@ class MasterClock(Clock):
 
     def date(self, at: float) -> float:
         shown_s = self._machine() - self.now()
-        # The two clocks are read one after the other, and time passes in between. Without this, one moment would have
-        # another date in each list.
+        # The two clocks are read one after the other, and the time between the two reads differs. Without this
+        # condition, the same moment would have a different date in each list.
         if abs(shown_s - self._shown_s) > SHOWN_S:
             self._shown_s = shown_s
         return round(at + self._shown_s, 3)
 
     def check(self) -> None:
-        """Log a warning if the machine's clock was set, and save the time from time to time. Called each second.
+        """Log a warning if the machine's clock was set, and save the time once in SAVE_S. Called each second.
 
         Raises:
             sqlite3.Error: The time cannot be saved. The next call tries again.
@@ -118,7 +123,8 @@ class MasterClock(Clock):
                 "for which packages are kept go by the master's own time, which it does not move",
                 "ahead" if jump_s > 0 else "back", abs(jump_s),
             )  # fmt: skip
-        # Also after a jump: a kill -9 before the next save would count the jump as time without a master.
+        # Save the time also after a jump: if the master were killed before the next save, the next master would count
+        # the jump as time in which no master ran.
         if was_set or now - self._saved_at >= SAVE_S:
             self.save()
 
@@ -134,11 +140,11 @@ class MasterClock(Clock):
 
 
 def _read(database: Database) -> Saved | None:
-    """Return the time that the last process saved; None if later times in the tables come from the machine's clock.
+    """Return the time that the last process saved; None if there is none, or if an earlier release ran since then.
 
-    A release before 0.4.0 uses the machine's clock and saves no time. If such a release has used the data folder since
-    the time was saved, the queue contains later times. If the master's time were earlier than these, leases would not
-    end for days.
+    A release before 0.4.0 uses the machine's clock and saves no time. If such a release has used the data folder after
+    the time was saved, the queue's tables contain times that are later than the saved time. If the master then
+    continued the saved time, leases could last for days.
     """
     row = database.execute("SELECT at, date FROM clock").fetchone()
     newest = "SELECT max(until) FROM (SELECT until FROM attempts UNION ALL SELECT until FROM sent_groups)"

@@ -30,7 +30,8 @@ def convert(connection: sqlite3.Connection, path: Path) -> None:
     stays as it was, and the next start converts it.
 
     Args:
-        connection: In autocommit mode; no other process writes to the database.
+        connection: The connection to the database, in autocommit mode. No other process may write to the database
+            meanwhile.
         path: The database's file.
 
     Raises:

@@ -23,26 +23,27 @@ from .database import Database
 INBOX_BYTES = 1_000_000
 CACHED_SPECS = 64
 CLAIMS = 1_000
-"""How many claims of folds are remembered."""
+"""For how many packages the last claim is remembered. A forgotten claim counts as ended."""
 
 RESULT_BYTES = 1536
-"""In the limit of one read, a smaller result counts as this many bytes. Otherwise one answer could hold 76,000 empty
-results, and the master's one thread would serve no other account for half a second. With this number, reading an answer
-takes a few milliseconds."""
+"""When pages are read up to a limit of bytes, a page counts as at least this many bytes for each of its results.
+Otherwise one answer could hold 76,000 empty results, and the master's one thread would serve no other account for half
+a second. With this number, reading an answer takes a few milliseconds."""
 
 DELETED_BYTES = 8 * 1024**2
 """About how many bytes of result pages one call removes. The removal of gigabytes in one transaction would take
 seconds, in which the master's one thread serves no request."""
 
 PAGE_BYTES = 4 * 1024
-"""A result page counts as this many bytes more, because the removal of a small page takes time, too."""
+"""Towards DELETED_BYTES, each result page counts as this many bytes more than it has, because the removal of a small
+page takes time, too."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _HEAD = ", ".join(HeadRow._fields)
 
 
 class SqlitePackageStore(PackageStore):
-    """Packages in SQLite. One indexed column says when to fold a package next, another whether it has tasks to cut.
+    """Packages in SQLite. One indexed column says when to fold a package next, another one whether to cut its tasks.
 
     Args:
         database: Stores the packages.
@@ -172,7 +173,7 @@ class SqlitePackageStore(PackageStore):
             self._db.executemany(insert, rows)
 
     def claim(self, package_id: str, now: float, until: float) -> bool:
-        """See the port. Only one process at a time has this data, so its own memory keeps the claims."""
+        """See the port. Claims are only in this process's memory, since no other one uses the database."""
         if now < self._claims.get(package_id, 0.0) <= 2 * until - now:
             return False
         self._claims[package_id] = until
@@ -281,8 +282,8 @@ class SqlitePackageStore(PackageStore):
                 return False
             for table in ("pages", "inbox", "specs"):
                 self._db.execute(f"DELETE FROM {table} WHERE package_id = ?", (head.package_id,))
-            # The record of the charge has prevented a second charge. Nothing charges a forgotten package, and no
-            # account's limit counts what is left of it.
+            # The row of the settlement prevents a second charge, and nothing charges a forgotten package. Without this
+            # line, such rows would pile up for weeks, since no limit of an account counts them.
             self._db.execute("DELETE FROM settlements WHERE package_id = ?", (head.billing_id,))
         return True
 

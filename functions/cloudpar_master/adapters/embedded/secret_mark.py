@@ -21,5 +21,5 @@ class SecretMark:
         return mark is not None and (kept is None or kept[0] == mark)
 
     def keep(self, mark: bytes) -> None:
-        """Remember the mark of the secret that encrypts from now on."""
+        """Remember the mark of the secret that encrypts the accounts' keys from now on."""
         self._db.execute("INSERT OR REPLACE INTO secret_mark VALUES (1, ?)", (mark,))

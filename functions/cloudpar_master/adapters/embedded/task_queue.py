@@ -11,7 +11,7 @@ MEMORY_S = 300.0
 
 COUNTED = 1_000
 """`waiting` stops counting at this number of messages: no caller needs to know how many more wait. `waiting_needs`
-returns at most COUNTED entries, or one for each package if more packages wait."""
+returns at most COUNTED entries, or one for each package if more than COUNTED packages have waiting messages."""
 
 
 _TURN = Line._fields[1:]
@@ -31,8 +31,8 @@ WITH RECURSIVE lines ({_LINE}, python) AS (
 )
 SELECT {_LINE}, python FROM lines
 """
-"""Selects the oldest waiting message of each package. The cost depends on the number of packages and not of messages:
-SQLite looks into an index once for each package."""
+"""Selects the oldest waiting message of each package. The cost depends on the number of packages and not on the number
+of messages: SQLite looks into an index once for each package."""
 
 _INSERT = (
     f"INSERT INTO messages (state, body, group_name, visible_at, python, {', '.join(_TURN)})"
@@ -45,7 +45,7 @@ class SqliteTaskQueue(TaskQueue):
 
     A message waits, is hidden (a worker has it), or is dead (it was delivered too often). A hidden message is hidden
     until its `visible_at`; a waiting message has waited since its `visible_at`. An index over the hidden messages finds
-    those that are hidden no longer, so that no call reads all messages.
+    those whose `visible_at` has passed, so that no call reads all messages.
 
     After each `send` that stored new messages, the queue calls `sent` with the needs of these messages.
     """
@@ -165,7 +165,7 @@ class SqliteTaskQueue(TaskQueue):
         return count
 
     def waiting_needs(self) -> list[Needs]:
-        """Return what the waiting messages need, with one entry for each message.
+        """Return the needs of the waiting messages: one entry for each message, unless too many wait.
 
         If many messages wait, some are left out: no package has more than its equal share of COUNTED entries. Each
         package with waiting messages has at least one entry, so that a long package does not hide the others.
@@ -180,8 +180,9 @@ class SqliteTaskQueue(TaskQueue):
         needs: list[Needs] = []
         for line, python in lines:
             count: int = self._db.execute(select, (line.account, line.package, share)).fetchone()[0]
-            # A damaged line has a count of 0: its names are not in the table as they were read. Without an entry, no
-            # held retrieval would get its chunk.
+            # The count is 0 if the account's or package's id is damaged in the table: the id is then read as a
+            # different text, which the query does not find. Without an entry, no held retrieval would be woken for the
+            # chunk.
             needs += [Needs(line.account, line.package, python)] * max(1, count)
         return needs
 

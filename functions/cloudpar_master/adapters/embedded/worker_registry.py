@@ -28,9 +28,10 @@ class MemoryWorkerRegistry(WorkerRegistry):
             self._workers[worker.worker_id] = worker
 
     def beat(self, worker_id: str, now: float) -> None:
-        """See the port. A worker that this process does not know reported to an earlier one, or was silent for long.
+        """See the port. A beat also registers a worker that this process does not know.
 
-        Until its next report, this worker counts as one that can run every package.
+        Such a worker reported to an earlier process, or was silent for a long time. Until its next report, it counts as
+        a worker that can run every package.
         """
         if worker_id in self._left:
             return
