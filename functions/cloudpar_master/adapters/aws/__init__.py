@@ -1,1 +1,1 @@
-"""The ports on AWS: DynamoDB, SQS FIFO, S3 and an Auto Scaling group. No other code of the master calls AWS."""
+"""The adapters for AWS: DynamoDB, SQS FIFO, S3, an Auto Scaling group. No other code of the master calls AWS."""

@@ -68,5 +68,5 @@ def account_row(account: AccountRecord) -> Row:
 def read_account(stored: Row) -> AccountRecord:
     """Read the account in a row. Rows of releases up to 0.3.0 lack the fields that have a default."""
     account = AccountRecord(**{name: stored[name] for name in AccountRecord._fields if name in stored})
-    # a whole number comes back as an int
+    # `rows.decode` returns a float that is whole as an int
     return account._replace(created_at=float(account.created_at), valid_until=float(account.valid_until))

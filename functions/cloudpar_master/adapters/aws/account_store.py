@@ -41,8 +41,8 @@ time."""
 DAY_S = 86_400
 
 USAGE_PAGES = 10
-"""How many pages of the table, of 1 MB each, one call of `usage` reads. A call must end before the Lambda function's
-time does, however many packages were settled."""
+"""How many pages of the table, of 1 MB each, one call of `usage` reads at most. A call must end within the time limit
+of the Lambda function, however many packages were settled."""
 
 
 class DynamoAccountStore(AccountStore):
@@ -59,7 +59,7 @@ class DynamoAccountStore(AccountStore):
         self._owners = Recent[str, str](KNOWN_TOKENS)
         self._seen = Recent[str, tuple[float, AccountRecord]](KNOWN_TOKENS)
         self._offline: tuple[float, frozenset[str]] = float("-inf"), frozenset()
-        """The accounts whose tasks may not use the network, and when they were read."""
+        """When the accounts whose tasks may not use the network were last read, and their ids."""
 
     def create(self, account: AccountRecord) -> AccountRecord:
         for older in self.list():
@@ -144,7 +144,8 @@ class DynamoAccountStore(AccountStore):
     def task_role(self, account_id: str) -> str | None:
         """Return the account's IAM role, as it was at most MEMORY_S ago; None if it has none.
 
-        A lease needs the account's free time before, so this call usually reads nothing.
+        Before each lease, the master looks up the account's free time and thereby remembers the account, so this call
+        usually reads nothing.
         """
         account = self._remembered(account_id) or self._read(account_id)
         return None if account is None else account.task_role
@@ -233,8 +234,8 @@ class DynamoAccountStore(AccountStore):
 
         The rows of the slices stay until they expire after SLICE_DAYS, because AWS removes expired rows free of charge.
 
-        If `held_us` covers the charge, the first attempt trusts `held_us` and reads nothing. If this attempt fails, the
-        rows are read.
+        If `held_us` is at least `used_us`, the first attempt trusts `held_us` and reads nothing. If this attempt fails,
+        the rows are read.
         """
         if 0 < held_us >= used_us:
             changes = [

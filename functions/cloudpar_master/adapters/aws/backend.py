@@ -47,9 +47,9 @@ POLICY = Policy(
     running_packages=500,
     grace_s=180.0,
 )
-"""The policy on AWS. Each chunk costs calls, so chunks are long. A fleet takes minutes to start, so packages wait
-longer for workers. CLOUDPAR_POLICY can override each figure. `requests_per_s` and `request_burst` apply to each warm
-instance of a Lambda function separately (services.request_rate)."""
+"""The policy on AWS. Each chunk costs requests to AWS, so chunks are long. A fleet takes minutes to start, so packages
+wait longer for workers. CLOUDPAR_POLICY can override each of these values. `requests_per_s` and `request_burst` apply
+to each warm instance of a Lambda function separately (services.request_rate)."""
 
 MARGIN_S = 7 * DAY_S
 """Seconds for which rows are kept beyond the longest life of their package: time for clocks that differ, for late

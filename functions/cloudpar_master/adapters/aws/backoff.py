@@ -9,8 +9,8 @@ T = TypeVar("T")
 
 ATTEMPTS = 12
 FIRST_S, LONGEST_S = 0.02, 0.5
-"""The wait before attempt n, counted from 0, takes at most FIRST_S * 2**n and at most LONGEST_S seconds. All waits of
-ATTEMPTS together take about 4 s at most, well within the time of a request."""
+"""The wait before attempt n, counted from 0, takes at most FIRST_S * 2**n and at most LONGEST_S seconds. All waits
+between ATTEMPTS attempts take at most about 4 s together, much less than the time limit of a request."""
 
 
 def attempts(most: int = ATTEMPTS, *, longest_s: float = LONGEST_S) -> Iterator[int]:

@@ -35,7 +35,7 @@ DELETE_BATCH = 1000
 
 
 class S3BlobStore(BlobStore):
-    """Blobs in one bucket, reached through links that S3 itself checks. The client is made at its first use."""
+    """Blobs in one bucket, reached through links that S3 itself checks. The S3 client is made at its first use."""
 
     def __init__(self, client: "Callable[[], S3Client]", bucket: str, clock: Clock) -> None:
         self._client = client
@@ -43,7 +43,7 @@ class S3BlobStore(BlobStore):
         self._clock = clock
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
-        """See the port. If the key exists, S3 answers 412.
+        """See the port. If the key exists, S3 answers the upload with status 412.
 
         The uploader counts this answer as success, because a key always names the same payload.
         """
@@ -80,13 +80,14 @@ class S3BlobStore(BlobStore):
         return self._client().generate_presigned_url(call, Params=named, ExpiresIn=LINK_S)
 
     def exists(self, key: str, *, promise: bool = False) -> bool:
-        """See the port. S3 removes no blob that was used lately, so promises are kept by themselves.
+        """See the port. S3 removes no blob that was written lately, so `promise` needs no work.
 
-        An old blob is copied onto itself, because S3 removes blobs by the time of their last write.
+        The bucket removes a blob some time after its last write. So this method copies an old blob onto itself, which
+        counts as a write.
 
-        For a missing blob, S3 answers "forbidden" to a role that may read blobs but not list them. So after this answer
-        the blob counts as missing. If the blob exists nevertheless, the client uploads it again, and S3 refuses the
-        upload, which does no harm.
+        If a blob is missing, S3 answers "forbidden" to a role that may read blobs but not list them. So after this
+        answer the blob counts as missing. If it exists nevertheless, no harm is done: the client uploads it again, and
+        S3 refuses the upload.
         """
         del promise
         try:

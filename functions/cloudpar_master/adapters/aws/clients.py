@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 4
 """How many times botocore makes one call, at most, if AWS throttles it, answers 5xx or does not answer. The delays
-between these attempts take 7 s at most in all."""
+between these attempts take at most 7 s in total."""
 
 CONNECT_S, ANSWER_S = 2.0, 6.0
 
 
 class Clients:
-    """AWS's clients. Each is made at its first use, so that a Lambda function spends no time on the others.
+    """The clients for AWS's services. Each is made at its first use, so that a Lambda function makes none in advance.
 
     botocore makes the clients. boto3 would make the same clients, and takes longer to import.
     """

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 SMALL_BYTES = 700
-"""Messages of fewer bytes are not compressed: AWS charges every write as one kilobyte at least."""
+"""Messages of fewer bytes are not compressed, because AWS charges every write as at least one kilobyte."""
 
 LEVEL = 3
 _ZLIB = b"\x78"

@@ -14,8 +14,8 @@ BUSY = frozenset({
     "TooManyRequestsException", "TransactionConflict", "TransactionConflictException",
     "TransactionInProgressException",
 })  # fmt: skip
-"""AWS's codes of errors after which the same call may succeed. A code belongs to an answer, to a failed entry of a
-batch, or to a reason why a transaction was cancelled."""
+"""AWS's codes of errors after which the same call may succeed. Such a code is in the answer to a call, in a failed
+entry of a batch, or in a reason why a transaction was cancelled."""
 
 
 class Conflict(Exception):

@@ -28,10 +28,10 @@ None."""
 
 
 class FifoQueue:
-    """The calls of one SQS FIFO queue, and whether it had messages when this process last saw it.
+    """Sends requests to one SQS FIFO queue, and remembers whether the queue had messages when this process last saw it.
 
-    The calls raise ClientError or BotoCoreError if AWS refuses them or does not answer. `send`, `delete` and `extend`
-    raise only if AWS would refuse the call again.
+    The methods raise ClientError or BotoCoreError if AWS refuses a request or does not answer. `send`, `delete` and
+    `extend` raise an error only if AWS would refuse the request again.
     """
 
     def __init__(self, client: "SQSClient", url: str, clock: Clock) -> None:
@@ -52,8 +52,8 @@ class FifoQueue:
     def send(self, messages: Sequence[tuple[str, str]]) -> list[bool]:
         """Send (group, body) pairs. Returns False for each pair that must be sent again, and True for all others."""
         # The group is also the deduplication id: without it, a chunk that two masters send, or one master sends twice,
-        # would be leased twice. Each message has a group of its own: while a worker has a message of a group, SQS hands
-        # out no other message of that group.
+        # would be leased twice. Each chunk has a group of its own, because SQS hands out no other message of a group
+        # while a worker has a message of that group.
         entries = [
             {"MessageBody": body, "MessageGroupId": group, "MessageDeduplicationId": group} for group, body in messages
         ]
@@ -62,7 +62,7 @@ class FifoQueue:
         return [number not in left for number in range(len(messages))]
 
     def receive(self, limit: int, visibility_s: float, attempt_id: str, *, wait_s: int = 0) -> list[dict[str, Any]]:
-        """Receive up to `limit` messages, in AWS's own form.
+        """Receive up to `limit` messages, as the dictionaries that botocore returns.
 
         A request to SQS returns at most ten messages, so this method sends several requests for a larger `limit`.
 
@@ -100,7 +100,7 @@ class FifoQueue:
             messages += received
             if len(received) < min(BATCH, limit - first):
                 break
-        self.note(has_messages=len(messages) == limit)  # fewer messages than the limit were probably all
+        self.note(has_messages=len(messages) == limit)  # if there were fewer, the queue is probably empty
         return messages
 
     def delete(self, receipts: Sequence[str]) -> None:
@@ -128,8 +128,8 @@ class FifoQueue:
 def _in_batches(call: Callable[..., Any], entries: Sequence[dict[str, Any]]) -> set[int]:
     """Make a call for each batch of entries, and again for the entries that AWS temporarily refuses.
 
-    An entry that AWS calls the sender's fault is sent again only if its error code is in `errors.BUSY`. Any other code
-    usually means that the receipt has expired or that the message is gone.
+    If AWS says that the sender is at fault, the entry is sent again only if the error code is in `errors.BUSY`. Any
+    other code usually means that the receipt has expired or that the message is gone.
 
     Returns:
         The numbers of the entries that AWS has not carried out.
@@ -163,8 +163,8 @@ def _may_pass(failed: Mapping[str, Any]) -> bool:
 def _is_stale_attempt(error: Exception) -> bool:
     """Whether AWS refuses to repeat the attempt with this id.
 
-    AWS refuses after one of the attempt's messages was deleted or extended. AWS also refuses a try of botocore if AWS
-    has throttled the try before it, because both have the same id.
+    AWS refuses after one of the attempt's messages was deleted or extended. AWS also refuses the repeated request of
+    botocore after a throttled one, because both have the same id.
     """
     return (
         isinstance(error, ClientError)
@@ -174,7 +174,7 @@ def _is_stale_attempt(error: Exception) -> bool:
 
 
 def _whole(seconds: float) -> int:
-    """Round up to whole seconds, which SQS requires; return LONGEST_VISIBILITY_S at most.
+    """Round up to whole seconds, which SQS requires, but return at most LONGEST_VISIBILITY_S.
 
     If the time were rounded down, a message would become visible while its worker has the lease.
     """

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from types_boto3_autoscaling import AutoScalingClient
 
 LOOK_S = 5.0
-"""Seconds for which `grow` makes no call if the group is as large as the work needs, or may not grow now. `status`
-gives all clients the same answer for this time."""
+"""Seconds for which `grow` sends no request to AWS after it has seen that the group is large enough for the work, or
+must not grow now. For this time `status` also returns the same answer to all clients."""
 
 PAUSED = "no worker on the last machines reached the master; the next ones start in {minutes} min at the latest"
 
@@ -34,15 +34,15 @@ log = logging.getLogger("cloudpar_master")
 class AutoScalingFleet(Fleet):
     """An Auto Scaling group that has no instances while there is no work.
 
-    The master sets the group's desired capacity itself, and only ever raises it. An alarm on the queue's metrics could
-    not do so: SQS reports the metrics minutes late, and not at all for an idle queue.
+    The master sets the group's desired capacity itself, and only ever raises it. An alarm on the queue's metrics would
+    be too slow: SQS reports these metrics minutes late, and not at all for an idle queue.
 
     Args:
         client: Returns the client for Auto Scaling. The client is made at its first use.
         group: The name of the group.
         clock: Tells the time, from which the fleet computes how old its knowledge of the group is.
-        lock: The lock that lets only one process at a time raise the capacity. It has the fleet's shortage, too.
-        shape: What each instance offers.
+        lock: The lock that lets only one process at a time raise the capacity. It also stores the fleet's shortage.
+        shape: How many executors each instance has, and how many chunks the fleet gets for each of them.
     """
 
     def __init__(
@@ -85,8 +85,9 @@ class AutoScalingFleet(Fleet):
         return False
 
     def _raise(self, wanted: int) -> None:
-        # AWS sets the capacity whatever it was before. If this process did not read the capacity again in its turn,
-        # this call could undo what another process has set meanwhile, and AWS would end instances with running tasks.
+        # AWS sets the capacity whatever it was before. So read the capacity again while this process has the lock.
+        # Otherwise the call could lower a capacity that another process has set meanwhile, and AWS would end instances
+        # with running tasks.
         if self._is_smaller(wanted):
             wanted = min(wanted, self._largest)
             self._client().set_desired_capacity(
@@ -113,8 +114,8 @@ class AutoScalingFleet(Fleet):
     def status(self) -> FleetStatus | None:
         """See the port.
 
-        While instances start, the status says why the newest launch failed, or what it waits for. If there are none, it
-        says whether the fleet must not grow now.
+        While instances start, the message of the status says why the newest launch failed, or what this launch waits
+        for. If no instance runs or starts, and the fleet must not grow now, the message says when it may grow again.
         """
         now = self._clock.now()
         if not self._is_fresh(self._seen_at):

@@ -8,10 +8,12 @@ from cloudpar_master.ports import Clock, Ids
 from .table import Table, update
 
 KEY: Final = ("fleet", "turn")
-"""The key of the row. No package has this id, because package ids have 32 characters."""
+"""The key of the lock's row in the packages' table. No package has the id "fleet", because package ids have 32
+characters."""
 
 HELD_S: Final = 60.0
-"""Seconds after which the lock of a process that has died is free again. No call of a function lasts as long."""
+"""Seconds after which the lock of a process that has died is free again. No invocation of a Lambda function lasts as
+long."""
 
 FREE: Final = "(attribute_not_exists(held_until) OR held_until < :now)"
 NOT_PAUSED: Final = "(attribute_not_exists(resumes_at) OR resumes_at <= :now)"
@@ -20,14 +22,14 @@ NOT_PAUSED: Final = "(attribute_not_exists(resumes_at) OR resumes_at <= :now)"
 class FleetLock:
     """A lock that at most one process of the Lambda functions holds, for HELD_S at most.
 
-    The row of the lock also has the fleet's shortage. So the write that takes the lock finds out, too, whether the
-    fleet must not grow now, and each process finds what a process before it has noted.
+    The row of the lock also contains the fleet's shortage. So each process sees the shortage that another process has
+    noted, and the write that takes the lock fails if the fleet must not grow now.
 
     Args:
         table: The table with the row of the lock.
         clock: Tells when HELD_S are over.
         ids: Makes a name each time that the lock is taken, so that a process releases only its own lock.
-        kept_s: The seconds after a write for which the row is kept at least.
+        kept_s: After a write, the row is kept for at least this many seconds.
     """
 
     def __init__(self, table: Table, clock: Clock, ids: Ids, kept_s: float) -> None:
@@ -43,7 +45,7 @@ class FleetLock:
         Returns whether this process holds the lock now.
         """
         now, self._name = self._clock.now(), self._ids.fresh()
-        # An update, because a new row would lose the shortage.
+        # This write updates the row, because a new row would lose the shortage.
         taken = update(
             KEY, "SET holder = :name, held_until = :until, expires_at = :expires_at", f"{FREE} AND {NOT_PAUSED}",
             name=self._name, until=now + HELD_S, now=now, expires_at=self._expires_at(now),
@@ -55,7 +57,7 @@ class FleetLock:
         self._table.write(update(KEY, "SET held_until = :none", "holder = :name", none=0, name=self._name))
 
     def shortage(self) -> Shortage:
-        """Return the shortage that was noted last. A row without one, or none at all, means that there is none."""
+        """Return the shortage that was noted last. If none was noted, return NO_SHORTAGE."""
         row = self._table.get(*KEY)
         text = row.get("shortage") if row else None
         return msgspec.json.decode(text, type=Shortage) if text else NO_SHORTAGE

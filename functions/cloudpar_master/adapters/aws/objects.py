@@ -42,8 +42,9 @@ class Objects:
         """Read an object; return None if it does not exist.
 
         Raises:
-            Unavailable: The master may not read the object now. An object that is there must not count as missing: the
-                package would fail, or its client would acknowledge it, and the master would then delete its results.
+            Unavailable: The master may not read the object now. An object that exists must not count as missing.
+                Otherwise the package would fail, or a client would acknowledge the package, and the master would then
+                delete its results.
         """
         try:
             return self._client().get_object(Bucket=self._bucket, Key=key)["Body"].read()

@@ -17,9 +17,10 @@ LAST_EVENT = "i$"
 """Only the head and the events of its inbox have sort keys from HEAD to LAST_EVENT, so that one query reads both."""
 
 SPEC_BYTES = 8_000
-"""A spec of more bytes, when compressed, is an object in the bucket, since AWS charges for each kilobyte of a row: a
-package with all the inline data that is allowed would cost 0.0007 USD until it is deleted. A smaller spec stays in its
-row, because an object takes a further call when the package starts and when a worker leases its first chunk."""
+"""If a compressed spec has more bytes, it is stored as an object in the bucket, since AWS charges for each kilobyte of
+a row: a row with the largest inline task data would cost 0.0007 USD until it is deleted. A smaller spec stays in its
+row, because an object takes a further request when the package starts, and when a worker leases the package's first
+chunk."""
 
 SHARDS = 4
 """How many partitions the registry of due packages has. DynamoDB accepts 1,000 writes a second in each."""
@@ -37,9 +38,9 @@ INBOX_BYTES = 1_000_000
 def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row:
     """Make the row of a head, with the attributes that DynamoDB's sparse indexes need.
 
-    `due` names a shard of the registry of due packages. `due_at` is rounded up to whole steps, so that most saves of a
-    busy package do not change the registry. The row has `uncut` only while the head is `cuttable`. The row has
-    `unsettled` until the package is settled, and the numbers of `Running` until the package has ended. Therefore
+    `due` names a shard of the registry of due packages. `due_at` is rounded up to a multiple of `step_s`, so that most
+    saves of a busy package do not change the registry. The row has `uncut` only while the head is `cuttable`. The row
+    has `unsettled` until the package is settled, and the numbers of `Running` until the package has ended. Therefore
     DynamoDB writes the index of unsettled packages at most three times for each package: when the package starts, ends
     and is settled.
     """

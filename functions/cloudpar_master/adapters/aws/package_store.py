@@ -51,7 +51,8 @@ OF_EARLIER = "(attribute_exists(born) AND born <> :born)"
 """The condition that a stored event belongs to an earlier package with the same id."""
 
 FREE = f"{MISSING} OR claimed_until <= :now OR claimed_until > :latest"
-"""The condition that no claim holds `:now`; see `claim` of the port about claims that end after `:latest`."""
+"""The condition that no claim holds at the time `:now`. A claim that ends after `:latest` does not count; see `claim`
+of the port."""
 
 CONFLICT_S = 0.01
 """The longest wait, in seconds, after a conflict with another process's write to the same head: about as long as a
@@ -61,7 +62,8 @@ ROW_BYTES = 395_000
 """An event that has more bytes, when compressed, is refused: DynamoDB takes rows of at most 400 KB."""
 
 FORGET_BATCH = 9
-"""How many rows one transaction of `forget` deletes besides the head: a transaction takes 4 MB, and a row 400 KB."""
+"""How many rows one transaction of `forget` deletes besides the head. A transaction may have at most 4 MB, and a row at
+most 400 KB."""
 
 COUNTED = 1_000
 """Only this many packages of an account, the newest ones, count towards the bytes that the account stores."""
@@ -72,8 +74,8 @@ DAY_S = 86_400
 class DynamoPackageStore(PackageStore):
     """Packages in one table. The id of a package is the partition key of all its rows.
 
-    Each row names a day after which AWS may remove the row, long after the package is deleted. So AWS removes the rows
-    that a crash leaves behind.
+    Each row names a day after which AWS may remove the row. Usually the master has deleted the package long before that
+    day. So AWS removes only the rows that a crash has left behind.
 
     Args:
         table: The packages' table.
@@ -102,8 +104,9 @@ class DynamoPackageStore(PackageStore):
     def create(self, spec: Spec, head: Head) -> Spec:
         row, body = spec_row(spec, self._ids.fresh())
         if body is not None:
-            # Before its row, so that no worker finds a package without its spec. If this process ends before the row
-            # is stored, the object stays until the package's storage is freed, or until the bucket removes it.
+            # Store the object before the row that names it, so that no worker finds a package without its spec. If this
+            # process ends before the row is stored, the object stays until the package's storage is freed, or until the
+            # bucket removes it.
             self._objects.put(row["object"], body)
         changes = [
             put(self._dated(head_row(head, spec.started_at, self._due_step_s)), MISSING),
@@ -234,14 +237,18 @@ class DynamoPackageStore(PackageStore):
             if head is None:
                 return
             born = head["started_at"]
-        # The package may be removed before its events are stored. Without its start time in each event, a later package
-        # with the same id could take the events in.
+        # The package may be removed before its events are stored. If the events did not name its start time, a later
+        # package with the same id could consume them.
         born = round(born, 6)
         for row in found:
             self._table.write(put({**row, "born": born}, f"{MISSING} OR {OF_EARLIER}", born=born))
 
     def claim(self, package_id: str, now: float, until: float) -> bool:
-        """See the port. A row of its own costs one unit of writing, where the head may cost hundreds."""
+        """See the port.
+
+        A claim has a row of its own, because a write of this row costs one unit, and a write of the head may cost
+        hundreds.
+        """
         writer = self._ids.fresh()
         row = self._dated({"pk": package_id, "sk": CLAIM, "claimed_until": until, "writer": writer})
         refused = self._table.write(put(row, FREE, now=now, latest=2 * until - now))
@@ -261,9 +268,9 @@ class DynamoPackageStore(PackageStore):
         """Delete the events of an earlier package with the same id. Returns the rows of all other events.
 
         An event names the start time of its package, unless an earlier release has stored it. For the events of earlier
-        releases, a process remembers the creation times of the last CACHED packages that it created. Of any other
-        package it deletes no such event. Since clocks differ, an event from shortly before the creation may belong to
-        this package. Such an event stays: otherwise results could be lost.
+        releases, a process remembers the creation times of the last CACHED packages that it created. If another process
+        created the package, no event of an earlier release is deleted. Since clocks differ, an event from shortly
+        before the creation may belong to this package. Such an event stays: otherwise results could be lost.
         """
         created = self._born.get(package_id, 0) - self._skew_us
         own = [row for row in found if (row["born"] == started_at if "born" in row else row["at"] >= created)]
@@ -317,7 +324,7 @@ class DynamoPackageStore(PackageStore):
         return read_running(self._unsettled(account_id))
 
     def stored_bytes(self, account_id: str) -> int:
-        """See the port. Reads the heads of the newest COUNTED packages. An index would cost a write for each page."""
+        """See the port. Reads the newest COUNTED heads. An index would cost a further write for each result page."""
         return sum(head.counted_bytes for head in self.of_account(account_id, COUNTED))
 
     def unsettled(self, account_id: str) -> list[Head]:
@@ -378,8 +385,9 @@ class DynamoPackageStore(PackageStore):
             at_head = remove(key, this, **values) if part is parts[-1] else check(key, this, **values)
             if self._table.transact([at_head, *map(remove, part)]) is not None:
                 return False
-        # A package that stored little still has objects. They go after the rows: only now is it certain that they are
-        # not those of a later package. After a crash before this, the bucket's lifecycle rules remove them.
+        # The objects of a package that stored little are still there. Delete them after the rows: only now is it
+        # certain that they do not belong to a later package with the same id. If this process dies before, the bucket's
+        # lifecycle rules remove them.
         for row in found:
             if "object" in row:
                 self._objects.delete(row["object"])

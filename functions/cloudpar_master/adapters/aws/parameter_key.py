@@ -22,10 +22,10 @@ class ParameterClient(Protocol):
 class ParameterKey:
     """The key that encrypts the accounts' keys: a SecureString parameter of AWS Systems Manager.
 
-    The first Lambda function that needs the key creates it. A standard parameter that AWS's own key encrypts costs
-    nothing; a secret in Secrets Manager or a customer managed key of KMS would cost money. The key is in no template
-    and in no table. Until then, a function without the permission to create the key refuses the requests that need the
-    key.
+    The first Lambda function that needs the key, and has the permission to create it, creates it. Until then, a
+    function without this permission refuses the requests that need the key. The key is in no template and in no table.
+    A standard parameter that is encrypted with AWS's own key costs nothing; a secret in Secrets Manager or a customer
+    managed key of KMS would cost money.
     """
 
     def __init__(self, client: Callable[[], ParameterClient], name: str) -> None:

@@ -1,6 +1,6 @@
 """How result pages are stored in the package's table: under r#<version>, so that a query reads them in order.
 
-A large page is an object in the bucket, and its row names the object, because a table charges by the kilobyte.
+A large page is an object in the bucket, and its row names the object, because DynamoDB charges by the kilobyte.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,8 @@ from .rows import Row
 
 PAGE = "r#"
 ROW_BYTES = 3_000
-"""A page of more bytes is cheaper as an object, although the object takes another call."""
+"""If a page has more bytes, it is stored as an object, which is then cheaper than a row although it takes another
+request."""
 
 OBJECT_ROOM = 64_000
 """When pages are read up to a limit of bytes, each object counts as at least this many bytes, because a call reads

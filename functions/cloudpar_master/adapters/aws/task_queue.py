@@ -40,16 +40,16 @@ log = logging.getLogger("cloudpar_master")
 class SqsTaskQueue(TaskQueue):
     """Two FIFO queues in high-throughput mode: the express one for the first chunks of packages, and the main one.
 
-    SQS cannot choose among messages, so in a single queue a first chunk would wait behind all earlier messages. A third
-    queue has the dead letters of both.
+    SQS cannot choose among messages, so in a single queue a first chunk would wait behind all earlier messages. Both
+    have the same dead-letter queue.
 
     Args:
-        client: SQS.
-        url: The main queue.
-        dead_letter_url: The dead letters.
+        client: The client for SQS.
+        url: The URL of the main queue.
+        dead_letter_url: The URL of the dead-letter queue.
         clock: Tells the time, from which the queue computes how long messages have waited.
-        express_url: The express queue. If the URL is "", all chunks go through the main queue: a deployment may update
-            the code of a function some seconds before its environment variables.
+        express_url: The URL of the express queue. If it is "", all chunks go through the main queue. It is "" for some
+            seconds if an update of the deployment replaces a function's code before its environment variables.
     """
 
     def __init__(
@@ -58,14 +58,15 @@ class SqsTaskQueue(TaskQueue):
         self._client = client
         self._main = FifoQueue(client, url, clock)
         self._express = FifoQueue(client, express_url, clock) if express_url else None
-        # `send` keeps this order: if a process dies between the queues, it has sent the first chunks of packages.
+        # `send` uses the queues in this order: if the process dies in between, it has sent the first chunks of
+        # packages.
         self._queues = {} if self._express is None else {EXPRESS: self._express}
         self._queues |= {MAIN: self._main, DEAD: FifoQueue(client, dead_letter_url, clock)}
         self._dead_letter_url = dead_letter_url
         self._clock = clock
 
     def send(self, messages: Sequence[Sending]) -> list[bool]:
-        """See the port. Returns False for a message that AWS has not taken.
+        """See the port. Returns False for a message that AWS has not accepted.
 
         Raises:
             ClientError, BotoCoreError: AWS refuses a whole call, and would refuse it again.
@@ -103,9 +104,10 @@ class SqsTaskQueue(TaskQueue):
         messages the first time. If the attempt skipped this queue, its messages would stay invisible until their
         visibility timeout ends. If one queue fails, the messages of the other queue are returned.
 
-        SQS answers a call that does not wait from a sample of its servers, and may miss messages that were sent into
-        an empty queue. With `sent`, the call for a queue with such messages therefore waits for up to a second. Other
-        calls never wait: in an empty queue, each of them would keep a Lambda function busy for this second.
+        SQS answers a call that does not wait from a sample of its servers, and may miss messages that were sent into an
+        empty queue. Therefore, if `sent` is True, the call for a queue that has just got messages waits for up to a
+        second. Other calls never wait: if the queue is empty, each of them would keep a Lambda function busy for this
+        second.
 
         Raises:
             StaleAttempt, ClientError, BotoCoreError: One of the queues failed, and no messages came.
@@ -184,7 +186,8 @@ class SqsTaskQueue(TaskQueue):
     def waiting(self) -> int:
         """See the port.
 
-        Looks into the express queue only if no message waits in the main queue, because each look costs a call of AWS.
+        Looks into the express queue only if no message waits in the main queue, because each look costs a request to
+        SQS.
         """
         return self._main.waiting() or (self._express.waiting() if self._express is not None else 0)
 

@@ -14,14 +14,16 @@ from . import errors
 from .account_store import DynamoAccountStore
 
 SESSION_S: Final = 3600
-"""How long credentials are valid, in seconds. AWS permits no more if one role, this function's, assumes another one."""
+"""How long credentials are valid, in seconds. AWS permits no longer time if a role (here that of the Lambda function)
+assumes another role."""
 
 LEAST_S: Final = 900.0
 """Credentials that are valid for less than this time, in seconds, are not given out. AWS's libraries renew credentials
 when they are valid for less than 10 to 15 minutes."""
 
 REFUSED_S: Final = 60.0
-"""After a refusal, AWS is not asked again for this many seconds: each lease of the account would cost a call."""
+"""If AWS refuses a session of a role, this process does not request one again for this many seconds. Otherwise each
+lease of the account would cost a request."""
 
 KNOWN: Final = 1_000
 """For how many packages a process remembers credentials."""
@@ -60,19 +62,19 @@ class StsClient(Protocol):
 
 
 class _Known(NamedTuple):
-    """Credentials of a role, or a refusal (None), and the time until which they are given out again."""
+    """Credentials of a role, or None after a refusal, and the time until which this answer is used again."""
 
     credentials: TaskCredentials | None
     until: float
 
 
 class StsTaskRoles(TaskRoles):
-    """Roles in the account table, and sessions of these roles by STS.
+    """Stores the roles in the account table, and opens sessions of these roles by STS.
 
     Args:
         accounts: The account table.
         client: Returns the client for STS. It is made at its first use, because most processes never need it.
-        clock: The time.
+        clock: Tells the time, from which this object computes how long credentials are still valid.
         region: The region of the deployment.
     """
 
@@ -104,8 +106,8 @@ class StsTaskRoles(TaskRoles):
             session = self._client().assume_role(
                 RoleArn=task_role,
                 RoleSessionName=session_name(package_id),
-                # The role's owner trusts this function only for this account. Without it, an operator who gives two
-                # accounts each other's roles by mistake would let one read the other's data.
+                # The owner of the role trusts this function only with this account's id. Without the id, if an operator
+                # confuses the roles of two accounts, each account could read the other's data.
                 ExternalId=account_id,
                 DurationSeconds=SESSION_S,
             )
@@ -128,7 +130,7 @@ class StsTaskRoles(TaskRoles):
 
 
 def session_name(package_id: str) -> str:
-    """Return the name of the session for a package. CloudTrail shows it with each call of the package's tasks.
+    """Return the name of the session for a package. CloudTrail shows it with each request of the package's tasks.
 
     >>> session_name("s9f2c/1")
     'cloudpar-s9f2c-1'

@@ -19,8 +19,8 @@ FRESH_S = 90.0
 many seconds: a write costs money."""
 
 LOOK_S = 5.0
-"""Seconds for which an instance uses the rows that it has read: all its requests in this time share one call. Only a
-call of `workers` with `newest` reads the rows earlier."""
+"""Seconds for which an instance of a Lambda function uses the rows that it has read, so that it does not read them for
+each request. Only a call of `workers` with `newest` reads the rows earlier."""
 
 REMEMBERED = 1_000
 """How many workers one instance remembers. When a forgotten worker reports again, the instance writes the worker's row
@@ -41,7 +41,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
     Args:
         table: The table with the rows.
         clock: Tells when the rows that this instance has read are too old.
-        kept_s: The seconds after a write for which a row is kept at least.
+        kept_s: After a write, a row is kept for at least this many seconds.
     """
 
     def __init__(self, table: Table, clock: Clock, kept_s: float) -> None:
@@ -71,7 +71,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
                 self._forget(worker.worker_id)
 
     def beat(self, worker_id: str, now: float) -> None:
-        """See the port. A beat makes no row, since a beat does not describe its worker."""
+        """See the port. A beat creates no row, since a beat does not describe its worker."""
         known = self._written.get(worker_id, WorkerRecord(worker_id, float("-inf")))
         if self._is_old(known._replace(seen_at=now), known):
             self._written[worker_id] = known._replace(seen_at=now)
@@ -116,7 +116,7 @@ class DynamoWorkerRegistry(WorkerRegistry):
             "sk": worker.worker_id,
             "host": worker.host,
             "executors": worker.executors,
-            "fit": _encode(worker.fit[:2]).decode(),  # earlier releases read no more of a Fit
+            "fit": _encode(worker.fit[:2]).decode(),  # earlier releases know only these fields of a Fit
             "refuses": _encode(worker.fit.refuses).decode() if worker.fit.refuses else None,
             **self._times(worker.seen_at),
         }
