@@ -1,6 +1,7 @@
 """Answers POST requests for /v1/{name}, which API Gateway passes on.
 
-A public API is an HTTP API, with events of payload format 2.0; a private one is a REST API, with events of format 1.0.
+A public deployment has an HTTP API, whose events have payload format 2.0. A private one has a REST API, whose events
+have format 1.0.
 """
 
 import base64

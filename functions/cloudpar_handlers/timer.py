@@ -31,7 +31,7 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
     """Start the missing hosts of the fleet, report the lost chunks, and fold the due packages.
 
     A package that cannot be folded gets a later due time, so that the next rounds fold other packages. A chunk that
-    cannot be reported is put off, too. If a part fails, the parts behind it run nevertheless.
+    cannot be reported is put off, too. If one of these three steps fails, the later ones run nevertheless.
 
     Raises:
         ShortFleet: Hosts of the fleet are missing, or do not work.

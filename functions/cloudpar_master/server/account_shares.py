@@ -17,7 +17,8 @@ BODIES_BYTES: Final = 64 * 1024 * 1024
 further calls with 429."""
 
 RETRY_S: Final = 1.0
-"""An answer 429 because of a full share tells the client to try again after this many seconds."""
+"""If the server refuses a call with 429, because the account has reached one of these limits, the client tries again
+after this many seconds."""
 
 
 class Connection(Protocol):
@@ -36,8 +37,8 @@ class Shares:
     Workers and operators have no account, so they have no limit: the operator owns their tokens.
 
     Args:
-        connections: The most connections of an account.
-        bodies_bytes: The most bytes of bodies of an account.
+        connections: How many connections each account may have.
+        bodies_bytes: How many bytes of bodies and answers the calls of each account may hold at a time.
     """
 
     def __init__(self, connections: int = CONNECTIONS, bodies_bytes: int = BODIES_BYTES) -> None:

@@ -4,7 +4,8 @@ from typing import Any
 class AnswerWriter:
     """The transport of one answer. It sends the head of the answer together with the first part of the body.
 
-    uvicorn writes the head by itself. The kernel would then wake the client twice for each answer.
+    uvicorn writes the head before the body. If both were sent separately, the kernel would wake the client twice for
+    each answer.
     """
 
     def __init__(self, cycle: Any) -> None:
@@ -14,7 +15,8 @@ class AnswerWriter:
 
     def write(self, data: bytes) -> None:
         """Keep the head; send everything else, after the head if it was kept."""
-        # uvicorn writes no body for HEAD, so nothing would come after the head. "100 Continue" comes before the answer.
+        # Do not keep the head of an answer to HEAD: uvicorn writes no body after it. Do not keep a "100 Continue"
+        # either: uvicorn writes it before the answer starts.
         if self._head is None and self._cycle.response_started and self._cycle.scope["method"] != "HEAD":
             self._head = data
             return

@@ -138,7 +138,7 @@ def make_app(calls: Calls, proving: Proving, blobs: BlobRoutes, failures: Failur
     """Make the ASGI application of an embedded master.
 
     The routes wait for a turn before they raise a RequestError. A request for an unknown path or method reaches no
-    route, so its handler waits.
+    route, so the handler of this error waits for a turn.
     """
     # When the handler of `Exception` has answered an error that has no other handler, Starlette raises the error again,
     # and uvicorn logs it.

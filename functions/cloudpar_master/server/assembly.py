@@ -63,12 +63,12 @@ class Assembly(NamedTuple):
     def tick(self) -> Steps[int]:
         """Wake held retrievals and peeks for the chunks that wait, and do the timer's work in steps.
 
-        A chunk whose lease has run out waits again, and no other call wakes a request for it. Returns how many packages
-        and lost chunks the timer handled.
+        A chunk whose lease has run out waits again, and only this call wakes a held request for it. Returns how many
+        packages and lost chunks the timer handled.
 
         Raises:
             ExceptionGroup: Some packages could not be folded, for example because one is too busy now; all others were.
-            sqlite3.Error: The queue cannot be read; the timer's work was done.
+            sqlite3.Error: The queue cannot be read; the timer's work was done nevertheless.
         """
         try:
             self._wake_held()
@@ -79,9 +79,9 @@ class Assembly(NamedTuple):
     def _wake_held(self) -> None:
         needs = self.queue.waiting_needs()
         if needs:
-            # ANYTHING is for packages whose chunks fit no held retrieval: any retrieval removes the chunks of ended
-            # packages, and decides about packages that no live worker can run. Each tick wakes another retrieval for
-            # that.
+            # ANYTHING wakes one more retrieval, which the waiting chunks may not fit: every retrieval removes chunks of
+            # ended packages, and decides what happens to packages that no live worker can run. Each call wakes another
+            # retrieval for that.
             self.wakeups.chunks_sent([*needs, ANYTHING])
 
 
@@ -161,7 +161,8 @@ def _default_account(accounts: AccountStore, token: str, clock: Clock) -> str:
     if known is not None:
         return known.account_id
     account_id = hashlib.sha256(f"default account#{token_hash}".encode()).hexdigest()[:16]
-    # If connection.json is lost, the master makes a new token, and so a second account beside the earlier one.
+    # If connection.json is lost, the master makes a new token. This token gets a second account, beside the earlier
+    # one.
     taken = any(each.name == "default" and each.state == "active" for each in accounts.list())
     accounts.create(
         AccountRecord(

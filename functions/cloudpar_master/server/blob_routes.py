@@ -1,4 +1,4 @@
-"""The routes that presigned links lead to."""
+"""The route to which the links of the blob store lead."""
 
 import re
 from collections.abc import AsyncIterator

@@ -11,8 +11,8 @@ from .deadline import Deadline
 
 HEAD_BYTES: Final = 64 * 1024
 """The most bytes of a request's head. The same limit holds for what comes between two parts of the body or after the
-body, such as the sizes of chunks and trailers. Beyond this limit the server answers 400; it notices the excess a little
-later."""
+body, such as the sizes of HTTP chunks, and trailers. Beyond this limit the server answers 400. It checks the limit
+after each read, so somewhat more bytes may have arrived by then."""
 
 FIELDS: Final = 100
 """The most fields in the head and the trailers of a request together, because in memory a field takes many times its
@@ -23,9 +23,8 @@ HEAD_S: Final = 20.0
 Otherwise the server closes the connection."""
 
 STALL_S: Final = 60.0
-"""Every this many seconds, the server checks that more of a body has arrived, or that the client has read more of an
-answer. If neither has happened, the server closes the connection. So a connection stalls for at most twice this
-time."""
+"""Once in this many seconds, the server checks whether more of a body has arrived, or whether the client has read more
+of an answer. If not, the server closes the connection. So a connection stalls for at most twice this time."""
 
 
 class _Part(Enum):
@@ -74,8 +73,8 @@ class BoundedConnection(HttpToolsProtocol):
             self.flow.pause_reading()  # a second time, because the application's `receive` has resumed reading
             return
         if self._part is _Part.NONE and not self._in_work:
-            # Do this also if the data is only line breaks, which the parser skips: any data stops uvicorn's timer for
-            # idleness.
+            # Do this also if the data is only line breaks, which the parser skips: any data stops the timer by which
+            # uvicorn closes idle connections.
             self._expect_head()
         self._body_came = False
         super().data_received(data)

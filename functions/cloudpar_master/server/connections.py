@@ -1,4 +1,4 @@
-"""Closes surplus connections: those without a valid token, and those beyond an account's limit."""
+"""Closes surplus connections: the oldest without a valid token, and those beyond an account's limit."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -11,15 +11,15 @@ from .account_shares import Shares
 from .bounded_connection import BoundedConnection
 
 STRANGERS: Final = 256
-"""How many connections on which no valid token has come may be open."""
+"""How many connections may be open at a time on which no valid token has come yet."""
 
 
 class Strangers:
     """The connections on which no valid token has come yet.
 
-    If there are over `most` of them, the oldest ones are closed: first those that have sent no whole head, then those
-    whose request waits for its turn. So connections without a token shut out no client that has a token, because such a
-    client sends its token at once.
+    If there are over `most` of them, the oldest ones are closed: first those that have sent no whole head of a request,
+    then those whose request waits for its turn. So connections without a token shut out no client that has a token,
+    because such a client sends its token at once.
     """
 
     def __init__(self, most: int = STRANGERS) -> None:
@@ -159,7 +159,7 @@ class GuardedConnection(BoundedConnection):
             self._settle()
 
     def _settle(self) -> None:
-        """Stop counting for the account the memory or the connection that is no longer used.
+        """If no request is left, stop counting the memory of this connection and, after its end, the connection.
 
         A request whose client has hung up still counts until the application has ended it: otherwise a client could
         send requests and hang up, again and again, faster than the master ends them.

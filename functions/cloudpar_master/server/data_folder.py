@@ -100,8 +100,7 @@ class DataFolder:
         If a token is empty, the file keeps its earlier token, or gets a new token if it has none.
 
         Raises:
-            DataFolderError: The file exists and cannot be read, is malformed, or cannot be written although its content
-                changes.
+            DataFolderError: The file exists and cannot be read, or is malformed; or new content cannot be written.
         """
         kept = self._kept()
         connection = replace(

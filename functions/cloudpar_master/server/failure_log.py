@@ -29,7 +29,7 @@ _FIXES = {
     errno.EMFILE: "raise the limit of its open files (ulimit -n)",
     errno.ENFILE: "close files on its machine, or raise fs.file-max",
 }
-"""For each error number that means that the disk fails or is full: what an operator can do."""
+"""For each error number that means that the master cannot write, or cannot open files: what an operator can do."""
 
 _SQLITE_ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,

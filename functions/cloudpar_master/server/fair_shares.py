@@ -45,13 +45,14 @@ class FairShares:
     async def wait(self, role: str, account: str = "", *, goes_on: bool = False) -> None:
         """Wait until a request may be served. The caller then serves it without an `await`.
 
-        A request that has been served in part `goes_on`, and always waits for its turn. Otherwise a long request of an
-        account that has used little would be served in each second turn.
+        `goes_on` says that a part of this request has been served already. Such a request always waits for its turn.
+        Otherwise a long request of an account that has used little would be served in every second turn.
         """
         if not goes_on and self._prefers(role, account):
             self._preferred = True
             asyncio.get_running_loop().call_soon(self._end_turn)
-            # Without this, an account that has long been alone would be far ahead of a newcomer, and wait that long.
+            # Without this line, an account that has been alone for a long time would have used far more than a
+            # newcomer, and would wait until the newcomer has used as much.
             self._accounts[role].advance([account])
             self._accounts[role].charge(account, LEAST_US)
             return
@@ -73,8 +74,8 @@ class FairShares:
         """Whether a call, new or woken, is served at once, because each waiting account of its role has used more.
 
         A call and its answer take several turns of the event loop, and a map several calls. If each of them waited for
-        a request of every other role, a busy master would be slow for all. It happens once in a turn of the loop: with
-        more, the requests of one caller would keep the loop from reading those of others.
+        a request of every other role, a busy master would be slow for all. At most one call is preferred in each turn
+        of the loop. Otherwise the requests of one caller would keep the loop from reading those of others.
         """
         if self._preferred or role not in PREFERRED:
             return False

@@ -18,9 +18,9 @@ def note(request: Request) -> None:
     """Choose and remember how the links in the answer to this request start.
 
     A caller that resolves relative links gets relative links, so that they lead through any proxy. A caller that can
-    open the master's files gets links to these files, if a pool has started the master. An older caller gets links to
-    the `Host` that it named, which lead through a forwarded port. If that `Host` is malformed, the caller gets links to
-    the master's own endpoint.
+    open the master's files gets links to these files, if a pool has started the master. A caller of an earlier release
+    gets links to the `Host` that it named, which lead through a forwarded port. If that `Host` is malformed, this
+    caller gets links to the master's own endpoint.
     """
     host = request.headers.get("host", "")
     wanted = request.headers.get(HEADER)
@@ -37,9 +37,9 @@ def current(endpoint: str, *, files: bool) -> Callable[[], str]:
 
     Args:
         endpoint: The master's own address.
-        files: Whether callers may get links to files. If not, a caller that wants such links gets relative links: the
-            caller may be of another user, who would learn where the files are, and a link to a file has no checks of
-            size and time.
+        files: Whether callers may get links to files. If not, a caller that requests such links gets relative links.
+            The caller may belong to another user, who must not learn where the files are. A link to a file also never
+            expires, and does not limit the size of an upload.
     """
 
     def base() -> str:

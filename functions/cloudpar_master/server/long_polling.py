@@ -38,8 +38,8 @@ class LongPolling:
     async def turn(self, caller: Caller | None, *, goes_on: bool = False) -> None:
         """Wait until a request of this caller may be performed: a new request, or a held request that was woken.
 
-        If `caller` is None, the request has no valid token, and may be refused after this. A request of which a step
-        has been performed `goes_on`.
+        If `caller` is None, the request has no valid token, and may be refused after this. `goes_on` says that a step
+        of the request has been performed already.
         """
         if caller is None:
             await self._shares.wait(STRANGERS)
@@ -95,9 +95,9 @@ class LongPolling:
                 await self._wakeups.wait_for_others(left_s, fit, request.besides)
             elif reply.retry_after_s:
                 woken_for = await self._wakeups.wait_for_chunks(left_s, fit)
-            # One tick may wake many retrievals. Without turns, they would all be performed before any other request. If
-            # the retrieval did not wait for a wakeup, the queue had only stale chunks, and good chunks may be behind
-            # them.
+            # One run of the timer may wake many retrievals. Without turns, they would all be performed before any other
+            # request. A retrieval that did not wait for a wakeup takes a turn, too: the queue had only stale chunks for
+            # it, and good chunks may be behind them.
             try:
                 await self.turn(call.caller)
             except asyncio.CancelledError:
@@ -109,7 +109,7 @@ class LongPolling:
     def _pass_on(self, woken_for: Needs | None) -> None:
         """Wake another held retrieval for the chunk for which this retrieval was woken.
 
-        Otherwise the chunk would wait for the next tick.
+        Otherwise the chunk would wait until the next run of the master's timer.
         """
         if woken_for is not None:
             self._wakeups.chunks_sent([woken_for])
@@ -181,8 +181,8 @@ def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:
 async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], receive: Receive) -> Struct | None:
     """Hold a request, and return its reply; None if the client hangs up first.
 
-    `hold` is called with a function that returns whether the client has hung up. It runs in the task of the caller: its
-    reply would arrive two turns of the event loop later from a task of its own.
+    `hold` is called with a function that returns whether the client has hung up. It runs in the caller's asyncio task:
+    if it had a task of its own, its reply would arrive two turns of the event loop later.
     """
     task, holds = asyncio.current_task(), True
 
@@ -193,7 +193,7 @@ async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], r
     hung_up = asyncio.ensure_future(_hang_up(receive))
     hung_up.add_done_callback(give_up)
     try:
-        await asyncio.sleep(0)  # the client may have hung up before
+        await asyncio.sleep(0)  # the client may have hung up already
         return await hold(hung_up.done)
     except asyncio.CancelledError:
         if task is None or not hung_up.done() or task.uncancel():

@@ -27,8 +27,9 @@ listening socket. With a single descriptor, strangers who connect again and agai
 kernel would refuse the connections of others for many seconds."""
 TICK_S = 1.0
 TICKS = 6
-"""How many ticks there are, at least, in the time of a lease. Workers beat at each third of this time. So after the end
-of a dead worker's lease, its chunk waits for at most half the time between two beats."""
+"""A tick does the timer's work once. There are at least this many ticks in the lease time, and each worker sends a beat
+in each third of it. So after the end of a dead worker's lease, its chunk waits for at most half the time between two
+beats."""
 SWEEP_S = 3600.0
 BUSY = 50
 """If a tick handled at least this many packages and lost chunks, the next tick follows at once."""
@@ -141,7 +142,7 @@ async def _keep_time(assembly: Assembly) -> None:
 def _try_clock(assembly: Assembly, call: Callable[[], None]) -> None:
     try:
         call()
-    except Exception as error:  # noqa: BLE001 - such as a full disk: a master that cannot save its time still serves
+    except Exception as error:  # noqa: BLE001 - for example, the disk is full: the master still serves requests
         assembly.failures.note(error, "the master's time cannot be saved; it is tried again")
 
 

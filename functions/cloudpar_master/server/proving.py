@@ -17,17 +17,18 @@ from .bodies import answer
 from .fair_shares import STRANGERS, FairShares
 
 BODY_BYTES: Final = 1_000
-"""The largest body of a challenge: its sender has no token, so the master reads no more."""
+"""The largest body of a challenge, in bytes. The master reads no more, because the sender has shown no token."""
 
 REMEMBERED: Final = 1_000
-"""How many credentials are remembered with their tokens: each request of a connection repeats its credential."""
+"""How many credentials are remembered with their tokens, so that a credential is not decrypted again for each
+request."""
 
 
 class Proving:
     """Knows the hashes of tokens, and the nonce that this process of the master made.
 
     Args:
-        fixed: The hashes of the tokens that belong to no account.
+        fixed: The hashes of the tokens that belong to no account: the worker token and the admin token.
         stored: Called with the first digits of a hash. Returns the hashes of accounts' tokens that start with them.
         shares: Chooses the next request.
     """

@@ -19,7 +19,7 @@ class StartupConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def parse(line: bytes) -> StartupConfig:
-    """Read the line.
+    """Read the line that a parent has written to standard input.
 
     Raises:
         ValueError: The line is not a JSON object, or a field is unknown or wrong. For a setting, the text names the

@@ -4,7 +4,7 @@ from cloudpar_master.core.recent import Recent
 from cloudpar_protocol.limits import BULK_ITEMS
 
 ACCOUNTS: Final = 1_000
-"""For how many accounts sessions are remembered: the accounts that have started packages last."""
+"""For how many accounts the sessions are remembered. These are the accounts that have started packages last."""
 
 SESSIONS: Final = 1_000
 """How many sessions of one account are remembered. Beyond that, the account's oldest session is forgotten: its next
@@ -30,9 +30,9 @@ class UnseenPackages:
         sessions[session], self._accounts[account_id] = packages, sessions
 
     def any_besides(self, account_id: str, session: str, names: list[str]) -> bool:
-        """Whether a session has started packages that are not in `names`. All packages of the session are forgotten.
+        """Whether a session has started packages that are not in `names`.
 
-        So each of these packages ends one await at most.
+        The call forgets all packages of the session, so that each package ends at most one await.
         """
         sessions = self._accounts.get(account_id)
         packages = None if sessions is None else sessions.pop(session, None)

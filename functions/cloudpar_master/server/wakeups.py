@@ -52,7 +52,7 @@ class Wakeups:
         unserved: set[Needs] = set()
         for need in needs:
             heard.add(need)
-            if need in unserved:  # a tick may pass hundreds of equal needs: search all retrievals only once for them
+            if need in unserved:  # one call may pass hundreds of equal needs: search the retrievals only once for them
                 continue
             found = next((each for each in self._retrievals if each.waits_for(need)), None)
             if found is None:
@@ -81,7 +81,7 @@ class Wakeups:
     async def wait_for_chunks(self, timeout_s: float, fit: Fit = ANY) -> Needs | None:
         """Wait until the queue may have a chunk that a worker with this `fit` can run, but at most `timeout_s` seconds.
 
-        Returns the needs of that chunk; None after `timeout_s`.
+        Returns the needs of that chunk, or ANYTHING if they are not known; None after `timeout_s`.
 
         If this call is cancelled after its retrieval was woken, it wakes another retrieval. Otherwise the chunk would
         wait until the next run of the master's timer.
@@ -101,9 +101,10 @@ class Wakeups:
                 self._retrievals.remove(retrieval)
 
     async def wait_for_others(self, timeout_s: float, fit: Fit, besides: Iterable[str]) -> None:
-        """Wait at most `timeout_s` until a chunk is sent that fits and whose package is not in `besides`.
+        """Wait at most `timeout_s` seconds until a chunk that fits is sent, of a package that is not in `besides`.
 
-        When this returns, another worker may already have taken the chunk.
+        A chunk fits if a worker with this `fit` can run it. When this call returns, another worker may already have
+        taken the chunk.
         """
         peek = _Peek(asyncio.get_running_loop().create_future(), fit, frozenset(besides))
         self._peeks.append(peek)
@@ -114,7 +115,7 @@ class Wakeups:
             self._peeks.remove(peek)
 
     async def wait_for_news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
-        """Wait at most `timeout_s` until one of the packages may have news, or the session has a new package."""
+        """Wait at most `timeout_s` seconds until a package may have news, or the session has a new package."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         names = [*package_ids, _session(session)]
         for name in names:
@@ -140,7 +141,7 @@ def _wake(waiter: asyncio.Future[Any]) -> None:
 
 @contextmanager
 def _ending(waiter: asyncio.Future[Any], timeout_s: float) -> Iterator[None]:
-    """Wake a waiter after `timeout_s`. With `asyncio.wait` it would wake one turn of the event loop later."""
+    """Wake a waiter after `timeout_s` seconds: one turn of the event loop earlier than `asyncio.wait` would."""
     end = asyncio.get_running_loop().call_later(timeout_s, _wake, waiter)
     try:
         yield
