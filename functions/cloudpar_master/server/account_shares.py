@@ -45,7 +45,7 @@ class Shares:
         self._most, self._most_bytes = connections, bodies_bytes
         self._accounts: dict[Connection, str] = {}
         self._numbers = Counter[str]()
-        self._idle = defaultdict[str, dict[Connection, None]](dict)  # by account; a dictionary keeps its order
+        self._idle = defaultdict[str, dict[Connection, None]](dict)  # by account, the one that is idle longest first
         self._holding = defaultdict[str, dict[Connection, None]](dict)
         self._held = Counter[Connection]()
         self._held_by_account = Counter[str]()
@@ -135,7 +135,7 @@ def _forget_zero(counter: Counter[T], name: T) -> None:
 
 
 def most_connections() -> int:
-    """Return how many connections each account may have: CONNECTIONS, but at most an eighth of all open files."""
+    """Return how many connections an account may have: CONNECTIONS, but at most an eighth of the possible open files."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return CONNECTIONS if files == resource.RLIM_INFINITY else min(CONNECTIONS, files // 8)
 

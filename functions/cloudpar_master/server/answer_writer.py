@@ -25,7 +25,7 @@ class AnswerWriter:
         self._transport.write(data)
 
     def close(self) -> None:
-        """Send a head without a body, and close the connection."""
+        """Send the head if no body has followed it, and close the connection."""
         if self._head and not self._transport.is_closing():
             self._transport.write(self._head)
         self._transport.close()

@@ -30,7 +30,7 @@ from .proving import Proving
 from .storage_state import StorageState
 
 CROWDED_S: Final = 2.0
-"""A client whose held request gave way to another connection of its account sends its next request after this many
+"""If a held request gave way to another connection of its account, its client sends the next request after this many
 seconds."""
 
 

@@ -1,4 +1,4 @@
-"""Makes an embedded master: the one place that knows all of its parts."""
+"""Makes an embedded master. Only this module knows all of the master's parts."""
 
 import hashlib
 from functools import partial

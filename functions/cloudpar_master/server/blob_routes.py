@@ -39,7 +39,8 @@ class BlobRoutes:
         packages: Stores the packages, which say to which account a result belongs.
         shares: Chooses the next request or part of a transfer, so that each account gets its share.
         failures: Logs a disk that fails during a download.
-        stored: Counts the uploads of each account, and refuses an upload that is too much; None: no upload is refused.
+        stored: Counts the uploads of each account, and refuses an upload that would exceed a limit; None: no upload is
+            refused.
     """
 
     def __init__(

@@ -15,12 +15,12 @@ body, such as the sizes of HTTP chunks, and trailers. Beyond this limit the serv
 after each read, so somewhat more bytes may have arrived by then."""
 
 FIELDS: Final = 100
-"""The most fields in the head and the trailers of a request together, because in memory a field takes many times its
-length. Beyond that the server answers 400."""
+"""The most fields in the head and the trailers of a request together. Beyond that the server answers 400, because in
+memory a field takes many times its length."""
 
 HEAD_S: Final = 20.0
-"""The head of a request must have arrived this many seconds after its first byte, or after the connection was opened.
-Otherwise the server closes the connection."""
+"""The first head on a connection must arrive within this many seconds after the connection was opened, and each later
+head within this many seconds after its first byte. Otherwise the server closes the connection."""
 
 STALL_S: Final = 60.0
 """Once in this many seconds, the server checks whether more of a body has arrived, or whether the client has read more
@@ -133,7 +133,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._reading.clear()
         self._part = _Part.NONE
         super().on_message_complete()
-        if not self._in_work:  # the answer came before the body, whose bytes have stopped uvicorn's timer for idleness
+        if not self._in_work:  # the answer came before the body, whose bytes have stopped uvicorn's idle timer
             self._reading.set(self.timeout_keep_alive, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:

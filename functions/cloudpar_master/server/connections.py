@@ -138,7 +138,7 @@ class GuardedConnection(BoundedConnection):
         async def receive_one() -> Any:
             message = await receive()
             if message["type"] == "http.request":
-                self.flow.pause_reading()  # `receive` has resumed reading; otherwise the next part would come too early
+                self.flow.pause_reading()  # `receive` has resumed reading: stop again, until its next call
             elif self.gave_way and not self._lost:
                 self.cycle.disconnected = False  # so that the answer is sent
             return message
@@ -178,7 +178,7 @@ def admitted(request: Request, account: str = "", *, by_link: bool = False) -> N
         request: The request.
         account: The id of the account for which the connection counts from now on; "" for workers and operators.
         by_link: Whether the request has a link and no token. On a connection on which a token has come, a link changes
-            nothing: payloads of many accounts pass a worker's connection.
+            nothing: payloads of many accounts pass through a worker's connection.
 
     Raises:
         RateLimited: The account has too many connections.

@@ -15,7 +15,7 @@ class Deadline:
         return self._timer is not None
 
     def set(self, seconds: float, passed: Callable[[], None]) -> None:
-        """Call `passed` after this time. A function that was set before is not called."""
+        """Call `passed` after this many seconds. A function that was set before is then not called."""
         self.clear()
         self._timer = self._loop.call_later(seconds, passed)
 

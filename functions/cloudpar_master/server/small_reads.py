@@ -6,7 +6,7 @@ READ_BYTES: Final = 64 * 1024
 itself, uvloop would read four times as many."""
 
 _memory: Final = memoryview(bytearray(READ_BYTES))
-"""All connections read into this memory, because the server passes on what it has read before its next read."""
+"""All connections read into this memory. The server passes the data of each read on before it reads again."""
 
 
 class SmallReads(asyncio.BufferedProtocol):

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from cloudpar_protocol.payloads import Unwritable
 
 KEPT_S = 10.0
-"""A report is forgotten after this many seconds. While the problem lasts, a new report comes sooner: a worker sends a
-report every 2 s (with the default lease time), and the master makes a report whenever it refuses a request again, after
-at most 6.25 s."""
+"""A report is forgotten after this many seconds. While the problem lasts, a new report comes sooner. A worker sends a
+report every 2 s (with the default lease time). The master makes a report whenever it refuses a request, and clients
+repeat a refused request after at most 6.25 s."""
 
 HOLD_S = 5.0
 """While something cannot be written, awaits are held for at most this many seconds, so that clients soon hear when
@@ -19,7 +19,7 @@ writing works again."""
 
 
 class StorageState:
-    """Holds the newest report that the master, or a worker that shares its folder, cannot write.
+    """Holds the newest report that the master, or a worker that shares the master's folder, cannot write.
 
     Args:
         wake: Called when a report comes while no other report is kept, so that the held awaits are answered.

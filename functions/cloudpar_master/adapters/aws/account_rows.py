@@ -31,7 +31,7 @@ def token_key(token_hash: str) -> Key:
 
 
 def name_key(name: str) -> Key:
-    """Return the key of the row with the id of the account that has a name. Releases up to 0.2.0 made no such row."""
+    """Return the key of the row with the id of the account of this name. Releases up to 0.2.0 made no such row."""
     return f"n#{name}", "name"
 
 

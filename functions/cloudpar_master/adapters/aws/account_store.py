@@ -30,7 +30,8 @@ MEMORY_S = 10.0
 """Seconds for which a process remembers an account. A revocation or a grant takes effect within this time."""
 
 PLENTY_US = 3600 * 1_000_000
-"""If a remembered account has at least this much free, in microseconds, `free_us` does not read the row again."""
+"""If a remembered account has at least this much free compute time, in microseconds, `free_us` does not read the row
+again."""
 
 KNOWN_TOKENS = 1_000
 SLICE_DAYS, GRANT_DAYS = 60, 400
@@ -266,8 +267,8 @@ class DynamoAccountStore(AccountStore):
     def usage(self, since: str, cursor: str | None = None) -> UsagePart:
         """See the port.
 
-        This method reads the whole table, also the rows that it does not return. An index or a row for each account and
-        day would save that, but each settlement would then cost a further write.
+        This method reads the whole table, also the rows that it does not return. An index, or a row for each account
+        and day, would make that unnecessary, but each settlement would then cost a further write.
         """
         rows, last = self._table.scan_part(
             "settled_on >= :since", {"since": since}, ("account_id", "settled_on", "charged_us"), pages=USAGE_PAGES,

@@ -22,7 +22,7 @@ CONNECT_S, ANSWER_S = 2.0, 6.0
 
 
 class Clients:
-    """The clients for AWS's services. Each is made at its first use, so that a Lambda function makes none in advance.
+    """The clients for AWS's services. Each is made at its first use, because no Lambda function needs all of them.
 
     botocore makes the clients. boto3 would make the same clients, and takes longer to import.
     """

@@ -17,7 +17,7 @@ BATCH = 10
 """How many messages SQS accepts or returns in one call at most."""
 
 ENTRY_ATTEMPTS = 4
-"""How often a batch call is made at most, if SQS temporarily refuses some of its entries."""
+"""How many times, at most, a batch call is made if SQS temporarily refuses some of its entries."""
 
 LONGEST_VISIBILITY_S = 12 * 3600
 """The longest visibility timeout that SQS accepts, in seconds."""
@@ -112,7 +112,7 @@ class FifoQueue:
         _in_batches(partial(self._client.delete_message_batch, QueueUrl=self._url), entries)
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
-        """Keep messages invisible for this long from now. Messages whose receipt has expired stay as they are."""
+        """Keep messages invisible for `visibility_s` from now. Messages whose receipt has expired stay as they are."""
         visible_s = _whole(visibility_s)
         entries = [{"ReceiptHandle": receipt, "VisibilityTimeout": visible_s} for receipt in receipts]
         _in_batches(partial(self._client.change_message_visibility_batch, QueueUrl=self._url), entries)

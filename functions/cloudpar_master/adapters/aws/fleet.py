@@ -42,7 +42,7 @@ class AutoScalingFleet(Fleet):
         group: The name of the group.
         clock: Tells the time, from which the fleet computes how old its knowledge of the group is.
         lock: The lock that lets only one process at a time raise the capacity. It also stores the fleet's shortage.
-        shape: How many executors each instance has, and how many chunks the fleet gets for each of them.
+        shape: What each instance offers: how many executors, and for how many chunks the fleet gets one executor.
     """
 
     def __init__(

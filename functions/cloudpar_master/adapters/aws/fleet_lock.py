@@ -20,7 +20,7 @@ NOT_PAUSED: Final = "(attribute_not_exists(resumes_at) OR resumes_at <= :now)"
 
 
 class FleetLock:
-    """A lock that at most one process of the Lambda functions holds, for HELD_S at most.
+    """A lock that at most one process of the Lambda functions holds, for at most HELD_S seconds.
 
     The row of the lock also contains the fleet's shortage. So each process sees the shortage that another process has
     noted, and the write that takes the lock fails if the fleet must not grow now.

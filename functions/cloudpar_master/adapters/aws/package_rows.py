@@ -89,9 +89,10 @@ def read_head(records: Records, row: Row) -> Head:
 def spec_row(spec: Spec, writer: str) -> tuple[Row, bytes | None]:
     """Make the row of a spec.
 
-    If the spec is too large for its row, the row names an object; also return the object's content. The row then has
-    only `Spec.freed`, which is what stays of a spec when the package's storage is freed. Each writer names its own
-    object, so that a start that is refused, because the package exists, cannot replace the object of this package.
+    If the spec is too large for its row, the row names an object, and the second value is the object's content
+    (otherwise None). The row then has only `Spec.freed`, which is what stays of a spec when the package's storage is
+    freed. Each writer gives its object a name of its own. Otherwise, if the package exists already, a start that is
+    then refused would first replace the existing package's object.
     """
     row, body = {"pk": spec.package_id, "sk": SPEC}, pack(spec)
     if len(body) <= SPEC_BYTES:

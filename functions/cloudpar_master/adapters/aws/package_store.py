@@ -44,8 +44,8 @@ DUE_STEP_S = 60.0
 cost writes."""
 
 SKEW_S = 300.0
-"""How many seconds the clocks of two processes may differ at most. That is far less than the day after which a package
-id may be used again."""
+"""How many seconds the clocks of two processes may differ at most. That is far less than a day, the shortest time after
+which a package id may be used again."""
 
 OF_EARLIER = "(attribute_exists(born) AND born <> :born)"
 """The condition that a stored event belongs to an earlier package with the same id."""

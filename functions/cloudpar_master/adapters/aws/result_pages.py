@@ -30,7 +30,8 @@ def key(version: int) -> str:
 def page_row(package_id: str, version: int, results: Sequence[TaskResult], writer: str) -> tuple[Row, bytes | None]:
     """Make the row of a page.
 
-    If the page is too large for a row, the row names an object; also return the object's content.
+    If the page is too large for a row, the row names an object, and the second value is the object's content (otherwise
+    None).
 
     A process that loses the race for a version has also written an object. Without the writer in the object's name,
     this object would overwrite the winner's. Objects are deleted together with the results that workers have uploaded,

@@ -55,7 +55,7 @@ class _Session(TypedDict):
 
 
 class StsClient(Protocol):
-    """The calls of the client for STS."""
+    """The method of the STS client that this module calls."""
 
     def assume_role(self, **request: Unpack[_AssumeRole]) -> _Session:
         """Open a session of a role."""

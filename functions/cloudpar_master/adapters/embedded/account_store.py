@@ -62,7 +62,7 @@ class SqliteAccountStore(AccountStore):
         return self._one("token_hash", token_hash)
 
     def token_hashes(self, start: str) -> Sequence[str]:
-        """Return the hashes of tokens that start with these hexadecimal digits. Revoked accounts count, too."""
+        """Return the token hashes, also of revoked accounts, that start with these hexadecimal digits."""
         select = "SELECT token_hash FROM accounts WHERE token_hash >= ? AND token_hash < ?"
         return [
             token_hash for (token_hash,) in self._db.execute(select, (start, start + "g"))

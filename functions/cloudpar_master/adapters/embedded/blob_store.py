@@ -127,7 +127,7 @@ class FileBlobStore(BlobStore):
         """Record that a package with this task code is stored."""
         self._code.keep_promise(self._path(code_key))
 
-    # the port
+    # the methods of the port
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
         link = self._link("PUT", key, {"size": str(size), "crc32": str(crc32)})
@@ -180,7 +180,7 @@ class FileBlobStore(BlobStore):
         reserve = min(RESERVE_BYTES, int(RESERVE_SHARE * disk.total))
         return max(0, disk.free - reserve - self._reserved_bytes)
 
-    # for the server, which answers the links
+    # for the server, to which the links lead
 
     def has(self, key: str) -> bool:
         """Whether a blob exists. Unlike `exists`, this does not count as a use."""

@@ -17,7 +17,7 @@ older."""
 
 SAVE_S = 30.0
 """The master saves its time once in this many seconds. If the master is killed, and the machine's clock is set back,
-the master's time goes back by at most this many seconds."""
+the next process repeats at most this many seconds of the master's time."""
 
 JUMP_S = 5.0
 """If the difference between the machine's clock and the master's time changes by more than this many seconds, the

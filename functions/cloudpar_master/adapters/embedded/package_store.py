@@ -243,7 +243,8 @@ class SqlitePackageStore(PackageStore):
         """See the port. Reads the index of unsettled packages."""
         every = "FROM packages WHERE unsettled AND running = 1"
         count: int = self._db.execute(f"SELECT count(*) {every}").fetchone()[0]
-        # With the plus signs SQLite sorts the few running packages, instead of reading all packages in this order.
+        # Because of the plus signs, SQLite sorts the few running packages. Otherwise it would read all packages in the
+        # order of an index.
         turn = "row_number() OVER (PARTITION BY +account_id ORDER BY +started_at)"
         # The heads are read last: they may be large, and the sort needs none of them.
         select = (
