@@ -135,7 +135,7 @@ def _forget_zero(counter: Counter[T], name: T) -> None:
 
 
 def most_connections() -> int:
-    """Return how many connections an account may have: CONNECTIONS, but at most an eighth of the possible open files."""
+    """Return how many connections an account may have: CONNECTIONS, or an eighth of the file limit if that is less."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return CONNECTIONS if files == resource.RLIM_INFINITY else min(CONNECTIONS, files // 8)
 

@@ -91,7 +91,7 @@ class GuardedConnection(BoundedConnection):
         self.transport.close()
 
     def give_way(self) -> None:
-        """Tell the application that its client has hung up. The application answers, and the connection closes."""
+        """Make the application see a disconnect. The application answers, and the connection closes."""
         self.gave_way = True
         self.cycle.keep_alive = False
         self.cycle.disconnected = True
@@ -104,7 +104,7 @@ class GuardedConnection(BoundedConnection):
         self._strangers_task = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Add the connection to the strangers'."""
+        """Add the connection to those of strangers."""
         super().connection_made(transport)
         self.strangers.add(self)
 

@@ -25,7 +25,7 @@ class FairShares:
     """Serves the roles in turn. Of a role, it serves the account that has used the least of the thread's time.
 
     A call whose account has used less than each waiting account of its role is served at once (`_prefers`). The other
-    requests of one account are served in the order of arrival. Without turns, requests are served as they come: a
+    requests of one account are served in the order of arrival. Without turns, requests would be served as they come: a
     user with many connections would make all others wait until all of the user's own requests are done. It is not
     enough to count requests: an answer with thousands of results takes a hundred times as long as a small one.
 
@@ -73,9 +73,9 @@ class FairShares:
     def _prefers(self, role: str, account: str) -> bool:
         """Whether a call, new or woken, is served at once, because each waiting account of its role has used more.
 
-        A call and its answer take several turns of the event loop, and a map several calls. If each of them waited for
-        a request of every other role, a busy master would be slow for all. At most one call is preferred in each turn
-        of the loop. Otherwise the requests of one caller would keep the loop from reading those of others.
+        A call and its answer take several turns of the event loop, and a map takes several calls. If each of them
+        waited for a request of every other role, a busy master would be slow for all. At most one call is preferred in
+        each turn of the loop. Otherwise the requests of one caller would keep the loop from reading those of others.
         """
         if self._preferred or role not in PREFERRED:
             return False

@@ -2,7 +2,7 @@ import asyncio
 from typing import Final
 
 READ_BYTES: Final = 64 * 1024
-"""The most bytes that the server reads of a connection at a time, and keeps while the request waits for its turn. By
+"""The most bytes that the server reads from a connection at a time, and keeps while the request waits for its turn. By
 itself, uvloop would read four times as many."""
 
 _memory: Final = memoryview(bytearray(READ_BYTES))
