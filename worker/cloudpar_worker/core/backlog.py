@@ -18,7 +18,9 @@ PAYLOAD_BYTES: Final = 256 * 1024 * 1024
 A download that starts below this number can exceed it.
 """
 DOWNLOADS: Final = 2
-"""How many downloads of one account may be under way or wait for a thread. The agent downloads as many at a time."""
+"""How many downloads of one account may be under way or wait for a thread. The agent has this many threads for
+downloads.
+"""
 
 
 def full_accounts(facts: Facts) -> set[str]:
@@ -39,8 +41,9 @@ def may_download(facts: Facts, record: LeaseRecord) -> bool:
     for each in records:
         tasks, code = each.ready_tasks + each.fed, each.lease.code
         if tasks:
-            # The mean size of the largest segment stands for all. Tasks that were cancelled do not count: their data
-            # stays as long as other tasks of its segment wait, but counting it could stop the downloads for good.
+            # A lease's data may come in several downloads. Of the mean item sizes of these downloads, the largest
+            # counts for all tasks. Tasks that were cancelled do not count: their data stays as long as other tasks of
+            # its segment wait, but counting it could stop the downloads for good.
             data_bytes += tasks * each.item_bytes
             codes[code.hash] = code.blob.size if code.blob else 0
     if data_bytes + sum(codes.values()) >= PAYLOAD_BYTES:

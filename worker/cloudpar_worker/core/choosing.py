@@ -17,9 +17,10 @@ start.
 """
 
 SWITCH_US: Final = 1_000_000
-"""An executor that cannot serve a package is replaced for it only if the package is at least this far behind the
-package that the executor can serve, in microseconds of execution time. The bound applies if the account of the first
-package already runs a task here. It does not apply to a lease with the first task of its package.
+"""This concerns an executor that cannot serve the package that is next in turn, but can serve a later one. The executor
+is replaced only if the first package is at least this far behind the later one, in microseconds of execution time. The
+bound applies only if the account of the first package already runs a task here. It does not apply to a lease with the
+first task of its package.
 """
 
 

@@ -42,14 +42,14 @@ Leases of 60 s have expired by then, and half of the 2 minutes' notice of a spot
 def decide_after_results(facts: Facts, executor: ExecutorRecord, results: Sequence[TaskResult], now_us: int) -> None:
     """Make the decisions that are due after results of an executor.
 
-    Usually only the executor's next tasks are urgent, and all other decisions are delayed a little: `decide` looks at
-    each executor and each lease, so its calls after every short task of 40 executors would take more than one core.
+    Usually only the executor's next tasks are urgent, and all other decisions are delayed a little. `decide` looks at
+    each executor and each lease: if it ran after every short task of 40 executors, it would take more than one core.
     """
     if _can_wait(facts, executor, results, now_us):
         feed(facts, now_us, [executor])
         run = executor.running
         # If the executor is free now, or runs another package, the package of these results may be complete, and its
-        # client may be waiting. Only otherwise can the full decision be delayed.
+        # client may be waiting. Otherwise `decide` can wait.
         if run is not None and run.record.lease.package_id == executor.last_package_id:
             facts.deadline_at_us = min(facts.deadline_at_us, now_us + FULL_US)
             return

@@ -13,9 +13,9 @@ from .executor_result import SKIPPED, UNFIT, ExecutorResult
 from .lease_record import LeaseRecord
 
 LATENCY_US: Final = 10_000
-"""How much less time an executor may report than the agent's clock shows, in microseconds. To this are added 5 % of the
-time that the clock shows, and an allowance for each task and each byte. If an executor reports even less, the whole
-difference is charged.
+"""An executor may report less time than the agent's clock shows. The permitted difference is this many microseconds,
+plus 5 % of the time that the clock shows, plus an allowance for each task and each byte. If the difference is greater,
+all of it is charged.
 """
 TASK_LATENCY_US: Final = 50
 """The allowance for each task, in microseconds, because the agent notices the end of a task late."""
@@ -61,25 +61,28 @@ class ExecutorRecord:
 
     Attributes:
         python: The executor's version of Python.
-        ready: It has started and can get tasks.
+        ready: Whether it has started and can get tasks.
         account: The account of all tasks that it has got; None if it has got no tasks.
         threads: The thread limit of all its tasks; libraries read the limit only once, when they are loaded. None if
             the packages of its tasks set no limit, or if it has got no tasks.
-        network: Whether its tasks may use the network. The executor cannot take "none" back, and with "outbound"
-            earlier tasks may have left connections.
+        network: Whether its tasks may use the network ("outbound") or not ("none"). This never changes once the
+            executor has had a task. The executor cannot undo "none", and with "outbound" earlier tasks may have left
+            connections.
         runs: Its tasks without results, in order. The executor skips the tasks of recalled runs.
         last_package_id: The package of its last results.
         stop: The reason for killing it; None if it is not being killed.
         started_at_us: The approximate start of the running task, by the agent's clock: the time at which the agent fed
             the task or received the result of the task before it, whichever is later.
-        awaits: The running task waits for tasks of its own, since `awaits_at_us`.
+        awaits: Whether the running task waits for tasks of its own; `awaits_at_us` is the time at which the last such
+            wait started.
         memory_bytes: Its memory at the last measurement.
-        needs_measuring: At the last measurement a task ran, and the memory exceeded OVERSIZED_PART of its limit, or (on
-            a shared worker) the task had processes. The executor gets no more tasks until a measurement shows less
-            memory and no processes, or until the executor is measured while it is idle.
+        needs_measuring: Whether two things were true at the last measurement: a task ran, and the executor's memory
+            exceeded OVERSIZED_PART of its limit or (on a shared worker) the task had processes. If so, the executor
+            gets no more tasks until a measurement shows less memory and no processes, or until the executor is measured
+            while it is idle.
         idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds; None if a
             task ran then.
-        proven: It has returned a result.
+        proven: Whether it has returned a result.
         codes: The hashes of the task code that it has got.
         recalled_at_us: The time of the last recall of its queued tasks. None if there was no recall, or if the agent
             already knows whether the executor skips the recalled tasks.
@@ -295,8 +298,8 @@ class ExecutorRecord:
         """
         real = [number for number, result in enumerate(results) if result.outcome != SKIPPED]
         claimed = sum([results[number].duration_us for number in real])
-        # Each task is charged at least one microsecond, so many tiny tasks may have been charged more time than has
-        # passed.
+        # The difference may be negative: each task is charged at least one microsecond, so many tiny tasks may have
+        # been charged more time than has passed.
         at_most = max(now_us - self._busy_at_us - self._charged_us, 0)
         if claimed > at_most:
             results = [
@@ -321,8 +324,9 @@ class ExecutorRecord:
         return results
 
     def unpaid_us(self, now_us: int) -> int:
-        """The time for which the executor's tasks computed and which no result reports; charged when the executor ends.
+        """Return the time for which the executor's tasks computed and that no result reports.
 
-        The agent measures this time, because task code may have prevented the executor from reporting it.
+        It is charged after the executor's end. The agent measures it, because task code may have kept the executor from
+        reporting it.
         """
         return self._owed_us + (now_us - self.started_at_us if self.runs else 0)

@@ -18,7 +18,8 @@ from .lease_record import LeaseRecord
 from .turns import Turns
 
 NEVER: Final = 2**62
-"""A time that never comes. A variable has this value if the action whose time it holds is not planned."""
+"""A time that never comes. A variable that holds the time of an action has this value while no such action is planned.
+"""
 
 PAUSE_US: Final = 1_000_000
 """The length of the first pause of a worker that gave back suspects, in microseconds. In the pause the worker retrieves
@@ -34,22 +35,23 @@ class SetAside(NamedTuple):
 
 
 class Facts:
-    """The state behind WorkerState.
+    """The whole state of the agent's state machine (WorkerState).
 
     Attributes:
-        wanted_executors: The number of executors that run at a time, by the worker's settings.
-        memory_bytes: The memory limit of one executor, by the worker's settings.
+        wanted_executors: The number of executors that run at a time; a setting of the worker.
+        memory_bytes: The memory limit of one executor; a setting of the worker.
         host: The name of this machine.
-        shared: The worker runs tasks of several people, so no process of a task may outlive the task.
+        shared: Whether the worker runs tasks of several people. If so, no process of a task may outlive the task.
         pythons: The versions of Python for which this worker has interpreters that start.
         python: The version of Python for the next executor.
         leases: The leases by id, in the order in which they came.
-        set_aside: The packages that this worker cannot run, by id, the oldest first. If there are more than
-            BULK_ITEMS packages, one is dropped.
+        set_aside: The packages that this worker cannot run, by id, the oldest first. There are at most BULK_ITEMS of
+            them: a further package replaces an earlier one.
         lengths: The mean durations of functions, for later packages with these functions.
         killed: For each task (lease id, index), the number of executors that SIGKILL or an unknown cause ended during
             the task.
-        unreported_us: By package, the time that publications took and that no publication has reported yet.
+        unreported_us: By package id, the duration of publications of the package that no later publication has reported
+            yet.
         spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: The earliest times of the next start of an executor, of
             the next retrieval, of the next beat and of the next measurement.
         resume_at_us: The end of the pause after a give-back of suspects (see PAUSE_US).
@@ -57,25 +59,26 @@ class Facts:
         retrieving, peeking, fetching, beating: Whether a request of this kind is under way. A fetch retrieves chunks of
             packages of which this worker has no waiting tasks.
         publish_jobs: The number of Publish instructions that are being carried out.
-        holds: The master holds requests.
-        others_wait: Chunks of packages that have no waiting tasks here may wait at the master. The worker has sent no
-            fetch since it learned this.
+        holds: Whether the master holds requests.
+        others_wait: Whether chunks of packages that have no waiting tasks here may wait at the master. It is False
+            again when the worker has sent a fetch.
         peek_at_us: The earliest time of the next peek.
         fetch_ends_at_us: The time until which free executors wait for the chunks of a fetch under way. While they wait,
             they start no long tasks except first tasks of packages.
-        publish_now: The pending results are urgent, because a client may be waiting for them, or an account's quota may
-            be used up.
+        publish_now: Whether the pending results are urgent, because a client may be waiting for them, or an account's
+            quota may be used up.
         chunk_us: The expected duration of the chunk that came last; 0 if unknown.
-        nested: Tasks wait for tasks of their own, or did so recently.
+        nested: Whether tasks wait for tasks of their own, or did so recently.
         last_nested_at_us: The last time at which a task waited for tasks of its own.
-        hungry: The master's last answer to a publication or a beat said that other workers are idle, and this worker
-            has not given back tasks for them yet.
+        hungry: Whether the master's last answer to a publication or a beat said that other workers are idle, and this
+            worker has not given back tasks for them yet.
         drain_started_at_us: The start of the drain; None before it.
         last_busy_at_us: During a drain, the last time at which executors had tasks, or the start of the drain if that
             is later.
-        gave_up: The drain has waited too long for the master, so the agent ends and leaves results unpublished.
-        exited: The instruction to end the agent has been given.
-        out: The instructions that follow from the present stimulus, as far as they are decided.
+        gave_up: Whether the drain has waited too long for the master. If so, the agent ends and leaves results
+            unpublished.
+        exited: Whether the instruction to end the agent has been given.
+        out: The instructions that have been given so far for the present stimulus.
         decided_at_us: The time of the last call of `decide`.
         deadline_at_us: The time of the next call of `decide` if no stimulus comes earlier.
     """
@@ -175,7 +178,7 @@ class Facts:
         )
 
     def _forget_set_aside(self) -> None:
-        """Forget the oldest package that is set aside of the account with the most such packages.
+        """Forget one package that is set aside: the oldest one of the account with the most such packages.
 
         Otherwise one account could make the worker forget the packages of all others, and retrieve their tasks again
         and again.

@@ -9,9 +9,10 @@ from .durations import PackageDurations
 from .executor_record import ExecutorRecord
 
 OVERHEAD_US: Final = 6.0
-"""The overhead of one task at its executor, in microseconds."""
+"""The time that an executor needs for each task besides the task itself, in microseconds."""
 AHEAD_US: Final = 100_000
-"""How much work is queued at an executor behind the running task, in microseconds. At half of it, more is fed.
+"""How much work is queued at an executor behind the running task, in microseconds. When less than half of this is
+queued, the executor gets more tasks.
 
 The more work is queued, the less often the agent has to wake up (see LINGER_US). If the running task turns out to be
 long, the queued tasks are recalled, so they lose little time.
@@ -21,8 +22,9 @@ ONE_AHEAD_US: Final = 50_000
 idle executor.
 """
 UNDIVIDED_US: Final = 4_000
-"""Work shorter than this, in microseconds, goes to one executor: each further executor costs a message each way, and
-often a publication."""
+"""Work shorter than this, in microseconds, goes to one executor: each further executor costs a message in each
+direction, and often a publication.
+"""
 GROWTH: Final = 16
 """How many tasks of a package an executor may have queued for each task of the package that was measured. This limit
 holds until RUN_TASKS tasks of the package have been measured, because the first tasks may be shorter than the rest.
@@ -30,10 +32,10 @@ While no task has been measured, there is no such limit: the number follows from
 the function's earlier packages.
 """
 RUN_TASKS: Final = 2_000
-"""The most tasks of one run; further tasks come in the next run."""
+"""The most tasks that an executor gets together, as one run; further tasks come in the next run."""
 RUN_BYTES: Final = 4 * 1024 * 1024
-"""About the most task data of one run, in bytes. The bound uses the mean size of a task's data. A run has at least one
-task, however large its data is.
+"""The approximate limit of the task data in one run, in bytes. It is approximate because it uses the mean size of a
+task's data. A run has at least one task, however large its data is.
 """
 
 

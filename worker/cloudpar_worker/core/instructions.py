@@ -20,7 +20,7 @@ class Spawn(Instruction, frozen=True):
 
 
 class Kill(Instruction, frozen=True):
-    """Kill an executor with its process group."""
+    """Kill an executor and its whole process group."""
 
     executor_id: int
 
@@ -92,7 +92,7 @@ class Forget(Instruction, frozen=True):
 class Publish(Instruction, frozen=True):
     """Upload the large results of these publications, and send the publications in this order.
 
-    If `others` is not None, renew the worker's leases, too: those of the publications, and these.
+    If `others` is not None, also renew leases: those of the publications, and those in `others`.
     """
 
     publications: list[Publication]

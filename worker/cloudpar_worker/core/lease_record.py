@@ -12,38 +12,38 @@ from .executor_result import ExecutorResult
 
 Reason = Literal["payload", "python", "seal"]
 _RESULT_BYTES = 200
-"""About the memory of a result without its data and texts."""
+"""The approximate memory of a result without its data and texts, in bytes."""
 
 
 class LeaseRecord:
-    """The tasks of a lease: each is unfetched, ready, fed, pending, published, given back, or dropped.
+    """The tasks of a lease. Each task is unfetched, ready, fed, pending, published, given back, or dropped.
 
     Attributes:
-        lease: The lease as it came.
+        lease: The lease as it came from the master.
         unfetched: Tasks whose payload has not been downloaded yet, in order.
         ready: Tasks that executors can get, in order.
         fed: The number of the lease's tasks that are in executors.
         wanted: The tasks that the master wanted in its last answer about the lease; None before its first answer.
-        pending: Results that are in no publication yet.
-        result_bytes: About the memory of all results that the master does not have yet.
+        pending: Results that no publication contains yet.
+        result_bytes: The approximate memory of all results that the master does not have yet.
         pending_at_us: The time at which the first pending result came.
-        publishing: A publication is under way.
-        returning: A give-back is under way.
-        downloading: A download is under way.
-        closing: The last publication or give-back of the lease is under way, and the record is dropped after it.
-        undeliverable: A download of the lease's payload failed. If the lease's links may have expired, the worker gives
-            back the tasks that no executor has.
-        first: The lease has the first task of its package, and no executor has had a task of the lease.
+        publishing: Whether a publication is under way.
+        returning: Whether a give-back is under way.
+        downloading: Whether a download is under way.
+        closing: Whether the last publication or give-back of the lease is under way. The record is dropped after it.
+        undeliverable: Whether a download of the lease's payload failed, perhaps because the lease's links have expired.
+            If so, the worker gives back the tasks that no executor has.
+        first: Whether the lease has the first task of its package, and no executor has had a task of the lease yet.
         refusal: The reason for refusing the whole package, as `refused` and `message` of a publication. None if this
             worker does not refuse the package.
-        unfit: A text about the thing that this worker lacks for the package. None if it lacks nothing, or if no other
-            worker can run the package.
+        unfit: The name of this machine, and a text about the thing that this worker lacks for the package. None if it
+            lacks nothing, or if it runs the package nevertheless because no other worker can.
         lost_us: The time used by tasks that failed because this worker lacks something; 0 after a give-back has
             reported the time.
         retrieve_us: The duration of the lease's retrieval and downloads; 0 after a publication has reported it.
         publish_us: The duration of earlier publications of the package, which the next publication of this lease
             reports; 0 if it has none to report.
-        item_bytes: About the size of one task's data, if the data was in a blob; otherwise 0.
+        item_bytes: The approximate size of one task's data, if the data was in a blob; otherwise 0.
     """
 
     def __init__(self, lease: Lease, arrived_at_us: int, retrieve_us: int) -> None:
@@ -96,7 +96,10 @@ class LeaseRecord:
         return not (self.ready or self.unfetched or self.fed)
 
     def next_seq(self) -> int:
-        """The number of the next publication or give-back, by which the master recognizes a repeated one."""
+        """Return the number of the next publication or give-back.
+
+        By this number the master recognizes a repeated message.
+        """
         self._seq += 1
         return self._seq - 1
 
@@ -196,8 +199,9 @@ class LeaseRecord:
     def _used_up(self, done: Iterable[Range]) -> list[Range]:
         used: list[Range] = []
         for segment in list(self._segments):
-            # A run may reach from one segment into the next. If all its results counted for the first segment, the data
-            # of that segment would be dropped while other tasks need it.
+            # A segment is the data that one download has brought. A run of tasks may reach from one segment into the
+            # next. If all its results counted for the first segment, the data of that segment would be dropped while
+            # other tasks need it.
             self._segments[segment] -= ranges.size(ranges.intersect(done, [segment]))
             if self._segments[segment] <= 0:
                 del self._segments[segment]
@@ -243,5 +247,5 @@ class LeaseRecord:
 
 
 def _text_bytes(result: TaskResult) -> int:
-    """About the memory of a result's texts."""
+    """Return the approximate memory of a result's texts, in bytes."""
     return sum([len(text) for text in (result.message, result.traceback, result.stdout, result.stderr) if text])

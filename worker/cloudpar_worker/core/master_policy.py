@@ -19,14 +19,17 @@ from .suspects import suspects, takes_on
 
 PUBLISH_BYTES: Final = 4 * 1024 * 1024
 """The worker publishes once a lease has this many bytes of pending results, so that large results travel while further
-tasks run, and not all after the last task. If the master holds requests, so that requests cost no money, the worker
-publishes once all leases together have this many bytes.
+tasks run, and not all after the last task. If the master holds requests, requests cost no money. The worker then
+publishes as soon as all leases together have this many bytes.
 """
 PARTS: Final = 4
-"""Where requests cost money, the worker publishes a lease's results once there are enough for so many publications.
-These then travel in one request. Elsewhere it publishes as soon as there are enough for one."""
+"""Where requests cost money, the worker publishes a lease's results once they fill this many publications, which then
+travel in one request. Elsewhere it publishes them as soon as they fill one publication.
+"""
 LONG_US: Final = 5_000_000
-"""If results may be collected for this time, in microseconds, the worker publishes a lease's last results sooner."""
+"""If a lease's results may be collected for at least this time, in microseconds, the worker publishes the last results
+of the lease after half of the time for which it may collect them.
+"""
 PUBLISH_JOBS: Final = 2
 """How many Publish instructions may be under way: the agent sends the requests of one while it prepares the next."""
 AHEAD_HOLD_S: Final = 0.3
@@ -35,7 +38,7 @@ chunk could wait here behind a task that takes longer than expected, while an ex
 """
 HUNGRY_US: Final = 500_000
 """If other workers are idle, this worker looks for leases that it probably cannot finish within this time, in
-microseconds. It gives back half of the tasks of each such lease that no executor has.
+microseconds. Of the tasks of each such lease that no executor has, it gives back half.
 """
 BEATS: Final = 3
 """How many beats a worker sends within the time of one lease, so that a lost beat does no harm."""
@@ -57,7 +60,8 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
         else:
             mean_us = facts.durations_of(run.record.lease).mean_us
             if facts.holds and not mean_us:
-                # The duration is unknown, so the worker requests more when the executor is free.
+                # The duration of the tasks is unknown, so the worker requests more chunks only when the executor is
+                # free.
                 free.append(float(HORIZON_US))
                 continue
             free.append(remaining_us(mean_us, now_us - executor.started_at_us, executor.queued()))
@@ -177,8 +181,9 @@ def publish(facts: Facts, now_us: int) -> None:
     if facts.publish_jobs >= PUBLISH_JOBS:
         return
     free = [record for record in facts.leases.values() if not record.publishing and not record.closing]
-    # A free executor gets work from this chunk in a moment. If its worker published now, each chunk would need two
-    # publications: tasks seldom end in pairs, so nearly every chunk leaves an executor free for a moment.
+    # A retrieval is under way, so a free executor gets work in a moment. If the worker published now, each chunk would
+    # need two publications: the last tasks of a chunk seldom end at the same time, so near the end of nearly every
+    # chunk an executor is free for a moment.
     refilled = facts.retrieving and not short_of_budget and all(map(_renews, facts.leases.values()))
     due = (
         (facts.publish_now and not refilled)
@@ -189,25 +194,26 @@ def publish(facts: Facts, now_us: int) -> None:
     made = []
     for record in free:
         done = record.exhausted and not record.returning
-        # An exhausted lease publishes even without results, to close the lease.
+        # For an exhausted lease the worker publishes even without results, to close the lease.
         if (due and record.pending) or (done and not record.pending):
             record.report_cost(facts.unreported_us)
             facts.durations_of(record.lease).publications += 1
             made += publishing.publications(record)
-    # A lease publishes one batch at a time. If its further results are urgent, they are sent right after the batch that
-    # is under way.
+    # Each lease has at most one batch of publications under way. If further results of the lease are urgent, they are
+    # sent right after this batch.
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
     if made:
         facts.publish_jobs += 1
         others = _others(facts, {each.lease_id for each in made})
         facts.out.append(do.Publish(made, others))
         if others is not None and facts.beat_at_us != NEVER:
-            # The answer will move the next beat. If it does not come soon, the beat renews the leases after all.
+            # The answer will move the next beat. If the answer does not come soon, the beat renews the leases after
+            # all.
             facts.beat_at_us = max(facts.beat_at_us, now_us + beat_us(_alive(facts)) // 4 if _alive(facts) else 0)
 
 
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
-    """Whether one of these packages has pending results, and all its tasks here have ended.
+    """Whether a package of these leases has pending results, and none of its tasks here waits or runs any more.
 
     The package's client may be waiting for these results, even if other packages run here.
     """
@@ -223,8 +229,9 @@ def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
     lease = record.lease
     collect_us = facts.durations_of(lease).collect_us(lease.collect_us)
     if _renews(record) and collect_us >= LONG_US and record.exhausted and not record.returning:
-        # The lease is for all executors, and takes about as long as results may be collected. If its last results
-        # waited for the rest of this time, the master would not yet cut the chunk that the next worker needs.
+        # The chunk of such a lease keeps all executors busy for about as long as its results may be collected. If its
+        # last results waited until the end of this time, the master would be late to cut the chunk that a worker needs
+        # next.
         collect_us //= 2
     return record.pending_at_us + collect_us
 
@@ -258,7 +265,7 @@ def beat_us(records: Iterable[LeaseRecord]) -> int:
 
 
 def renewed(facts: Facts, lease_ids: Container[str], now_us: int) -> None:
-    """Move the next beat if a publication has renewed all leases, as the views of these leases show."""
+    """Delay the next beat if a publication has renewed all leases; `lease_ids` are those that the answer contains."""
     alive = _alive(facts)
     # A lease that came while the request was under way is not renewed by it. Without this condition, the lease would
     # expire before the beat.
@@ -276,9 +283,10 @@ def _renews(record: LeaseRecord) -> bool:
 
 
 def _others(facts: Facts, published: Container[str]) -> list[LeaseRef] | None:
-    """The leases that a publication renews besides those that it is about; None if it renews none.
+    """Return the leases that a publish request renews besides those of its publications; None if it renews none.
 
-    A lease with another publication under way may be closed by it, so the request must not renew that lease.
+    If another publication of a lease is under way, that publication may close the lease, so this request must not renew
+    it.
     """
     alive = _alive(facts)
     if not all(map(_renews, alive)):

@@ -18,7 +18,8 @@ _SIGNAL_NAMES: Final = {
 CANCELLED: Final = "the task was cancelled while it ran"
 """The message of a task that has run and whose result the master does not want any more."""
 KILLS: Final = 3
-"""How often executors must end during the same task, by SIGKILL or for an unknown reason, until the task is to blame.
+"""If an executor ends by SIGKILL or for an unknown reason, its task runs again. After this many such ends during the
+same task, the task counts as their cause.
 """
 
 

@@ -22,7 +22,7 @@ FETCH_US: Final = 200_000
 """
 
 PEEK_AGAIN_US: Final = 100_000
-"""After a fetch that brought no chunk which runs next here, the pause before the next peek, in microseconds."""
+"""The pause before the next peek after a fetch that brought no chunk which runs next here, in microseconds."""
 
 SHORT_US: Final = 500_000
 """If the tasks of a running package are shorter than this on average, in microseconds, an ordinary retrieval brings the
@@ -30,7 +30,7 @@ package's next chunk in time, so a peek does not look for it.
 """
 
 PACKAGES: Final = 100
-"""How many packages a request names in `besides` at most; further packages are left out."""
+"""The most packages that a request names in `besides`; further packages are left out."""
 
 
 def peek(facts: Facts, now_us: int) -> None:

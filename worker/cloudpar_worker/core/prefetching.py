@@ -35,8 +35,7 @@ def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: floa
 def remaining_us(mean_us: float, elapsed_us: int, queued: int) -> float:
     """The time that an executor probably needs for its tasks.
 
-    A task that has run for longer than the mean is probably a long one, so it is expected to run once more as long as
-    it has run.
+    A task that has run for longer than the mean is probably a long one, so it is expected to need as much time again.
     """
     current = mean_us - elapsed_us if elapsed_us < mean_us else float(elapsed_us)
     return current + queued * mean_us

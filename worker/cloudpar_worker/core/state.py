@@ -1,8 +1,10 @@
-"""The agent's state machine, which gets stimuli and returns instructions. It uses no sockets, threads or clocks.
+"""The agent's state machine: it gets stimuli (what has happened) and returns instructions (what the agent must do).
 
-The tasks of a lease wait and go to executors in small runs; the agent collects their results and publishes them in
-bulk. The handler of a stimulus changes the facts, and gives some instructions itself. The module `decisions` then
-derives all other instructions from the new facts.
+It uses no sockets, threads or clocks. The tasks of a lease wait until the state machine feeds them to executors, in
+small groups of consecutive tasks (runs). Their results are collected and published in bulk.
+
+For each stimulus there is a handler. The handler changes the facts, which are the state of the machine, and gives some
+instructions itself. The module `decisions` then derives all other instructions from the new facts.
 """
 
 import signal
@@ -29,7 +31,7 @@ from .supervision import DESCRIPTORS, IDLE_CPU_US, MEASURE_US, OUTPUT_LIMIT_BYTE
 from .suspects import is_suspect
 
 NETWORKED = "cannot keep tasks from the network: start it by --isolation shared, on Linux 5.13 or newer with seccomp"
-"""Why a worker runs no tasks that may not use the network."""
+"""The reason that a worker gives when it does not run the tasks of an account without a network."""
 
 _Handler = Callable[[Any, int], None]
 
@@ -73,7 +75,7 @@ class WorkerState:
 
     @property
     def deadline_at_us(self) -> int:
-        """The time at which the agent has to send TimePassed if nothing else happens before."""
+        """The time at which the agent must call `handle` with TimePassed, unless another stimulus comes earlier."""
         return self.facts.deadline_at_us
 
     def linger_us(self, now_us: int) -> int:
@@ -102,8 +104,8 @@ class WorkerState:
     def _results(self, stimulus: on.Results, now_us: int) -> None:
         executor = self.facts.executors[stimulus.executor_id]
         results = stimulus.results
-        # Task code can write to the executor's channel. Without this check it could return results of tasks that it was
-        # never given, and so replace the value of another task.
+        # Task code can write to the executor's channel. Without this check, it could send results of tasks that its
+        # executor was never given, and so replace the values of other tasks.
         if not executor.expects(results):
             self._garbage(on.GarbageReceived(stimulus.executor_id, "results of tasks that it was not given"), now_us)
             return
@@ -116,7 +118,7 @@ class WorkerState:
             self._finish(run, results[:tasks], now_us)
             results = results[tasks:]
         if executor.running is None:
-            self.facts.publish_now = True  # `publish` sets this to False if no executor is idle any more by then
+            self.facts.publish_now = True  # if no executor is idle when `publish` runs, `publish` sets this to False
 
     def _task_waits(self, stimulus: on.TaskWaits, now_us: int) -> None:
         facts = self.facts
@@ -124,9 +126,10 @@ class WorkerState:
         if executor.running is not None and executor.stop is None:
             executor.awaits = stimulus.waits
             if stimulus.waits:
-                # The memory that this task holds is missing for the task that runs in its place, so the agent measures
-                # it at once. The condition keeps a task that waits again and again from being measured more often than
-                # others. Without it, task code could make the agent measure all the time.
+                # While this task waits, another task runs in its place, and has less memory because of the memory that
+                # this task holds. So the agent measures that memory at once. The condition keeps a task that waits
+                # again and again from being measured more often than others. Without the condition, task code could
+                # make the agent measure all the time.
                 if now_us - executor.awaits_at_us >= MEASURE_US:
                     facts.measure_at_us = now_us
                 executor.awaits_at_us, facts.nested = now_us, True
@@ -135,7 +138,8 @@ class WorkerState:
         if run.recalled:
             # The executor skipped these tasks because they were recalled. They are back in their lease already.
             return
-        # A task that the master does not want any more does not go back, so no give-back would report its time.
+        # A task that the master does not want any more is not given back, so no give-back would report its time. Such a
+        # task gets the outcome "cancelled" instead.
         wants = run.record.wants
         results = [_cancelled(each) if each.outcome == UNFIT and not wants(each.index) else each for each in results]
         for result in results:
@@ -154,8 +158,8 @@ class WorkerState:
         if executor is None or executor.recalled_at_us is None:
             return
         executor.recalled_at_us = None
-        # If the executor has started another task since the recall, its tasks stay with it: it runs each task or skips
-        # it.
+        # If the executor has started another task since the recall, all its tasks stay with it. It runs or skips each
+        # of them, and `_finish` puts the skipped ones back.
         if executor.runs and executor.stop is None and executor.skips_all(stimulus.started):
             # The executor is still in the same task, so it will see the recall before it starts the next one.
             for run in executor.take_back():
@@ -196,7 +200,10 @@ class WorkerState:
                 facts.lacks_python(record)
 
     def _blame(self, executor: ExecutorRecord, run: FedRun, gone: on.ExecutorGone, now_us: int) -> int:
-        """If the running task caused the end of its executor, give the task a result; return the time used, or 0."""
+        """Give the running task a result, if the task caused the end of its executor.
+
+        Return the time that the task used, in microseconds; 0 if it gets no result.
+        """
         position, stop = executor.position(), executor.stop
         if stop is None:
             kills = self.facts.killed.get(position, 0) + 1
@@ -243,9 +250,11 @@ class WorkerState:
             facts.kill(executor, outcomes.descriptors(stimulus.descriptors, DESCRIPTORS, *executor.position()))
 
     def _unpaid_us(self, executor: ExecutorRecord, measured: on.Measured, now_us: int) -> int:
-        """The time since an idle executor's last measurement, if the executor has computed since then or has processes.
+        """Return the time for which an idle executor was used by something that a task has left in it, in microseconds.
 
-        No result reports this time. The time is 0 otherwise, and on a worker that is not shared.
+        It is the time since the executor was last measured while idle or, at the first such measurement, since its last
+        result. This time counts if the executor has used the processor since then, or if processes that it started run.
+        Otherwise, and on a worker that is not shared, the result is 0. No result of a task reports this time.
         """
         if not self.facts.shared or executor.account is None or executor.runs:
             return 0  # while an executor skips recalled tasks, `ExecutorRecord.unpaid_us` counts its time
@@ -300,7 +309,7 @@ class WorkerState:
             record.unfit = facts.set_aside[lease.package_id].unfit
         if lease.network == "none" and not self._offline:
             # Without this, the tasks would use a network that their account's operator has forbidden. Even if the
-            # master knows no other worker, the tasks must not run here.
+            # master knows no other worker that can run them, they must not run here.
             record.unfit = Unfit(facts.host, NETWORKED)
         if lease.python not in facts.pythons and lease.codec == "pickle":
             facts.lacks_python(record)
@@ -325,8 +334,8 @@ class WorkerState:
             elif stimulus.stale:
                 record.undeliverable = True
             elif record.lease.elsewhere:
-                # If the lease expired instead, the chunk would count as one that kills its workers, and each worker
-                # would give back the tasks of others to run it alone.
+                # If the worker let the lease expire instead, the chunk would count as one that kills its workers. Each
+                # further worker would then give back its other tasks to run this chunk alone.
                 self.facts.set_package_aside(record.lease, lacks)
             else:
                 record.refuse("payload", lacks)
@@ -350,9 +359,10 @@ class WorkerState:
             package_id = record.lease.package_id
             cost_us = stimulus.request_us // len(stimulus.lease_ids)
             facts.unreported_us[package_id] = facts.unreported_us.get(package_id, 0) + cost_us
-            # This comes before `_views`, because the budgets in the master's answer usually include these results. On
-            # AWS these may wait for the next fold of a package with many workers. Then the package may compute a little
-            # more than its budget, but its account is charged its quota at most.
+            # This comes before `_views`, because the budgets in the master's answer usually take these results into
+            # account. On AWS they may not yet: results of a package with many workers may wait for its next fold. The
+            # package may then compute a little more than its budget, but its account is never charged more than its
+            # quota.
             facts.budgets.counted(package_id, record.published())
         facts.others_wait = facts.others_wait or stimulus.waiting
         self._views(stimulus.views, now_us, hungry=stimulus.hungry)
@@ -413,5 +423,5 @@ class WorkerState:
 
 
 def _cancelled(result: ExecutorResult) -> ExecutorResult:
-    """The result of a task that this worker could not run, if the master no longer wants the task."""
+    """Return the result of a task that this worker could not run and that the master no longer wants."""
     return ExecutorResult(result.index, "cancelled", result.duration_us, message=outcomes.CANCELLED)

@@ -1,4 +1,4 @@
-"""The input of the agent's state machine. Times are microseconds of the agent's monotonic clock."""
+"""The input of the agent's state machine. Times are in microseconds on the agent's monotonic clock."""
 
 from msgspec import Struct, field
 
@@ -48,10 +48,10 @@ class ExecutorGone(Stimulus, frozen=True):
     """An executor has ended, and the agent has read all its results; or the executor could not be forked.
 
     Attributes:
-        exit_code: As in `subprocess`: negative for a signal. None if it is unknown, because the executor was not forked
-            or its zygote has ended.
-        stdout, stderr: The start of what the running task had written; None if it had written nothing. A crash report
-            in `stderr` lacks the frames of the executor's own code.
+        exit_code: The executor's exit code or, if a signal ended the executor, the negative number of the signal (as in
+            `subprocess`). None if it is unknown, because the executor was not forked or its zygote has ended.
+        stdout, stderr: The start of the running task's standard output, and of its standard error; each is None if it
+            is empty. A crash report in `stderr` lacks the frames of the executor's own code.
     """
 
     executor_id: int
@@ -78,13 +78,14 @@ class Measured(Stimulus, frozen=True):
 
     Attributes:
         rss_bytes: The memory of the executor and of all processes that it started, or an upper bound of it. If the
-            upper bound is large, the agent has the exact number measured. Until that is done, and in the pause after
+            upper bound is large, the agent requests an exact measurement. Until this is done, and in the pause after
             it, `rss_bytes` is the memory of the executor without the processes that it started.
-        output_bytes: The size of the larger of the executor's two output files, or the memory that the file takes,
-            whichever is more.
+        output_bytes: The size of the larger of the executor's two output files. The size of a file is here its length
+            or the memory that it takes, whichever is more.
         processes: The number of running processes that the executor started.
         cpu_us: The CPU time that the executor's own process has used since its start, in microseconds.
-        descriptors: The number of file descriptors for which the tables of these processes have room.
+        descriptors: The number of file descriptors for which the processes that the executor started have room in their
+            tables.
     """
 
     executor_id: int
@@ -100,11 +101,11 @@ class Retrieved(Stimulus, frozen=True):
 
     Attributes:
         request_us: An estimate of the request's duration without the time for which the master held it.
-        broken: By lease id, a text about the payload in the lease that does not match its seal. These leases are
-            refused.
-        besides: The request named packages in `besides`, so it was a fetch.
-        holds: The master holds requests.
-        waiting: More chunks wait at the master, and they belong to packages that the request did not name in `besides`.
+        broken: The leases with a payload that does not match its seal: for each lease id, a text that names this
+            payload. These leases are refused.
+        besides: Whether the request was a fetch: it named packages in its own field `besides`.
+        holds: Whether the master holds requests.
+        waiting: Whether more chunks wait at the master, of packages that the request did not name in `besides`.
     """
 
     leases: list[Lease]
@@ -124,7 +125,7 @@ class Peeked(Stimulus, frozen=True):
 
 
 class Downloaded(Stimulus, frozen=True):
-    """The code of a lease has arrived, and the data of those of its tasks that are in `tasks`.
+    """The code of a lease has arrived, and so has the data of its tasks that are in the range `tasks`.
 
     Attributes:
         item_bytes: The mean size of one task's data; 0 if the data was not in a blob.
@@ -140,7 +141,7 @@ class DownloadFailed(Stimulus, frozen=True):
     """The payload of a lease cannot be downloaded, is damaged, or does not match its seals.
 
     Attributes:
-        stale: The lease's links may have expired, so that fresh links may help.
+        stale: Whether the lease's links may have expired, so that fresh links may help.
         broken: A text about the payload of a sealed package that failed verification; None if the download failed for
             another reason.
         why: A text that says why the download failed; "" if there is none.
@@ -153,7 +154,7 @@ class DownloadFailed(Stimulus, frozen=True):
 
 
 class TooLarge(Stimulus, frozen=True):
-    """The code and the data of any one of these tasks together are larger than the memory limit of an executor."""
+    """For each of these tasks, the code and the task's data are together larger than an executor's memory limit."""
 
     lease_id: str
     tasks: Range
@@ -166,9 +167,9 @@ class Published(Stimulus, frozen=True):
     If the master has refused all publications of a lease, `views` has no entry for the lease.
 
     Attributes:
-        hungry: Another worker is idle, and the master has no chunk for it.
+        hungry: Whether another worker is idle, and the master has no chunk for it.
         request_us: The duration of all requests and uploads together.
-        waiting: A package's first chunk waits at the master, and the master holds no requests.
+        waiting: Whether a package's first chunk waits at the master, and the master holds no requests.
     """
 
     lease_ids: list[str]

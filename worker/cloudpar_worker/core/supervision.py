@@ -18,8 +18,8 @@ RECALL_VISIBLE_US: Final = 2_000
 another core needs to see a write to shared memory.
 """
 DESCRIPTORS: Final = 262_144
-"""A task of a shared worker is stopped if the processes that it started have room for more descriptors than this. Some
-machines allow only a few more for all processes together.
+"""A task of a shared worker is stopped if the processes that it started have room for more file descriptors than this.
+Some machines allow only a few more for all their processes together.
 """
 IDLE_CPU_US: Final = 100_000
 """An idle executor of a shared worker is replaced if, from one measurement to the next, it uses more CPU time than
@@ -39,7 +39,7 @@ files take memory.
 
 
 def stop(facts: Facts, now_us: int) -> None:
-    """Stop tasks that have reached a limit, tasks that the master no longer wants, and executors that do not skip."""
+    """Stop tasks at a limit, tasks that the master no longer wants, and executors that do not skip recalled tasks."""
     nesting.stop_overfull(facts)
     elapsed: dict[str, int] = {}
     for executor in facts.executors.values():
