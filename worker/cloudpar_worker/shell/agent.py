@@ -37,15 +37,18 @@ UNREACHABLE = 4
 the same code.
 """
 _PARENT_S = 1.0
-"""An agent without events checks at least once in this many seconds whether its parent process is gone. Usually the end
-of standard input shows sooner that the parent is gone.
+"""While no events come, the agent checks at least once in this many seconds whether its parent process is gone. Usually
+the end of standard input shows this sooner.
 """
 HOST_CHARS = 200
-"""How many characters of the machine's name fit into a message; the rest is omitted."""
+"""The most characters of the machine's name in a message; the rest is omitted."""
 _LINGER_S = 0.001
-"""The agent omits a wait for more results if it would be this short, in seconds: it is not worth the system call."""
+"""The agent does not wait for more results if the wait would be this short or shorter, in seconds. Such a wait is not
+worth its system call.
+"""
 _BLOCKED_US = 500
-"""If a wait for events took longer than this, in microseconds, the agent assumes that they came at the end of the wait.
+"""If a wait for events took longer than this, in microseconds, the agent assumes that the events came at the end of the
+wait.
 """
 
 
@@ -175,7 +178,7 @@ class Agent:
             for instruction in self._state.handle(stimulus, _now_us()):
                 self._carry_out(instruction)
             if isinstance(stimulus, on.Extended):
-                self._executors.renew_credentials()  # a beat may have brought new ones
+                self._executors.renew_credentials()  # a beat may have brought new credentials
             if self._state.facts.leases:
                 self._signs.leased()
             if self._unready and isinstance(stimulus, on.ExecutorReady):

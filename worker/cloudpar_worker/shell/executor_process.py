@@ -97,7 +97,7 @@ class ExecutorProcess:
             self._theirs = None
 
     def give(self, credentials: TaskCredentials | None) -> None:
-        """Give the tasks of `package_id` AWS credentials. With None they keep those that they have."""
+        """Give AWS credentials to the tasks of `package_id`. With None, the tasks keep those that they have."""
         if credentials is None or credentials == self._credentials or self._credentials_page is None:
             return
         if credentials.package_id != self.package_id:
@@ -205,7 +205,8 @@ class ExecutorProcess:
     def _receive_ready(self) -> int:
         """Receive READY, and return the number of its bytes; 0 if the executor has ended.
 
-        Only these bytes bring a descriptor, because no task has run in the executor before.
+        The agent accepts a descriptor only with these bytes, because no task code has run in the executor before it
+        sends them.
         """
         message, descriptors, _, _ = socket.recv_fds(self.channel, len(READY), 1)
         if descriptors:
@@ -222,7 +223,7 @@ class ExecutorProcess:
         return self._reader.mark()
 
     def outputs(self) -> tuple[str | None, str | None]:
-        """The start of the running task's standard output, and that of its standard error; None if one is empty."""
+        """Return the start of the running task's standard output, and of its standard error; None for an empty one."""
         return read_output(self._stdout), read_output(self._stderr)
 
     def resident_bytes(self) -> int:
@@ -242,7 +243,7 @@ class ExecutorProcess:
         return None if self._shared_memory is None else used_bytes(self._shared_memory)
 
     def cpu_us(self) -> int:
-        """The CPU time of the executor's own process, in microseconds; 0 if it has ended, or if the kernel hides it."""
+        """The CPU time of the executor's own process in microseconds; 0 if the process has ended or is hidden."""
         try:
             self._process = self._process or psutil.Process(self.pid)
             times = self._process.cpu_times()
@@ -251,16 +252,16 @@ class ExecutorProcess:
         return round((times.user + times.system) * 1e6)
 
     def threads(self) -> int:
-        """The number of threads of the executor's own process; 0 if it has ended, or if the kernel hides it."""
-        # psutil searches the text of the status, so a task could name its process such that psutil finds another number
-        # of threads, and its threads would weigh more than those of other tasks.
+        """The number of threads of the executor's own process; 0 if the process has ended or the kernel hides it."""
+        # psutil searches the text of the process's status. A task could choose a name for its process in which psutil
+        # finds a smaller number of threads. The task would then get more processor time than other tasks.
         with suppress(OSError):  # tasks use all of the machine's descriptors
             process = process_of(self.pid)
             return process.threads if process else 0
         return 0
 
     def output_bytes(self) -> int:
-        """The size of the larger of the two output files, or the memory that the file takes, whichever is more."""
+        """Return the size of the larger output file. `held_bytes` says what counts as the size of a file."""
         return max(held_bytes(self._stdout), held_bytes(self._stderr))
 
     def close(self) -> None:

@@ -21,8 +21,8 @@ from .task_credentials import CredentialStore
 from .zygotes import Zygotes
 
 THREADS: Final = 2
-"""If an executor has more threads than this, the agent has them weighed (see zygote/cpu_share.py). One thread beside
-the main thread weighs no more than one thread.
+"""If an executor has more threads than this, the agent asks the zygote to lower the priority of those that tasks have
+started (see zygote/cpu_share.py). A single thread beside the main thread keeps its priority.
 """
 
 EventHandler = Callable[[int], None]
@@ -30,10 +30,10 @@ EventHandler = Callable[[int], None]
 
 
 class Executors:
-    """All executors of one agent. `on_stimulus` receives a stimulus for each report of an executor.
+    """All executors of one agent. `on_stimulus` is called with a stimulus for each report of an executor.
 
-    Tasks get the AWS credentials in `credentials`. It is None if executors share a user: then tasks of one account
-    could read those of another.
+    Tasks get the AWS credentials in `credentials`. If executors share a user, it is None: otherwise tasks of one
+    account could read the credentials of another.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Executors:
             self._watch(process)
 
     def renew_credentials(self) -> None:
-        """Give tasks that run the newest credentials of their packages."""
+        """Give running tasks the newest credentials of their packages."""
         if self._credentials is not None:
             for process in self._alive.values():
                 process.give(self._credentials.of(process.package_id))
@@ -125,7 +125,8 @@ class Executors:
     def measure(self, executor_ids: list[int]) -> None:
         """Measure the memory and output of these executors.
 
-        On a shared worker, also have the threads of executors weighed that have started processes or threads.
+        On a shared worker, also ask the zygote to lower the priority of the threads that tasks have started, in those
+        executors that have started processes or threads.
         """
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())

@@ -1,4 +1,4 @@
-"""Carries out instructions that concern the master, in a few threads, and delivers the master's answers as stimuli."""
+"""Carries out instructions that need the master, in a few threads, and delivers the master's answers as stimuli."""
 
 import os
 import queue
@@ -45,7 +45,7 @@ Job = Callable[[], on.Stimulus]
 _THREADS = {"retrieve": 1, "peek": 1, "fetch": 1, "download": 2, "publish": 2, "extend": 1, "give_back": 1}
 """How many threads send each kind of request."""
 _FRESH_LINK_S = LINK_S * 2 / 3
-"""A link younger than this, in seconds, cannot have expired. So if a request by such a link is refused, there is
+"""A link younger than this, in seconds, cannot have expired. If a request by such a link is refused, the refusal has
 another reason.
 """
 _PEEK_RETRY_US = 2_000_000
@@ -75,7 +75,7 @@ class MasterIO:
         memory_bytes: The memory limit of one executor.
         credentials: The store for the AWS credentials of tasks; None if this worker must not have any.
         offline: Whether this worker can keep the tasks of an account from the network.
-        heard: Called, in a thread of this object, after each request for work that the master has answered.
+        heard: Is called after each request for work that the master has answered, in a thread of this object.
 
     Raises:
         ValueError: The endpoint is not a URL, or the token has characters that a token cannot have.
@@ -220,7 +220,7 @@ class MasterIO:
             self._credentials.keep({lease.package_id for lease in others})
 
     def publish(self, publications: list[Publication], others: list[LeaseRef] | None) -> None:
-        """Send publications in as many requests as needed. For `others`, see the instruction.
+        """Send publications in as many requests as needed. For `others`, see the instruction Publish.
 
         Large results are uploaded before the request that refers to them.
         """

@@ -46,8 +46,8 @@ class MemoryMonitor:
         self._on_stimulus = on_stimulus
         self._process_tree = ProcessTree()
         self._pending: dict[int, tuple[float, int, int]] = {}
-        """For each executor that a zygote is measuring: when this started, the executor's own memory, and the upper
-        bound.
+        """For each executor that a zygote is measuring: the time at which this started, the memory of the executor
+        alone, and the upper bound.
         """
         self._next_at: dict[int, float] = {}
         self._started: dict[int, tuple[int, int]] = {}

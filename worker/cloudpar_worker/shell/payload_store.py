@@ -63,7 +63,7 @@ class _Table(NamedTuple):
 
 
 class TooLarge(Exception):
-    """The code and the data of any one of `tasks` are together larger than the memory limit of an executor."""
+    """For each of `tasks`, the code and the task's data are together larger than the memory limit of an executor."""
 
     def __init__(self, tasks: Range, payload_bytes: int) -> None:
         super().__init__(tasks, payload_bytes)

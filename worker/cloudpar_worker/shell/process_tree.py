@@ -13,8 +13,8 @@ from cloudpar_worker.sandbox.processes import Process, process_of
 from cloudpar_worker.sandbox.shared_memory import ENTRY_BYTES, SHARED_MEMORY, used_bytes
 
 ENTRIES: Final = 1_000
-"""How many files of shared memory the agent examines in each round of measurements at most, because task code may make
-a million files. Further files count as if they belonged to each executor.
+"""The agent examines at most this many files of shared memory in each round of measurements, because task code may make
+a million files. The memory of further files counts for each executor as if it were its own.
 """
 _LOAD: Final = Path("/proc/loadavg")
 """The last word of this file is the id of the newest process."""
@@ -26,11 +26,11 @@ class ProcessTree:
     def __init__(self) -> None:
         self._newest = ""
         self._executor_by_uid: dict[int, int] = {}
-        """For each user id other than the agent's: the process id of the executor that has it."""
+        """For each user id other than the agent's: the process id of the executor that has this user id."""
         self._executor_of: dict[int, int] = {}
         """By process id: the process id of the executor that started the process; 0 if no executor did."""
         self._shared = 0
-        """An upper bound of all shared memory, at the last round of measurements."""
+        """An upper bound of all shared memory at the last round of measurements, in bytes."""
         self._shared_of: Counter[int] = Counter()
         """The part of `_shared` that visibly belongs to a user, by user id."""
 

@@ -59,11 +59,12 @@ def _upload(
     attempt: int,
     report: PublicationReport,
 ) -> list[Publication]:
-    """Try once to upload each publication's results; return the publications that need a further attempt.
+    """Try once to upload each publication's results; return the publications whose upload was refused.
 
     An upload is refused, for example, if its link has expired.
 
-    All other publications go into `done`: those that succeeded, and those that were refused in the last attempt.
+    Publications whose upload succeeded go into `done`. After the last attempt, the refused ones go there, too, without
+    their large results.
 
     Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the store
     refuses the repeated step. The next attempt then uploads the whole blob. If the store already has this blob, the

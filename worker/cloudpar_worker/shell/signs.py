@@ -1,7 +1,8 @@
 """Signs of life: files whose times show the machine that the worker reaches the master, and that it has work.
 
-An instance of the fleet ends itself if one of the signs is missing for long (infra/lib/host/watch.sh). It looks at
-files, because the worker's container gets no credentials of the instance, and a worker that hangs could not answer.
+An instance of the fleet ends itself if one of these files has not been touched for long (infra/lib/host/watch.sh). The
+worker cannot end the instance, because its container gets no credentials of the instance. And the instance does not ask
+the worker, because a worker that hangs could not answer.
 """
 
 import contextlib

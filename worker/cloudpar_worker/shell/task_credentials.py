@@ -8,9 +8,10 @@ from typing import Final
 from cloudpar_protocol.worker_messages import TaskCredentials
 
 RENEWED_S: Final = 840.0
-"""The worker requests new credentials when earlier ones are valid for less than this time, in seconds. The master gives
-out credentials for at least 15 minutes, so it has new ones then. AWS's libraries wait for new ones when 10 minutes are
-left."""
+"""The worker requests new credentials when its credentials are valid for less than this time, in seconds. The master
+gives out only credentials that are valid for at least 15 minutes more, so the worker then gets new ones. AWS's
+libraries wait for new credentials when those that they have are valid for less than 10 minutes.
+"""
 
 
 class CredentialStore:
@@ -34,7 +35,7 @@ class CredentialStore:
         return self._known.get(package_id)
 
     def expire_soon(self, package_ids: Collection[str]) -> bool:
-        """Whether credentials for some of these packages must be renewed."""
+        """Whether the credentials for at least one of these packages must be renewed."""
         until = time.time() + RENEWED_S
         with self._lock:
             return any(each.expires_at < until for name, each in self._known.items() if name in package_ids)

@@ -73,7 +73,7 @@ def _seal_of_code(seals: Seals, lease: Lease) -> bytes:
 
 
 def verify_items(lease: Lease, first: int, items: Sequence[memoryview], seals: bytes) -> None:
-    """Verify data from a blob: the items of consecutive tasks, of which `first` is the first.
+    """Verify data from a blob: the items of consecutive tasks, of which the first one has the index `first`.
 
     Raises:
         SealBroken: An item does not match its seal, or the seal of the code or the account's key is missing.

@@ -74,7 +74,8 @@ class Zygotes:
     def send(self, python: str, operation: bytes, executor_id: int) -> None:
         """Request an operation for an executor.
 
-        KILL also kills the executor's process group. MEASURE and WEIGH also apply to all processes that it started.
+        KILL also kills the executor's process group. MEASURE and WEIGH also apply to all processes that the executor
+        started.
         """
         # If the zygote is gone, its executors are gone too, and `on_exit` reports that.
         if python in self._running:
@@ -82,7 +83,7 @@ class Zygotes:
                 self._running[python].send(operation, executor_id, [])
 
     def end_idle(self, used: Collection[str], now_us: int) -> None:
-        """End all zygotes but the first that have had no executor for IDLE_US.
+        """End each zygote that has had no executor for IDLE_US, except the first zygote.
 
         `used` contains the versions with executors.
         """
