@@ -1,4 +1,4 @@
-"""Adds notes to exceptions if their cause may be a missing module, or another release of a module than at the client.
+"""Adds notes to exceptions whose cause may be a missing module, or a module of another release than the client has.
 
 The note says what to do. If unpickling raised an exception of unknown cause, the note only names what was unpickled.
 """

@@ -20,8 +20,8 @@ class Serialization(NamedTuple):
         encode: Encodes the value of a task, or raises.
         encode_error: Encodes an exception of a task, and returns its bytes and "". If only the text of the exception
             can travel, the function returns None and the reason. The reason is "" if the codec encodes no exceptions.
-        refusal: Makes the message about a value that cannot be encoded, from the type of the value and the exception of
-            `encode`.
+        refusal: Makes the error message about a value that cannot be encoded, from the type of the value and the
+            exception of `encode`.
     """
 
     decode: Callable[[Any], Any]

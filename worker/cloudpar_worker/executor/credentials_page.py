@@ -1,11 +1,11 @@
 """The credentials page: a file in memory through which an executor's tasks get AWS credentials.
 
 The agent writes the page, also while a task runs, so that the credentials of a long task are renewed. The executor has
-a descriptor of the page. In the executor's folder is a configuration file of AWS with a command that prints the page.
+a descriptor of the page. The executor's folder contains an AWS configuration file with a command that prints the page.
 boto3, the AWS command line and AWS's other libraries run this command, and run it again before credentials expire.
 
-The page disappears with the executor: no file with credentials stays. It is a part of the executor's process, so
-processes with other user ids cannot open it.
+The page disappears with the executor, so no file with credentials stays behind. The page has no name. Other processes
+can open it only in the folder of the executor's process in /proc, and the kernel refuses this to other users.
 """
 
 import fcntl
@@ -20,14 +20,16 @@ import msgspec
 from cloudpar_protocol.worker_messages import TaskCredentials
 
 PAGE_BYTES: Final = 8192
-"""The size of a page. AWS documents no limit for session tokens; known ones have up to about 2,000 characters."""
+"""The size of a page, in bytes. AWS documents no limit for session tokens; known tokens have up to about 2,000
+characters.
+"""
 
 CONFIG: Final = "aws-config"
 """The name of the configuration file in the executor's folder."""
 
 
 def open_page() -> int:
-    """Open a new page, which only its maker can write; return its descriptor.
+    """Open a new page, which only this process can write; return its descriptor.
 
     Raises:
         OSError: The system permits no further descriptor, or no files in memory.

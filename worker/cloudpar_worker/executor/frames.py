@@ -39,7 +39,7 @@ EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED, UNF
 
 
 class Run(Struct, array_like=True, frozen=True):
-    """Run the tasks [start, end) of one package, in order.
+    """The message to run the tasks [start, end) of one package, in order.
 
     Attributes:
         code_hash: The hash of the task code. If the code has a seal, the hash follows the prefix "sealed ".
@@ -54,10 +54,10 @@ class Run(Struct, array_like=True, frozen=True):
             retried (see `failures.is_among`).
         threads: The thread limit of numeric libraries; None means the executor's own limit.
         depth: The nesting depth of the tasks, as in Lease.
-        elsewhere: Another worker may be able to run the tasks. So a task that fails because this machine lacks
-            something gets the outcome UNFIT.
+        elsewhere: Whether another worker may be able to run the tasks. If so, a task that fails because this machine
+            lacks something gets the outcome UNFIT.
         aws_region: The region for AWS's libraries, if the executor's page has credentials; otherwise None.
-        offline: The tasks may not use the network. All runs of an executor have the same value.
+        offline: Whether the tasks are kept from the network. All runs of an executor have the same value.
     """
 
     code_hash: str

@@ -12,7 +12,9 @@ from .code_cache import CodeCache
 
 _COLLECT_FUNCTIONS: Final = 64
 _COLLECT_BYTES: Final = 32 * 1024 * 1024
-"""The garbage collector runs after this many functions were dropped, or functions with this many bytes of code."""
+"""The garbage collector runs after this many functions have been dropped, or functions whose code together has this
+many bytes.
+"""
 
 ENTER: Final = "enter_project_of_cloudpar"
 """The name of a method of task code that contains modules of the client's project. The method puts these modules into
@@ -30,7 +32,7 @@ class FunctionCache:
         self._dropped = self._dropped_bytes = 0
 
     def take(self, code_hash: str, code: bytes | None) -> None:
-        """Record that a run with a function has come. `code` is None if the agent knows that the function is here.
+        """Record that a run of tasks has come. `code` is None if the agent knows that the function is here.
 
         Call this for each run, even if all tasks of the run were recalled. The agent counts such a run too. If the
         executor did not, the two caches would differ, and the agent could omit code that the executor does not have.

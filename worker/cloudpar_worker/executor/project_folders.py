@@ -24,7 +24,7 @@ class ProjectFolders:
         return os.path.join(self._tmp, f"cloudpar-project-{secrets.token_hex(8)}")
 
     def given(self, path: str, pid: int) -> None:
-        """Record the path of an executor's folder."""
+        """Record that the executor with the process id `pid` got this path for its folder."""
         self._by_pid[pid] = path
 
     def remove(self, pid: int) -> None:

@@ -1,4 +1,4 @@
-"""Pickles exceptions so that unpickling does not call their constructors: `.args` may not be all their arguments."""
+"""Pickles exceptions so that unpickling does not call their constructors: `.args` may lack arguments of these."""
 
 import copyreg
 import pickle
@@ -83,7 +83,7 @@ class _Pickler(by_value.Pickler):
         kind = type(obj)
         if not isinstance(obj, BaseException) or not _made(kind) or _has_own_way(kind):
             return super().reducer_override(obj)
-        # Unpickling calls `__new__` of the built-in base class. The class's own constructor may need other arguments,
-        # or may change its arguments a second time. The state is set attribute by attribute, without the class's own
-        # __setstate__, which may expect another state.
+        # Unpickling calls `__new__` of the built-in base class, and not the constructor of the exception's own class.
+        # That constructor may need other arguments, or may change its arguments a second time. The state is set
+        # attribute by attribute, without the class's own __setstate__, which may expect another state.
         return _native(kind).__new__, (kind, *obj.args), state(obj), None, None, BaseException.__setstate__

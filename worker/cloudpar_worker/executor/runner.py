@@ -28,11 +28,12 @@ from .thread_limits import thread_variables
 from .waiting import TaskWaits
 
 _clock = time.monotonic_ns
-"""A reference to the function, since task code may replace the function in `time`. In any case the agent's clock bounds
-the durations.
+"""A reference to the function, since task code may replace the function in `time`. Even if task code falsifies the
+durations, the agent corrects them by its own clock (ExecutorRecord.audit).
 """
 _LARGE = 1 << 20
-"""After a frame of more than this many bytes the executor makes a new buffer, because the old one would keep its size.
+"""After a frame of more than this many bytes the executor makes a new buffer, because the old buffer would keep the
+memory.
 """
 
 
@@ -98,7 +99,7 @@ class Runner:
         return body is not None
 
     def _go_offline(self) -> None:
-        """Refuse sockets to this process for good. It has no task code yet, and no sockets but its channel.
+        """Refuse new sockets to this process for good. It has run no task code yet, and its only socket is its channel.
 
         Raises:
             OSError: The kernel refuses this. The executor must end, because its tasks must not have a network.

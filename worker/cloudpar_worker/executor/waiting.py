@@ -57,7 +57,7 @@ class TaskWaits:
             self._send(WAITS)  # even if the task waits already: the earlier mark may belong to a task that has ended
 
     def ends_to_wait(self, package: object) -> None:
-        """Record that the running task no longer waits for a package; tell the agent if it was the last one."""
+        """Record that the task no longer waits for this package; tell the agent if the task waits for no other."""
         if os.getpid() != self._pid:
             return
         with self._lock:

@@ -14,7 +14,7 @@ from .uid_pool import is_executors
 
 _PATIENCE_S: Final = 5.0
 """How long `remove` repeats its attempts, in seconds. A killed process may still finish a system call that creates a
-file, but this takes much less time.
+file, but such a call takes much less time.
 """
 
 _LOOKS: Final = 1_000
@@ -42,8 +42,9 @@ def kill_orphans(mine: Collection[int]) -> bool:
             orphans = _children().difference(mine, dead)
         except OSError:  # tasks have used up all descriptors of the machine, which does not last long
             return True
-        # A killed process that has not ended yet may have started another one, which becomes a child of this process
-        # only at that end. So the search is over when it finds none but those that had ended before it.
+        # A killed process that has not ended yet may have started another process. The other one becomes a child of
+        # this process only when the killed process ends. So the loop ends only when a search finds no children but
+        # those that had ended before the search.
         if not orphans:
             break
         for pid in orphans:
@@ -55,7 +56,7 @@ def kill_orphans(mine: Collection[int]) -> bool:
 
 
 def _has_ended(child: int) -> bool:
-    """Whether a child has ended, whose parent has reaped it or not. Elsewhere than on Linux this is not known."""
+    """Whether a child of this process has ended, reaped or not. Except on Linux the result is always True."""
     if not kernel.LINUX:
         return True
     try:
@@ -139,8 +140,8 @@ def _enter(name: str, here: int) -> int:
 
 
 def _open_as_owner(name: str, here: int) -> int:
-    # Opening with O_PATH needs no right to the folder itself. Its path in /proc needs no right to the folders above it,
-    # to which its owner may have none.
+    # Opening with O_PATH needs no right to the folder itself. The path in /proc needs no right to the folders above
+    # this folder: its owner may have no right to them.
     place = os.open(name, _FOLDER | os.O_PATH, dir_fd=here)
     try:
         owner, path = os.fstat(place).st_uid, f"/proc/self/fd/{place}"
@@ -154,8 +155,9 @@ def _open_as_owner(name: str, here: int) -> int:
 def remove_from(places: Collection[str]) -> bool:
     """Remove this user's files and folders that lie directly in these folders; return whether all are gone.
 
-    Entries of other users stay, and so do entries of this user in other users' folders. Landlock lets executors make no
-    folders in `places` except their private ones. A folder in `places` that cannot be listed is skipped.
+    Files and folders of other users stay, and so does what this user has in other users' folders. Landlock lets
+    executors make no folders in `places` except their private ones. A folder in `places` that cannot be listed is
+    skipped.
     """
     me, gone, until = os.geteuid(), True, time.monotonic() + _PATIENCE_S
     _close_files(places)

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 _ANSWERS_S: Final = 2.0
 """How long to wait for an answer, in seconds. The kernel sends a lost first packet again after one second."""
 _REST_S: Final = 0.1
-"""How long to wait for a service, in seconds, if other services have answered at its port. The port will be closed
-anyway.
+"""How long to wait for a service, in seconds, if another service has already answered at the same port. The port will
+be closed anyway.
 """
 
 

@@ -98,7 +98,8 @@ class FileRules:
         """
         if not self._version:
             return
-        # A kernel refuses a longer struct than it knows, unless the further bytes are 0: each version gets its size.
+        # A kernel refuses a longer struct than it knows, unless the further bytes are 0. So each version gets a struct
+        # of its own size.
         size = 8 if self._version < NETWORKED else 16 if self._version < SCOPED else 24
         scopes = _SCOPES if self._version >= SCOPED else 0
         network = _BIND_TCP if self._version >= NETWORKED else 0

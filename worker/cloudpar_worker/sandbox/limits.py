@@ -59,8 +59,8 @@ def keep_descriptors() -> None:
 
 
 def _limit(kind: int, most: int) -> None:
-    # Both limits: below its hard limit, task code could raise the soft one again. Without root's rights a process can
-    # only lower its hard limit.
+    # Both the soft and the hard limit are set: task code could raise the soft limit again, up to the hard limit. The
+    # hard limit can only be lowered, except by root.
     hard = resource.getrlimit(kind)[1]
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(kind, (most, most))

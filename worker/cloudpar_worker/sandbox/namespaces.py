@@ -19,7 +19,7 @@ _IFF_UP: Final = 1
 
 
 class Namespaces:
-    """Which namespaces executors get, and how. The call may fork, so make it only in a process of one thread.
+    """The namespaces that executors get. Making this object may fork, so make it only in a process with one thread.
 
     A process with the capabilities in _PRIVILEGED makes namespaces directly. Any other process first needs a user
     namespace, in which files of other users seem to have no known owner. So such a process makes namespaces only if the
@@ -74,8 +74,8 @@ def _enter_by_user_namespace() -> None:
     user, group = os.geteuid(), os.getegid()
     kernel.unshare(_USER | _IPC | _NETWORK)
     kernel.show_memory()  # while its memory is hidden, the files below belong to root
-    # A process may map its group only after it has given up changing its groups. Otherwise it could leave a group that
-    # is there to deny access to files.
+    # A process may map its group only after it has given up changing its groups. Otherwise the process could leave a
+    # group that exists to deny its members access to files.
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")

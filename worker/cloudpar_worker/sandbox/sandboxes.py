@@ -19,7 +19,7 @@ from .shared_memory import SHARED_MEMORY
 from .uid_pool import UidPool
 
 _NAME: Final = "cloudpar"
-"""The user name that executors get, because their user ids have no name. Libraries use a user's name (`getuser`) in the
+"""The user name that executors get, because their user ids have no name. Libraries use the user name (`getuser`) in the
 names of their caches.
 """
 
@@ -89,7 +89,7 @@ class Sandboxes:
         """Make a sandbox for an executor that is about to be forked.
 
         Raises:
-            OSError: No user id is free, or the kernel makes no file system.
+            OSError: No user id is free, or the kernel refuses to make a file system.
         """
         folder = os.path.join(self._settings.tmp, f"cloudpar-executor-{secrets.token_hex(8)}")
         memory = shared_memory.make(self._settings.memory_bytes) if self.own_shared_memory else None
@@ -207,7 +207,8 @@ class Sandboxes:
                 continue
             clean = False
             try:
-                # A cleanup may take long. Without this it would keep the memory of executors that end meanwhile.
+                # A cleanup may take long. Without this, its process would keep the shared memory of executors that end
+                # meanwhile.
                 for descriptor in self._descriptors:
                     os.close(descriptor)
                 clean = self._clear(sandbox)

@@ -1,7 +1,7 @@
-"""Shared memory of executors: the file system at /dev/shm, of which an executor has one of its own where possible.
+"""Gives executors shared memory: where possible, each executor has a file system of its own at /dev/shm.
 
-In a file system of its own, all that an executor keeps there belongs to it: no other executor can use its files, the
-kernel knows their size even if no name and no process shows them, and they end with the executor.
+Only this executor can use the files in its file system. The kernel knows the size of all of them, even of files without
+a name. They disappear with the executor.
 """
 
 import os
@@ -16,9 +16,9 @@ ENTRY_BYTES: Final = 4096
 limit of an executor also bounds the number of these files, and the time that finding and removing them takes.
 """
 _ROOM: Final = 2
-"""How many times its memory limit an executor can keep in a file system of its own. The agent stops an executor above
-its limit, with an error that says so. If the file system were full at the limit, a write to mapped memory would end the
-executor by SIGBUS before.
+"""The size of an executor's own file system, as a multiple of the executor's memory limit. The agent stops an executor
+above this limit, with an error that names the limit. If the file system were only as large as the limit, it could be
+full before the agent measures. A write to mapped memory would then end the executor by SIGBUS, without this error.
 """
 _MOUNTS: Final = 0x0002_0000
 _SLAVE: Final = 1 << 19

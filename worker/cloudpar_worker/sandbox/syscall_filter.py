@@ -122,8 +122,9 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
 
     Args:
         protected: Processes to which tasks can send no signals, neither alone nor as process groups.
-        own_user: Whether tasks have a user of their own. Otherwise they may make no Unix sockets, which can have a path
-            (socket pairs are always allowed), and may set the priority, scheduler and cores only of the calling thread.
+        own_user: Whether tasks have a user of their own. Otherwise they may make no Unix sockets, because these can
+            have a path (socket pairs are always allowed). And they may set the priority, the scheduler and the cores of
+            the calling thread only.
     """
     column = _COLUMN or 0
     # In another architecture, and in the x32 ABI, the same number means another call, so a task could avoid the filter.
@@ -175,10 +176,10 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
 
 
 def without_sockets() -> bytes:
-    """Make a filter that refuses all sockets but pairs, which reach only processes that inherit them.
+    """Make a filter that refuses all sockets except socket pairs, which connect only processes that inherit them.
 
-    It comes in addition to the filter of `program`, before an executor runs its first task: sockets that a process has
-    already stay open.
+    An executor applies it in addition to the filter of `program`, and before its first task, because sockets that a
+    process already has stay open.
     """
     column = _COLUMN or 0
     made = [
@@ -189,7 +190,7 @@ def without_sockets() -> bytes:
 
 
 def _only_own_scheduling(column: int) -> list[bytes]:
-    """Let these calls change only the calling thread. Without the filter they can change all processes of the user."""
+    """Return steps that let the calls for scheduling change only the calling thread, not other processes."""
     made: list[bytes] = []
     for numbers in _SCHEDULING:
         made += _when(numbers[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
@@ -219,7 +220,7 @@ def _step(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes
 
 
 def _when(number: int | None, steps: list[bytes]) -> list[bytes]:
-    """Return steps that run only for one system call. These steps are the last that the filter runs."""
+    """Return steps that run only for one system call. `steps` must decide about the call in any case."""
     return [_step(_EQUAL, number or 0, 0, len(steps)), *steps]
 
 

@@ -73,7 +73,8 @@ class UidPool:
     """The user ids of one zygote; no other zygote has them at the same time.
 
     Args:
-        places: Folders in which earlier executors may have left files. An id that owns an entry there is not used.
+        places: Folders in which earlier executors may have left files. An id that owns a file or folder there is not
+            used.
 
     Raises:
         OSError: The lock file cannot be made, or users other than root can use its folder.
@@ -111,7 +112,7 @@ class UidPool:
 
 
 def _seen(places: list[str]) -> set[int]:
-    """The user ids that have a process, or an entry in one of these folders."""
+    """The user ids that have a process, or own a file or folder directly in one of these folders."""
     numbers = {process.user for process in processes()}
     for place in places:
         with suppress(OSError), os.scandir(place) as entries:

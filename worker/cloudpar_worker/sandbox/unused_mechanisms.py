@@ -1,4 +1,4 @@
-"""Mechanisms that could confine executors, that workers do not use, and whether this machine has them."""
+"""Lists mechanisms that could confine executors but that workers do not use, and whether this machine has them."""
 
 from . import control_groups
 from .confinement import Mechanism
@@ -6,7 +6,7 @@ from .namespaces import pid_namespaces_work
 
 
 def unused_mechanisms() -> list[Mechanism]:
-    """Make the list. The call may fork: make it only in a process with one thread."""
+    """Return these mechanisms. The call may fork: make it only in a process with one thread."""
     controllers = control_groups.delegated()
     return [
         Mechanism(

@@ -1,1 +1,2 @@
-"""The process from which executors are forked. It also measures the memory of executors and weighs their threads."""
+"""The process from which executors are forked. It also measures their memory and lowers the priority of tasks' threads.
+"""

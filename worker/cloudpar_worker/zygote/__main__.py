@@ -217,7 +217,7 @@ class Zygote:
             executor_id, sandbox = self._executors.pop(pid, (None, None))
             if executor_id is not None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(pid, signal.SIGKILL)  # kill the processes that task code started and left running
+                    os.killpg(pid, signal.SIGKILL)  # kill the processes that task code left running
                 self._send(DIED, executor_id, status)
                 self._projects.remove(pid)
             self._cpu_share.ended(pid)

@@ -1,9 +1,10 @@
-"""Keeps tasks from getting more processor time by starting threads: all that a task starts weighs about one thread.
+"""Keeps tasks from getting more processor time by starting threads: all threads that a task starts weigh about one.
 
-The kernel shares the processors among the threads that want them. Without these weights, a task with 40 busy processes
-would leave only 1/41 of a processor to a task beside it, and the account of the other task would pay for the time for
-which that task waits. The weights only matter while threads compete: on an idle processor, each thread runs at full
-speed.
+The kernel shares the processors among the threads that want them, by the weight of each thread. A thread with a greater
+niceness has a smaller weight. So this module raises the niceness of the threads that tasks start. Otherwise, a task
+with 40 busy processes would leave only 1/41 of a processor to a task beside it, and the account of the other task would
+pay for the time for which that task waits. The weights only matter while threads compete: on an idle processor, each
+thread runs at full speed.
 """
 
 import math
@@ -29,14 +30,14 @@ _SYS_ADMIN: Final = 1 << 21
 
 
 class CpuShare:
-    """Weighs executors' threads, each time in a new child process."""
+    """Raises the niceness of the threads that tasks start, each time in a new child process."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, tuple[int, float]] = {}
         """For each executor, by its process id: the child process, and the time by which the child must end."""
 
     def start(self, executor: int, sandbox: Sandbox) -> None:
-        """Start a child process that weighs the threads that an executor has started, unless one is under way.
+        """Start a child process that weighs an executor's threads (see `weigh`), unless one is still running.
 
         Raises:
             OSError: The system permits no further process.
@@ -77,8 +78,9 @@ def weigh(executor: int, user: int | None) -> None:
         executor: The executor's process id.
         user: The executor's own user id, which this process takes for good; None if the executor has none.
     """
-    # The capability SYS_ADMIN is necessary for two things: for many changes of sessions in a row, and for changes of
-    # processes that hide their memory. With it, this process weighs the sessions before it changes its user.
+    # The capability SYS_ADMIN is necessary for two things: for changing many sessions in a row, and for changing the
+    # sessions of processes that hide their memory. With it, this process weighs the sessions before it changes its
+    # user.
     privileged = kernel.capabilities() & _SYS_ADMIN
     if user is not None and not privileged:
         kernel.act_as(user, uid_pool.guard_uid(user))

@@ -85,7 +85,7 @@ class MemoryMeter:
 
 
 def memory_of(executor: int, sandbox: Sandbox | None) -> int:
-    """Return the memory of an executor and its descendants, in bytes. Before Linux 5.9 it includes pages of files.
+    """Return the memory of an executor and its descendants, in bytes. Before Linux 5.9 this includes pages of files.
 
     If the sandbox has a user id of its own, it is the memory of all processes of this user, and of its files in shared
     memory. The measuring process has the same user and does not count.

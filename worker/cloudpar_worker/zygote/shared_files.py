@@ -1,11 +1,13 @@
 """Measures an executor's files in shared memory, where executors share the file system at SHARED_MEMORY.
 
-A file can be there although no name shows it. If a process holds its descriptor, the descriptor shows its size. If the
-descriptor is under way through a socket, or if the process hides its descriptors, its size is unknown. Then all memory
-that no name shows counts: otherwise a task could fill the machine's memory with such files.
+A file can exist without a name. If a process has a descriptor of such a file, the descriptor shows the size of the
+file. The size is unknown if the descriptor is under way through a socket, or if the process hides its descriptors. In
+these cases all shared memory that belongs to no file with a name counts: otherwise a task could fill the machine's
+memory with such files.
 
-A file of which a process has only mapped a part counts by this part. To count all unnamed memory for such a process
-would be wrong for each task with a lock of `multiprocessing`, which is such a file.
+If a process has closed the descriptor of a file without a name, but has mapped a part of the file, only this part
+counts. A lock of `multiprocessing` is such a file. If all shared memory without a name counted because of such a file,
+the result would be wrong for each task that has such a lock.
 """
 
 import os
@@ -17,10 +19,10 @@ from cloudpar_worker.sandbox.shared_memory import ENTRY_BYTES, SHARED_MEMORY, us
 
 
 def shared_bytes(threads: Collection[int]) -> int:
-    """The size of this user's files in shared memory, with ENTRY_BYTES for each file and folder.
+    """Return the size of this user's files in shared memory, plus ENTRY_BYTES for each file and folder.
 
     `threads` has one thread of each process of this user except the calling process. If one of these processes holds a
-    file of unknown size, the result is an upper bound, which may contain files of other users that have no name.
+    file of unknown size, the result is an upper bound, which may include other users' files without a name.
     """
     device = os.stat(SHARED_MEMORY).st_dev
     mine, others = _named()
@@ -42,7 +44,7 @@ def _named() -> tuple[dict[int, int], dict[int, int]]:
 
 
 def _shows(thread: int, device: int, held: dict[int, int]) -> bool:
-    """Add to `held` what the descriptors of a process hold; return whether this is all that the process holds."""
+    """Add the files of a process's descriptors to `held`; return whether the size of each of its files is known."""
     try:
         with os.scandir(f"/proc/{thread}/fd") as descriptors:
             return not any(_adds(thread, descriptor, device, held) for descriptor in descriptors)
@@ -64,7 +66,7 @@ def _adds(thread: int, descriptor: os.DirEntry[str], device: int, held: dict[int
 
 
 def _has_waiting(information: str) -> bool:
-    """Whether descriptors wait in a socket, as this information about it says."""
+    """Whether descriptors wait in a socket, according to the file `information` about the socket."""
     with open(information, "rb") as file:
         return any(int(line.split()[1]) for line in file if line.startswith(b"scm_fds:"))
 
