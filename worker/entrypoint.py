@@ -34,7 +34,8 @@ def main() -> int:
     Return 2 if the Python that CLOUDPAR_PYTHON names is not in the image.
     """
     # The kernel gives a container's first process only signals that it handles. Without these handlers, a SIGTERM
-    # before the agent's start would be lost, and the container would run on until the time limit of its stop.
+    # before the agent's start would be lost, and the container would run on until it is killed at the time limit for
+    # its stop.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _frame: os._exit(128 + received))
     token = Path(os.environ.get("CLOUDPAR_TOKEN_FILE", TOKEN)).read_text(encoding="utf-8").strip()
@@ -81,7 +82,7 @@ def pythons(folder: Path) -> dict[str, str]:
 
 
 def look_after(python: str, settings: dict[str, object]) -> int:
-    """Start the agent, pass signals on to it, and reap other processes until it ends; return its exit code."""
+    """Start the agent. Until it ends, pass signals on to it, and reap other processes. Return the agent's exit code."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("CLOUDPAR_")}
     environment |= {"HOME": "/tmp", "PYTHONUNBUFFERED": "1"}  # noqa: S108 - the same
     command = [python, "-P", "-m", "cloudpar_worker", "--stdin"]

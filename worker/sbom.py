@@ -71,7 +71,7 @@ def _component(kind: str, name: str, version: str, purl: str, digest: str = "") 
 
 
 def complete(listed: dict[str, Any], root: Component, more: Iterable[Component]) -> dict[str, Any]:
-    """Add to a list of Python packages the component `root`, which the list describes, and the other parts `more`."""
+    """Complete a list of Python packages with `root`, the component that it describes, and with the parts `more`."""
     packages = [{name: value for name, value in each.items() if name != "description"} for each in listed["components"]]
     components = [*packages, *more]
     parts = {"ref": root["bom-ref"], "dependsOn": sorted(each["bom-ref"] for each in components)}

@@ -1,7 +1,7 @@
-"""What the agent holds for each account: results that the master does not have yet, and payloads for waiting tasks.
+"""Bounds what the agent holds for each account: results that the master does not have, and payloads for waiting tasks.
 
-No limit of an executor covers this memory. Without the bounds here, one account could fill the agent's memory, and the
-end of the agent would be the end of the tasks of all accounts.
+This memory does not count towards the memory limit of any executor. Without the bounds here, one account could fill the
+agent's memory. If the agent then ended, the tasks of all accounts would end with it.
 """
 
 from typing import Final

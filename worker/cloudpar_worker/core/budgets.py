@@ -6,10 +6,10 @@ from cloudpar_protocol.worker_messages import Lease
 class Budgets:
     """The compute time that each package may still use, in microseconds.
 
-    The master reports a budget for each package. This class subtracts the execution time of results that are not in the
-    budget yet, and the time that the account owes. An account owes compute time that no result has reported, for
-    example because the executor was killed. The account's next result on this worker reports the owed time, even if it
-    is a result of a later package.
+    The master reports a budget for each package. This class subtracts the execution time of results that the budget
+    does not take into account yet, and the time that the account owes. An account owes compute time that no result has
+    reported, for example because the executor was killed. The account's next result on this worker reports the owed
+    time, even if it is a result of a later package.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Budgets:
         """
 
     def owe(self, account: str, unpaid_us: int) -> None:
-        """Add to the time that an account owes: its tasks have used `unpaid_us`, and no result reports this time."""
+        """Add `unpaid_us` to the time that an account owes. Its tasks have used this time, and no result reports it."""
         if unpaid_us > 0:
             self._owed_us[account] = self._owed_us.get(account, 0) + unpaid_us
 
@@ -37,7 +37,7 @@ class Budgets:
         self._accounts[lease.package_id] = lease.account
 
     def used(self, package_id: str, total_us: int) -> None:
-        """Record the execution time of new results, which is not in the master's budget yet."""
+        """Record the execution time of new results, which the master's budget does not take into account yet."""
         self._uncounted_us[package_id] = self._uncounted_us.get(package_id, 0) + total_us
 
     def counted(self, package_id: str, total_us: int) -> None:
@@ -60,7 +60,7 @@ class Budgets:
         return self._budget_us.get(package_id, 0) - self._uncounted_us.get(package_id, 0) - owed_us
 
     def has_uncounted(self, package_id: str) -> bool:
-        """Whether a package has results that are not in the master's budget yet."""
+        """Whether a package has results that the master's budget does not take into account yet."""
         return package_id in self._uncounted_us
 
     def forget(self, package_id: str) -> None:

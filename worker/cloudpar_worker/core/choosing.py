@@ -44,9 +44,9 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
             own = next((other for other in ordered if executor.serves(other.lease)), None)
             if own is not None and _keeps(facts, own, record, now_us):
                 return own
-            # If more free executors can serve the lease than executors may start a task (see `nesting` for such surplus
-            # executors), this executor stays idle. If it started a task of another lease, one of the free executors
-            # could not start, and this lease, although first in turn, would wait for all other work.
+            # There may be more free executors than may start a task (see `nesting`). If more of them can serve the
+            # lease than may start a task, this executor stays idle. If it started a task of another lease, one of the
+            # free executors could not start, and this lease, although first in turn, would wait for all other work.
             return None if executor.running or serving > places else record
     return None
 

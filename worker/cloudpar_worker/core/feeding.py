@@ -26,10 +26,10 @@ UNDIVIDED_US: Final = 4_000
 direction, and often a publication.
 """
 GROWTH: Final = 16
-"""How many tasks of a package an executor may have queued for each task of the package that was measured. This limit
-holds until RUN_TASKS tasks of the package have been measured, because the first tasks may be shorter than the rest.
-While no task has been measured, there is no such limit: the number follows from the master's mean, or from the mean of
-the function's earlier packages.
+"""For each task of a package that has been measured, an executor may have this many tasks of the package queued. This
+limit holds until RUN_TASKS tasks of the package have been measured, because the first tasks may be shorter than the
+rest. While no task has been measured, there is no such limit: the number follows from the master's mean, or from the
+mean of the function's earlier packages.
 """
 RUN_TASKS: Final = 2_000
 """The most tasks that an executor gets together, as one run; further tasks come in the next run."""

@@ -42,7 +42,7 @@ class Recall(Instruction, frozen=True):
 
 
 class CheckRecall(Instruction, frozen=True):
-    """Read all results that an executor has sent, and then how many tasks it has started or skipped."""
+    """Read all results that an executor has sent, and then read how many tasks it has started or skipped."""
 
     executor_id: int
 

@@ -34,8 +34,8 @@ class LeaseRecord:
         undeliverable: Whether a download of the lease's payload failed, perhaps because the lease's links have expired.
             If so, the worker gives back the tasks that no executor has.
         first: Whether the lease has the first task of its package, and no executor has had a task of the lease yet.
-        refusal: The reason for refusing the whole package, as `refused` and `message` of a publication. None if this
-            worker does not refuse the package.
+        refusal: The reason for refusing the whole package, as the values of `refused` and `message` in a publication.
+            None if this worker does not refuse the package.
         unfit: The name of this machine, and a text about the thing that this worker lacks for the package. None if it
             lacks nothing, or if it runs the package nevertheless because no other worker can.
         lost_us: The time used by tasks that failed because this worker lacks something; 0 after a give-back has
@@ -160,7 +160,7 @@ class LeaseRecord:
         return start, end
 
     def ended_unfetched(self, results: Sequence[TaskResult], now_us: int) -> None:
-        """Record results of tasks that are not downloaded, since no executor here can run them."""
+        """Record results of tasks that were not downloaded, because no executor here can run them."""
         done = ranges.of([result.index for result in results])
         self.unfetched = ranges.subtract(self.unfetched, done)
         self.fed += len(results)  # because `finished` counts each result as that of a fed task

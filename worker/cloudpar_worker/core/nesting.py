@@ -6,8 +6,8 @@ at a time; an executor whose task waits does not count as running. Second, at ea
 
 Within these limits every task can end. The deepest tasks that wait here wait for tasks one level deeper. No task of
 that deeper level waits here, so the tasks of that level run elsewhere or may start here. The limits also bound the
-number of processes: if many tasks each start tasks, only some of them start before the first inner tasks. A worker with
-very many leases ignores the second limit (LEASES).
+number of processes: if many tasks each start tasks, only some of them start before the first of the tasks that they
+started. A worker with very many leases ignores the second limit (LEASES).
 """
 
 from typing import Final
@@ -20,15 +20,15 @@ from .facts import Facts
 from .lease_record import LeaseRecord
 
 HELD_PART: Final = 0.75
-"""The part of the memory of all executors that waiting tasks may hold together. The rest is for running tasks."""
+"""Waiting tasks together may hold this part of the memory of all executors. The rest is for running tasks."""
 SURPLUS_US: Final = 10_000_000
 """How long surplus executors are kept after a task last waited for its own tasks, in microseconds. They are kept
 because they have functions in memory that further tasks may need.
 """
 LEASES: Final = 1_000
 """While tasks wait and none of the chunks here may start, the worker retrieves more chunks. Once it has this many
-leases, it ignores the limit for each depth, because the inner tasks may be in the queue behind many more chunks like
-those that are here.
+leases, it ignores the limit for each depth: the tasks for which others wait may be in the queue behind many more chunks
+like those that are here.
 """
 
 

@@ -105,7 +105,7 @@ class Retrieved(Stimulus, frozen=True):
             payload. These leases are refused.
         besides: Whether the request was a fetch: it named packages in its own field `besides`.
         holds: Whether the master holds requests.
-        waiting: Whether more chunks wait at the master, of packages that the request did not name in `besides`.
+        waiting: Whether more chunks of packages that the request did not name in `besides` wait at the master.
     """
 
     leases: list[Lease]

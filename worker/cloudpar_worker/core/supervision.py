@@ -1,4 +1,4 @@
-"""Starting, stopping and measuring executors, and recalling tasks from them."""
+"""Starts, stops and measures executors, and recalls tasks from them."""
 
 from typing import Final
 
@@ -47,7 +47,8 @@ def stop(facts: Facts, now_us: int) -> None:
         if executor.stop is not None:
             continue
         if executor.disobeys_at_us is not None and now_us >= executor.disobeys_at_us:
-            # Without this, task code that keeps its executor from skipping could compute without a time limit.
+            # Without this, task code that keeps its executor from skipping recalled tasks could compute without a time
+            # limit.
             facts.kill(executor, Stop())
         if run is None:
             continue

@@ -22,7 +22,7 @@ from .lease_record import LeaseRecord
 from .nesting import awaits
 
 SUSPECT_ATTEMPT: Final = 3
-"""The attempt from which on a chunk is a suspect, because two workers were lost while they had it. One such loss can
+"""From this attempt on a chunk is a suspect, because two workers were lost while they had it. A single such loss can
 happen to any chunk.
 """
 
@@ -36,9 +36,9 @@ def suspects(facts: Facts) -> list[LeaseRecord]:
     """Return the suspects here, the most preferred first; the worker keeps the first one.
 
     A suspect is preferred if it is not being given back. Among equals, the following are preferred, in this order: a
-    suspect without untouched tasks, one of which an executor has tasks, one that no other worker can run, and the one
-    with the most attempts. The list leaves out a suspect if all its running tasks wait for tasks of their own:
-    otherwise those tasks could not run here beside it.
+    suspect without untouched tasks, one with tasks in an executor, one that no other worker can run, and the one with
+    the most attempts. The list leaves out a suspect if all its running tasks wait for tasks of their own: otherwise
+    those tasks could not run here beside it.
     """
     found = [
         each for each in facts.leases.values() if is_suspect(each.lease) and not (facts.nested and awaits(facts, each))
@@ -48,9 +48,9 @@ def suspects(facts: Facts) -> list[LeaseRecord]:
 
 
 def _preference(record: LeaseRecord) -> tuple[bool, bool, bool, bool, int]:
-    # If this worker lacks something for two packages, the master may hand it each of them in turn as one that no other
-    # worker can run. Without this order the worker could keep a suspect of the other package each time, and would never
-    # run a task.
+    # If this worker lacks something for two packages, the master may hand out chunks of both in turn, each time as a
+    # package that no other worker can run. Without this order the worker could keep a suspect of the other package each
+    # time, and would never run a task.
     lease = record.lease
     return record.returning, bool(record.untouched), not record.fed, lease.elsewhere, -lease.attempt
 

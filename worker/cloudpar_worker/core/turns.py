@@ -1,7 +1,8 @@
 """Decides whose tasks run next here: packages take turns by the execution time that their tasks have had.
 
 The master decides which chunks a worker gets (cloudpar_master.core.turns); this module decides in which order they run.
-In both modules, a new package starts with as much time as the package that is furthest behind.
+The package whose tasks have had the least execution time is furthest behind, and is next. In both modules, a new
+package starts with as much time as the package that is furthest behind.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -65,8 +66,8 @@ class Turns:
     ) -> None:
         """Record that an executor gets tasks of a ready lease. Call it before the tasks are taken from the lease.
 
-        `leases` are all leases here. The level (see Turns) rises to the least time of a package that has tasks without
-        a result here.
+        `leases` are all leases here. The level (see Turns) rises to the smallest time among the packages that have
+        tasks without a result here.
         """
         active = {each.lease.package_id for each in leases if not each.exhausted}
         self._level_us = max(self._level_us, min(map(self._start_us, active)))

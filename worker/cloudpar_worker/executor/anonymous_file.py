@@ -5,7 +5,7 @@ import tempfile
 
 
 def anonymous_file(purpose: str, folder: str | None = None) -> int:
-    """The descriptor of a new anonymous file; programs that this process starts do not inherit it.
+    """Make an anonymous file; return its descriptor, which programs that this process starts do not inherit.
 
     If the file cannot be in memory, it is in `folder`; None means the system's folder for temporary files.
 

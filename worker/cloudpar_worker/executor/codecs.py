@@ -1,4 +1,4 @@
-"""How an executor decodes task data and encodes results, by the package's codec."""
+"""Decodes task data and encodes results in an executor, by the package's codec."""
 
 import pickle
 from collections.abc import Callable

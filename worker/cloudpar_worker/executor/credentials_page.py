@@ -37,8 +37,8 @@ def open_page() -> int:
     descriptor = os.memfd_create("cloudpar-credentials", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(descriptor, PAGE_BYTES)
-        # A task can open the page once more. It must neither change what its account's next tasks read, nor make the
-        # page grow, which would take memory that no limit counts.
+        # A task can open the page again. It must not change what the next tasks of its account read. And it must not
+        # make the page grow, because no limit counts the memory of the page.
         os.fchmod(descriptor, 0o444)
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     except OSError:
@@ -51,7 +51,7 @@ def write(descriptor: int, credentials: TaskCredentials) -> None:
     """Write credentials into a page, in place of earlier ones.
 
     Raises:
-        ValueError: They are larger than a page.
+        ValueError: The credentials are larger than a page.
     """
     expires = datetime.fromtimestamp(credentials.expires_at, UTC).isoformat(timespec="seconds")
     text = msgspec.json.encode(
@@ -83,7 +83,7 @@ class CredentialsPage:
     def offer(self, region: str) -> None:
         """Let AWS's libraries in this process, and in the programs that it starts, find the page.
 
-        The first call writes the configuration file. If it cannot, the task's standard error says so.
+        The first call writes the configuration file. If the file cannot be written, the task's standard error says so.
         """
         if self._offered:
             return

@@ -1,4 +1,4 @@
-"""The folders into which executors unpack modules of clients' projects, and their removal."""
+"""Chooses and removes the folders into which executors unpack modules of clients' projects."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""How an executor tells the agent that its task waits for tasks of its own.
+"""Tells the agent that the executor's task waits for tasks of its own.
 
 The executor sends marks (see `frames`) through the same channel as results and in order with them. So the agent knows
 to which task a mark belongs.

@@ -17,8 +17,8 @@ class Confinement(Struct, frozen=True):
     Attributes:
         tmp: The folder in which each executor has a private folder.
         executors: The number of executors that the worker has.
-        readable, writable: Files and folders that tasks may read, or may also change, besides the system's files and
-            the tasks' own files.
+        readable, writable: Files and folders that tasks may read (`readable`), or may also change (`writable`), besides
+            the system's files and the tasks' own files.
         protected: Processes to which tasks can send no signals: the agent, its parent and its process group.
         closed_ports: TCP ports to which tasks may not connect.
         network: With "outbound" tasks use the network of the machine. With "none" each executor has a network of its
@@ -95,7 +95,7 @@ def decode(text: str) -> Confinement:
 
 
 def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -> list[Mechanism]:
-    """All mechanisms, and which of them work here. The call may fork: make it only in a process with one thread.
+    """Return all mechanisms, and whether each works here. The call may fork: make it only in a process with one thread.
 
     Args:
         tmp: As in Confinement.
@@ -139,7 +139,7 @@ def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -
 
 
 def _offline(*, own_users: bool) -> Mechanism:
-    # Without users of their own and without Landlock, a task could change files by which other programs of the worker's
+    # Without users of their own and without Landlock, a task could change files so that other programs of the worker's
     # user, which have a network, run its code.
     return Mechanism(
         OFFLINE,

@@ -1,4 +1,4 @@
-"""Which controllers of control groups (cgroup v2) a machine has delegated to this process."""
+"""Finds the controllers of control groups (cgroup v2) that the machine has delegated to this process."""
 
 import os
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Locks on user ids: at most one process of this machine holds the lock of an id.
 
-A lock is a lock on one byte of a file that root owns.
+Each lock is a POSIX lock on one byte of a file that root owns.
 
 Task code cannot take these locks. If they were abstract sockets, or files in a folder that all users share, a task
 could take them all, and then no other account would get an executor.

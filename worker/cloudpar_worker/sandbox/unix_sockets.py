@@ -83,7 +83,8 @@ def _below(place: str) -> Iterator[str]:
 def _mode(entry: os.DirEntry[str]) -> int:
     """The mode of an entry; 0 if it was removed meanwhile, so that the search goes on with the others."""
     with suppress(OSError):
-        # A symbolic link may lead back to a folder above it, and the search would use up its entries there.
+        # A symbolic link may lead back to a folder above it, and the search would examine the same files until ENTRIES
+        # is reached.
         return entry.stat(follow_symlinks=False).st_mode
     return 0
 

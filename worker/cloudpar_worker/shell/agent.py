@@ -129,8 +129,8 @@ class Agent:
 
         The code is 0 after a drain, 4 if the drain gave up because the master could not be reached, and 1 if the parent
         is gone. It is 130 after an interrupt, which is SIGINT, a second SIGTERM, or the end of standard input.
-        `MasterIO` itself ends the process with code 3 if the master does not know the token, and with code 70 if one of
-        its threads has a bug.
+        `MasterIO` itself ends the process with code 3 if the master refuses the worker token or this worker, and with
+        code 70 if one of its threads raises an unexpected error.
         """
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_signal)
@@ -222,7 +222,7 @@ class Agent:
         self._exit_code = UNREACHABLE if left else 0
 
     def _deliver(self, stimulus: on.Stimulus) -> None:
-        """Give a stimulus of another thread or of a signal handler to the main thread."""
+        """Pass a stimulus from another thread, or from a signal handler, to the main thread."""
         self._delivered.append(stimulus)
         with contextlib.suppress(BlockingIOError):  # the socket is full, so the main thread will wake up anyway
             self._wake.send(b"\0")

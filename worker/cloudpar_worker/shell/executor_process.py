@@ -39,14 +39,14 @@ class ExecutorProcess:
         channel: The agent's end of the socket that carries tasks to the executor, and results back.
         theirs: The descriptors for the executor; empty after `handed_over`.
         pid: The executor's process id; 0 until the zygote has reported the fork.
-        ready: The executor has started and can get tasks.
-        ended: The executor has closed its end of the channel.
+        ready: Whether the executor has started and can get tasks.
+        ended: Whether the executor has closed its end of the channel.
         recall_page: The page by which the agent recalls tasks from the executor.
         package_id: The package of the tasks that the executor got last; "" before it has got any.
 
     Args:
-        credentials: Whether the executor has a page for AWS credentials. If so, no process of another user may have
-            access to the executor.
+        credentials: Whether the executor has a page for AWS credentials. Only an executor with a user of its own may
+            have one.
 
     Raises:
         OSError: The system permits no more descriptors or memory, or a file in `tmp` cannot be made.

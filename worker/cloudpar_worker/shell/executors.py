@@ -117,7 +117,7 @@ class Executors:
             self._alive[executor_id].recall_page.recall(first, end)
 
     def check_recall(self, executor_id: int) -> None:
-        """Read and report all results that an executor has sent, and then how many tasks it has started or skipped."""
+        """Report all results that an executor has sent, and then report how many tasks it has started or skipped."""
         if executor_id in self._alive:
             self._receive(self._alive[executor_id], all_of_it=True)
             self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].recall_page.started))

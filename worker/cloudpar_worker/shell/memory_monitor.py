@@ -51,8 +51,8 @@ class MemoryMonitor:
         """
         self._next_at: dict[int, float] = {}
         self._started: dict[int, tuple[int, int]] = {}
-        """For each executor: how many processes that it started ran at the last measurement, and for how many
-        descriptors these processes had room.
+        """For each executor, at its last measurement: the number of running processes that it had started, and the
+        number of descriptors for which these processes had room.
         """
 
     def measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
@@ -99,7 +99,7 @@ class MemoryMonitor:
         self._report(process, bound if figure == UNKNOWN else max(own, figure))
 
     def started(self, executor_id: int) -> int:
-        """The number of processes started by an executor that were running at its last measurement."""
+        """Return the number of running processes, at its last measurement, that an executor had started."""
         return self._started.get(executor_id, (0, 0))[0]
 
     def forget(self, executor_id: int) -> None:

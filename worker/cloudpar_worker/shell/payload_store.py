@@ -18,8 +18,9 @@ from .verifying import damaged, verify_items
 CODE_BYTES: Final = 64 * 1024 * 1024
 """How many bytes of downloaded task code are kept. Above this number, code that no lease needs is dropped."""
 TABLE_BYTES: Final = 256 * 1024
-"""A table of the offsets of items is downloaded as a whole, and kept, if it has at most this many bytes. From a larger
-table, each download of task data first downloads only the part that it needs.
+"""A blob of task data ends with a table of the offsets of its items. The agent downloads the whole table, and keeps it,
+if the table has at most this many bytes. From a larger table, each download of task data first downloads only the part
+that it needs.
 """
 TABLE_TASKS: Final = 128 * 1024
 """The most tasks whose offsets are downloaded at a time. The client chooses the number of tasks of a chunk, and without

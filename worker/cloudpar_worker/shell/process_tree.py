@@ -99,7 +99,7 @@ def _shared_memory() -> tuple[int, Counter[int]]:
 
 
 def living(pids: Collection[int]) -> list[Process]:
-    """Those of these processes that have not ended. A process that has ended, but is still listed, has no memory."""
+    """Return the processes that have not ended. A process that has ended, but is still listed, has no memory."""
     return [each for each in map(process_of, pids) if each and each.private_bytes]
 
 

@@ -44,8 +44,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         isolation: With "own" the worker runs tasks of the master's default account, and with "none" tasks of all
             accounts. In both cases tasks have the rights of the user who started the worker. With "shared" the worker
             runs tasks of all accounts, and confines them.
-        readable, writable: Only for isolation "shared": files and folders that tasks may read, or may also change,
-            besides the system's files and the tasks' own files.
+        readable, writable: Only for isolation "shared": files and folders that tasks may read (`readable`), or may also
+            change (`writable`), besides the system's files and the tasks' own files.
         network: Only for isolation "shared". With "outbound" tasks use the network of the machine. With "none" each
             executor has a network of its own with nothing but a loopback interface.
         processes, file_mb: Only for isolation "shared": the limit of processes and threads of one executor, and the

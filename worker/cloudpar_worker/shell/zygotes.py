@@ -17,7 +17,9 @@ FAILURES: Final = 3
 never applies to the agent's own version. A zygote that ends because it is idle does not count.
 """
 IDLE_US: Final = 60_000_000
-"""A zygote, except the first, ends when it has had no executor for this time, in microseconds. It uses about 20 MB."""
+"""A zygote, except the first, ends when it has had no executor for this time, in microseconds. A zygote uses about 20
+MB.
+"""
 
 
 class ZygoteListener(Protocol):

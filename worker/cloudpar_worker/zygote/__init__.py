@@ -1,2 +1,1 @@
-"""The process from which executors are forked. It also measures their memory and lowers the priority of tasks' threads.
-"""
+"""The process from which executors are forked. It also measures their memory and sets the priority of threads."""

@@ -9,7 +9,7 @@ an errno (FAILED), or a number of bytes (MEASURED). In messages to the zygote it
 """
 SPAWN, KILL, MEASURE, WEIGH, FORKED, DIED, FAILED, MEASURED = b"S", b"K", b"W", b"G", b"F", b"D", b"E", b"B"
 SPAWN_FDS: Final = 5
-"""How many descriptors a SPAWN message carries at most: channel, standard output, standard error, recall page and, if
+"""A SPAWN message carries at most this many descriptors: channel, standard output, standard error, recall page and, if
 the worker gives tasks credentials, the credentials page, in this order.
 """
 UNKNOWN: Final = -1
