@@ -70,12 +70,12 @@ def give_up_root() -> None:
 
 
 def folders(variable: str) -> list[str]:
-    """The folders that an environment variable lists, separated as in PATH."""
+    """Return the folders that an environment variable lists, separated as in PATH."""
     return list(filter(None, os.environ.get(variable, "").split(os.pathsep)))
 
 
 def pythons(folder: Path) -> dict[str, str]:
-    """The interpreters in this folder, by version; the oldest version comes first."""
+    """Return the interpreters in this folder, by version; the oldest version comes first."""
     found = [path for path in folder.glob("*/bin/python") if os.access(path, os.X_OK)]
     by_version = {path.parent.parent.name: str(path) for path in found}
     return dict(sorted(by_version.items(), key=lambda item: tuple(map(int, item[0].split(".")))))

@@ -30,7 +30,7 @@ Component = dict[str, Any]
 
 
 def base_image(dockerfile: str) -> Component:
-    """The image on which the worker's image is built.
+    """Return the image on which the worker's image is built.
 
     Raises:
         ValueError: The last stage of the Dockerfile does not name its base image by digest.
@@ -44,7 +44,7 @@ def base_image(dockerfile: str) -> Component:
 
 
 def interpreters(dockerfile: str) -> list[Component]:
-    """The interpreters that this release of uv installs into the image. uv checks their hashes."""
+    """Return the interpreters that this release of uv installs into the image. uv checks their hashes."""
     found = _PYTHONS.search(dockerfile)
     versions = found["versions"].split() if found else []
     return [_component("platform", "cpython", full, f"pkg:generic/cpython@{full}") for full in map(_newest, versions)]
@@ -57,7 +57,7 @@ def _newest(version: str) -> str:
 
 
 def wheel(path: Path) -> Component:
-    """The project's wheel."""
+    """Return the project's wheel."""
     version = path.name.split("-")[1]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     # This is not pkg:pypi. The name is not registered there, so a stranger's package of this name would be taken for

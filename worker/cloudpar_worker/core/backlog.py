@@ -24,7 +24,7 @@ downloads.
 
 
 def full_accounts(facts: Facts) -> set[str]:
-    """The accounts with too many results that the master does not have yet."""
+    """Return the accounts with too many results that the master does not have yet."""
     held: dict[str, int] = {}
     for record in facts.leases.values():
         if record.result_bytes:

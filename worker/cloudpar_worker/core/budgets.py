@@ -52,7 +52,7 @@ class Budgets:
             self._uncounted_us.pop(package_id, None)
 
     def left_us(self, package_id: str) -> int:
-        """The time that a package may still use; negative if the package has used too much.
+        """Return the time that a package may still use; negative if the package has used too much.
 
         The time of running tasks is not subtracted.
         """

@@ -77,7 +77,7 @@ def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> b
 
 
 def _free_for(facts: Facts, record: LeaseRecord) -> int:
-    """The number of free or starting executors that can serve a lease."""
+    """Return the number of free or starting executors that can serve a lease."""
     free = [executor for executor in facts.executors.values() if executor.stop is None and executor.running is None]
     return sum([executor.serves(record.lease) for executor in free])
 

@@ -123,7 +123,7 @@ def _exit(facts: Facts, now_us: int) -> None:
 
 
 def _deadline(facts: Facts, now_us: int) -> int:
-    """The next time at which `decide` may have something to do without a new stimulus."""
+    """Return the next time at which `decide` may have something to do without a new stimulus."""
     times = [facts.measure_at_us, facts.beat_at_us if not facts.beating else NEVER]
     if facts.drain_started_at_us is None:
         due = [facts.peek_at_us, facts.fetch_ends_at_us]

@@ -37,7 +37,7 @@ class PackageDurations:
         self.publications = 0
 
     def collect_us(self, most_us: int) -> int:
-        """The time for which the worker collects results before it publishes them; at most `most_us`.
+        """Return the time for which the worker collects results before it publishes them; at most `most_us`.
 
         The time is short for a package's first results, because a client usually watches for them.
         """
@@ -68,7 +68,7 @@ class FunctionLengths:
         self._mean_us: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def mean_us(self, lease: Lease) -> int:
-        """The remembered mean duration of the function of a lease; 0 if none is remembered."""
+        """Return the remembered mean duration of the function of a lease; 0 if none is remembered."""
         return ceil(self._mean_us.get((lease.account, lease.code.hash), 0.0))
 
     def measured(self, lease: Lease, mean_us: float) -> None:

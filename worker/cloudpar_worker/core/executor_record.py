@@ -76,10 +76,10 @@ class ExecutorRecord:
         awaits: Whether the running task waits for tasks of its own; `awaits_at_us` is the time at which the last such
             wait started.
         memory_bytes: Its memory at the last measurement.
-        needs_measuring: Whether two things were true at the last measurement: a task ran, and the executor's memory
-            exceeded OVERSIZED_PART of its limit or (on a shared worker) the task had processes. If so, the executor
-            gets no more tasks until a measurement shows less memory and no processes, or until the executor is measured
-            while it is idle.
+        needs_measuring: Whether it gets no more tasks until a further measurement. True if a task ran at the last
+            measurement, and the executor held more than OVERSIZED_PART of its memory limit, or (on a shared worker) the
+            task had processes. False again when a measurement shows less memory and no processes, or when the executor
+            is measured while it is idle.
         idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds; None if a
             task ran then.
         proven: Whether it has returned a result.
@@ -122,8 +122,8 @@ class ExecutorRecord:
     def serves(self, lease: Lease) -> bool:
         """Whether the executor may run tasks of a lease.
 
-        All its tasks have one account, one thread limit and one network. With codec "pickle" it also needs the lease's
-        version of Python.
+        All its tasks have the same account, the same thread limit and the same value of `network`. With codec "pickle"
+        it also needs the lease's version of Python.
         """
         # The memory of a process keeps what earlier tasks left: in the same process, task code could read another
         # account's data.
@@ -144,8 +144,8 @@ class ExecutorRecord:
         The running task is in this run, unless the executor still has to skip the tasks of a recalled run before it.
         """
         # The tasks of a recalled run are back in their lease and may run elsewhere. If such a task counted as running
-        # here, a stop of this executor would give the task a result, although another executor may run the task, and
-        # the lease would close without the result of that other run.
+        # here, stopping this executor would give the task a result, although another executor may run the task, and the
+        # lease would close without the result of that other run.
         return next((run for run in self.runs if not run.recalled), None)
 
     @property
@@ -165,7 +165,7 @@ class ExecutorRecord:
         return run.record.lease.depth if run else -1
 
     def position(self) -> tuple[str, int]:
-        """The lease id and the index of the running task; ("", -1) if none runs."""
+        """Return the lease id and the index of the running task; ("", -1) if none runs."""
         run = self.running
         return (run.record.lease.lease_id, run.next) if run else ("", -1)
 
@@ -199,7 +199,7 @@ class ExecutorRecord:
         return offset == len(results)
 
     def queued(self) -> int:
-        """The number of tasks behind the executor's first task without a result, including recalled tasks."""
+        """Return the number of tasks behind the executor's first task without a result, including recalled tasks."""
         return sum([run.end - run.next for run in self.runs]) - 1 if self.runs else 0
 
     def feed(self, record: LeaseRecord, start: int, end: int, now_us: int) -> None:

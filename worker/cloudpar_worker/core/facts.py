@@ -120,7 +120,7 @@ class Facts:
         self.deadline_at_us = self.decided_at_us = 0
 
     def durations_of(self, lease: Lease) -> PackageDurations:
-        """The durations of the tasks of a lease's package."""
+        """Return the durations of the tasks of a lease's package."""
         durations = self.durations.get(lease.package_id)
         if durations is None:
             suggested_us = lease.mean_us or self.lengths.mean_us(lease)

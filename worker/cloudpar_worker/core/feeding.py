@@ -40,7 +40,7 @@ task's data. A run has at least one task, however large its data is.
 
 
 def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes: int, share: int) -> int:
-    """The number of tasks of a lease to feed to an executor now; 0 if the executor has enough or has had its share.
+    """Return the number of tasks of a lease to feed to an executor now; 0 if it has enough or has had its share.
 
     `share` is the number of the lease's ready tasks that this executor may still get. It spreads the last tasks of a
     lease over all executors.
@@ -65,7 +65,7 @@ def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes:
 
 
 def undivided_tasks(durations: PackageDurations) -> int:
-    """The number of tasks that one executor gets even if others are free, because it is faster not to divide them.
+    """Return the number of tasks that one executor gets even if others are free, because dividing them is slower.
 
     It is 0 if the mean duration is unknown, or if it is UNDIVIDED_US or more.
     """
@@ -77,7 +77,7 @@ LINGER_US: Final = 50_000
 
 
 def linger_us(executors: Iterable[ExecutorRecord], durations_of: Callable[[Lease], PackageDurations]) -> int:
-    """The time for which results may stay unread: half of the time until an executor is idle; at most LINGER_US.
+    """Return the time for which results may stay unread: half of the time until an executor is idle; at most LINGER_US.
 
     Without such a pause the agent would wake up for each short task, which would take most of its time.
     """

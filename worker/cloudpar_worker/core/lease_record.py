@@ -242,7 +242,7 @@ class LeaseRecord:
         )
 
     def reference(self) -> LeaseRef:
-        """The lease's identity, for a beat."""
+        """Return the lease's identity, for a beat."""
         return LeaseRef(**self.lease.identity())
 
 

@@ -225,7 +225,7 @@ def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:
 
 
 def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
-    """The latest time for the publication of the pending results of a lease."""
+    """Return the latest time for the publication of the pending results of a lease."""
     lease = record.lease
     collect_us = facts.durations_of(lease).collect_us(lease.collect_us)
     if _renews(record) and collect_us >= LONG_US and record.exhausted and not record.returning:
@@ -258,7 +258,7 @@ def extend(facts: Facts, now_us: int) -> None:
 
 
 def beat_us(records: Iterable[LeaseRecord]) -> int:
-    """The longest time between two beats for these leases, in microseconds; there is at least one lease."""
+    """Return the longest time between two beats for these leases, in microseconds; there is at least one lease."""
     # The shortest lease sets the pace: a lease without a beat expires, and another worker runs its tasks a second time.
     leases = [record.lease for record in records]
     return int(min(min(lease.lease_s / BEATS, lease.beat_s or lease.lease_s) for lease in leases) * 1e6)

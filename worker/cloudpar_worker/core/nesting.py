@@ -50,9 +50,10 @@ def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
 
 
 def free_places(facts: Facts, beside: ExecutorRecord | None = None) -> int:
-    """The number of further executors that may run tasks. An executor whose task waits for its own tasks does not run.
+    """Return the number of further executors that may run tasks.
 
-    `beside`, if given, counts as running. The result may be negative.
+    An executor whose task waits for its own tasks does not count as running. `beside`, if given, counts as running. The
+    result may be negative.
     """
     running = len([each for each in _running_beside(facts, beside) if not each.awaits])
     return facts.wanted_executors - running - (beside is not None)
@@ -95,7 +96,7 @@ def stop_surplus(facts: Facts, now_us: int) -> None:
 
 
 def memory_limit(facts: Facts, executor: ExecutorRecord) -> int:
-    """The memory limit of one executor.
+    """Return the memory limit of one executor.
 
     The memory that waiting tasks hold lowers the limit of all other executors, at most by the part HELD_PART of the
     limit.

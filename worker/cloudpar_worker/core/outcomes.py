@@ -24,7 +24,7 @@ same task, the task counts as their cause.
 
 
 def ended_by(exit_code: int | None) -> str:
-    """A phrase that says how an executor ended."""
+    """Return a phrase that says how an executor ended."""
     if exit_code is None:
         return "its executor ended for an unknown reason"
     if exit_code >= 0:
@@ -81,7 +81,7 @@ def memory(rss_bytes: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
 
 
 def too_large(payload_bytes: int, limit_bytes: int) -> str:
-    """The text for a task whose code and data do not fit into the memory of an executor, so that it cannot run."""
+    """Return the text for a task that cannot run, because its code and data do not fit into an executor's memory."""
     return (
         f"the code and the data of the task take {payload_bytes >> 20} MB, over its executor's limit of "
         f"{limit_bytes >> 20} MB: send less with each task, or set a higher limit (memory_mb= of a pool on this "

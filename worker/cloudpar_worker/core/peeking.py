@@ -105,7 +105,7 @@ def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
 
 
 def _at_work(facts: Facts) -> list[str]:
-    """The packages for which no fetch is needed: they have untouched tasks here, or short tasks of theirs run here."""
+    """Return the packages that need no fetch: they have untouched tasks here, or short tasks of theirs run here."""
     waiting = [record.lease.package_id for record in facts.leases.values() if record.untouched]
     running = [run.record.lease for run in _running(facts)]
     short = [lease.package_id for lease in running if 0 < facts.durations_of(lease).mean_us < SHORT_US]

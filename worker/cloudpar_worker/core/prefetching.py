@@ -9,7 +9,7 @@ HORIZON_US: Final = 300_000
 
 
 def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: float, executors: int) -> int:
-    """The number of chunks to retrieve, at most four for each executor.
+    """Return the number of chunks to retrieve, at most four for each executor.
 
     If more work is needed and the duration of a chunk is unknown, the number is one for each executor.
 
@@ -33,7 +33,7 @@ def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: floa
 
 
 def remaining_us(mean_us: float, elapsed_us: int, queued: int) -> float:
-    """The time that an executor probably needs for its tasks.
+    """Return the time that an executor probably needs for its tasks.
 
     A task that has run for longer than the mean is probably a long one, so it is expected to need as much time again.
     """

@@ -25,7 +25,7 @@ _ALWAYS_FIT = BODY_BYTES // (PUBLICATION_BYTES + 65_536)
 
 
 def result_bytes(result: TaskResult) -> int:
-    """The most bytes that a result can take inside its publication; a large value counts as a reference."""
+    """Return the most bytes that a result can take inside its publication; a large value counts as a reference."""
     size = _RESULT_BYTES
     data = result.data
     if data is not None:

@@ -79,7 +79,7 @@ class WorkerState:
         return self.facts.deadline_at_us
 
     def linger_us(self, now_us: int) -> int:
-        """The microseconds for which results may stay unread in channels, so that the agent reads many at once."""
+        """Return how many microseconds results may stay unread in channels, so that the agent reads many at once."""
         facts = self.facts
         if facts.drain_started_at_us is not None:
             return 0

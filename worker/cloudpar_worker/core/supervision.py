@@ -65,7 +65,7 @@ def stop(facts: Facts, now_us: int) -> None:
 
 
 def running_of(facts: Facts, package_id: str) -> list[ExecutorRecord]:
-    """The executors that run a task of a package and are not being stopped."""
+    """Return the executors that run a task of a package and are not being stopped."""
     return [
         executor
         for executor in facts.executors.values()

@@ -69,7 +69,7 @@ def takes_on(facts: Facts, now_us: int) -> bool:
 
 
 def runnable(facts: Facts) -> list[LeaseRecord]:
-    """The leases whose ready tasks may start; none if there is a suspect and another lease."""
+    """Return the leases whose ready tasks may start; none if there is a suspect and another lease."""
     # While the worker has a suspect and another lease, no task starts, not even one of the suspect. `isolate` is giving
     # back the other leases, and a task of them that started now could be lost together with the suspect.
     if len(facts.leases) > 1 and suspects(facts):

@@ -77,7 +77,7 @@ class Turns:
             self._passed_over_at_us = now_us
 
     def behind_us(self, package_id: str, other_id: str) -> int:
-        """The microseconds by which a package is behind the package `other_id`; negative if it is ahead."""
+        """Return the microseconds by which a package is behind the package `other_id`; negative if it is ahead."""
         return self._start_us(other_id) - self._start_us(package_id)
 
     def ran(self, package_id: str, total_us: int) -> None:

@@ -68,7 +68,7 @@ def _missing(name: str, what: str) -> str:
 
 
 def _version_of(error: BaseException, name: str) -> str | None:
-    """The note about a module that is here but lacks something, probably because the client has another release.
+    """Return the note about a module that is here but lacks something, probably because the client has another release.
 
     None if the module, or the distribution that contains it, is unknown.
     """
@@ -87,7 +87,7 @@ def _version_of(error: BaseException, name: str) -> str | None:
 
 @cache
 def release_of(top: str) -> str | None:
-    """The name and version of the distribution that contains a top-level module here.
+    """Return the name and version of the distribution that contains a top-level module here.
 
     None if the module is not here, or if its distribution is unknown.
     """
@@ -103,7 +103,7 @@ def release_of(top: str) -> str | None:
 
 
 def _other_extension(name: str) -> str | None:
-    """The file of an extension module `name`, made for another interpreter; None if there is none."""
+    """Return the file of an extension module `name`, made for another interpreter; None if there is none."""
     package, _, last = name.rpartition(".")
     folders = list(getattr(sys.modules.get(package), "__path__", ())) if package else sys.path
     for folder in folders:

@@ -26,13 +26,13 @@ def open_output(folder: str | None = None) -> int:
 
 
 def held_bytes(descriptor: int) -> int:
-    """The size of an output file, or the space allocated for the file, whichever is more."""
+    """Return the size of an output file, or the space allocated for the file, whichever is more."""
     status = os.fstat(descriptor)
     return max(status.st_size, 512 * status.st_blocks)
 
 
 def read_output(descriptor: int) -> str | None:
-    """The start of an output file, at most OUTPUT_BYTES in UTF-8; None if the file is empty.
+    """Return the start of an output file, at most OUTPUT_BYTES in UTF-8; None if the file is empty.
 
     If the file is longer, the text ends with a note about the approximate size of the rest.
     """

@@ -74,7 +74,7 @@ def portable(error: BaseException) -> tuple[bytes | None, str]:
 
 
 def _noted(data: bytes, error: BaseException, again: BaseException) -> bytes:
-    """The pickle of an exception, completed by the notes that the exception's own pickling code left out.
+    """Return the pickle of an exception, completed by the notes that the exception's own pickling code left out.
 
     `again` is the exception that `data` restores. If the notes cannot be added, the pickle stays as it is.
     """
@@ -92,7 +92,7 @@ def _notes(error: BaseException) -> list[str]:
 
 
 def _culprit(error: BaseException, verb: str) -> str:
-    """A phrase that names the part of an exception that cannot be pickled; "it" if the part is unknown.
+    """Return a phrase that names the part of an exception that cannot be pickled; "it" if the part is unknown.
 
     `verb` says what failed: "pickle" or "unpickle". With "unpickle" the part is always unknown.
     """
@@ -109,7 +109,7 @@ def _culprit(error: BaseException, verb: str) -> str:
 
 
 def line(error: BaseException) -> str:
-    """The name of an exception's type and its text, "TypeName: text", as at the end of a traceback."""
+    """Return the name of an exception's type and its text, "TypeName: text", as at the end of a traceback."""
     try:
         text = plain(str(error))
     except BaseException as second:
@@ -119,13 +119,13 @@ def line(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> TracebackType | None:
-    """The traceback of an exception, even if its class overrides the attribute."""
+    """Return the traceback of an exception, even if its class overrides the attribute."""
     found: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
     return found
 
 
 def missing_module(error: BaseException) -> str:
-    """The module that an ImportError names; "" if it names none, or if the exception is no ImportError.
+    """Return the module that an ImportError names; "" if it names none, or if the exception is no ImportError.
 
     A `name` that is not a plain str counts as none: task code may put any object there, and the object's code may
     raise.
@@ -160,7 +160,7 @@ def is_among(error: BaseException, names: Sequence[str]) -> bool:
 
 
 def _class_name(kind: type) -> str:
-    """The module and the name of a class; only the name if the class is built in.
+    """Return the module and the name of a class; only the name if the class is built in.
 
     The name contains no enclosing classes and functions, because their names are lost if the class is pickled by value.
     """
@@ -181,7 +181,7 @@ def _module(kind: type) -> str:
 
 
 def with_attempts(trace: str, failed: Sequence[str]) -> str:
-    """A text about all attempts: the exception of each earlier attempt in one line, then the last traceback."""
+    """Return a text about all attempts: the exception of each earlier attempt in one line, then the last traceback."""
     if not failed:
         return trace
     before = "".join(f"Attempt {number} raised {text}\n" for number, text in enumerate(failed, 1))
@@ -196,12 +196,12 @@ def add_note(error: BaseException, note: str) -> None:
 
 
 def type_name(kind: type) -> str:
-    """The full name of a type."""
+    """Return the full name of a type."""
     return f"{_module(kind)}.{_qualified_name(kind)}"
 
 
 def unpicklable(value_type: type, error: BaseException) -> str:
-    """The message about a result that cannot be pickled."""
+    """Return the message about a result that cannot be pickled."""
     return bounded(
         f"the result, of type {type_name(value_type)}, does not pickle ({line(error)}): return plain data (numbers, "
         "strings, lists, arrays) made from it, or give its class __reduce__ or __getstate__"

@@ -39,7 +39,7 @@ class _Noted:
 
 
 def state(error: BaseException) -> dict[str, Any]:
-    """The content of an exception by attribute: its slots, its `__dict__` (which includes notes), and `args`.
+    """Return the content of an exception by attribute: its slots, its `__dict__` (which includes notes), and `args`.
 
     The attributes of built-in exceptions, such as `filename`, count as slots. Slots in _LEFT, and slots that were never
     set, are left out.
@@ -66,7 +66,7 @@ def _made(kind: type) -> bool:
 
 
 def _native(kind: type) -> type:
-    """The nearest built-in base class, which determines the memory layout of a class's objects."""
+    """Return the nearest built-in base class, which determines the memory layout of a class's objects."""
     base = kind.__base__
     return _native(base) if base and _made(kind) else kind
 

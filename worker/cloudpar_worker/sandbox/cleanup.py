@@ -66,7 +66,7 @@ def _has_ended(child: int) -> bool:
 
 
 def _children() -> set[int]:
-    """The process ids of the children of this thread, including those that have ended and are not reaped yet."""
+    """Return the process ids of the children of this thread, including those that have ended and are not reaped yet."""
     try:
         with open("/proc/thread-self/children", "rb") as file:
             return set(map(int, file.read().split()))

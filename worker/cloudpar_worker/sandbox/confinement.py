@@ -213,7 +213,7 @@ def _metadata(answering: Sequence[Service]) -> Mechanism:
 
 
 def closed_ports(answering: Sequence[Service]) -> list[int]:
-    """The ports to close to tasks; empty if Landlock cannot limit ports here, or if seccomp is missing.
+    """Return the ports to close to tasks; empty if Landlock cannot limit ports here, or if seccomp is missing.
 
     Without seccomp, tasks could avoid Landlock's rules on ports.
     """
@@ -221,7 +221,7 @@ def closed_ports(answering: Sequence[Service]) -> list[int]:
 
 
 def gaps(found: list[Mechanism]) -> list[Mechanism]:
-    """The mechanisms that executors need and that are missing here.
+    """Return the mechanisms that executors need and that are missing here.
 
     Executors with user ids of their own need no limit on signals.
     """
@@ -231,7 +231,7 @@ def gaps(found: list[Mechanism]) -> list[Mechanism]:
 
 
 def extras(found: list[Mechanism]) -> str:
-    """The sentence about missing mechanisms that go beyond what the worker promises; empty if none is missing."""
+    """Return the sentence about missing mechanisms that go beyond what the worker promises; "" if none is missing."""
     names = ", ".join(each.name for each in found if each.extra and not each.there)
     return f"this machine does not offer {names}; `cloudpar doctor` says what that means" if names else ""
 
@@ -247,7 +247,7 @@ def keeps_offline(found: list[Mechanism]) -> bool:
 
 
 def refusal(found: list[Mechanism], network: str = "outbound") -> str | None:
-    """The reason why a shared worker must not start here, with advice; None if it may start.
+    """Return the reason why a shared worker must not start here, with advice; None if it may start.
 
     There are two reasons. Root starts the worker, and the worker cannot give executors user ids of their own: tasks
     would run as root. Or `network` is "none", and executors cannot have networks of their own: tasks would use the

@@ -43,7 +43,7 @@ KNOWN: Final = tuple(
 
 
 def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
-    """The known services, and the service that the environment names for AWS's programs, if it names an IP address."""
+    """Return the known services, and the one that the environment names for AWS's programs by an IP address."""
     found = list(KNOWN)
     with suppress(ValueError):  # the variable does not contain an address
         named = urlsplit(environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", ""))
@@ -52,7 +52,7 @@ def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
 
 
 def answering(asked: Sequence[Service]) -> list[Service]:
-    """The services that accept a connection. Nothing is sent over the connection."""
+    """Return the services that accept a connection. Nothing is sent over the connection."""
     found: set[Service] = set()
     with ExitStack() as held, selectors.PollSelector() as waiting:
         for service in asked:
@@ -79,5 +79,5 @@ def answering(asked: Sequence[Service]) -> list[Service]:
 
 
 def ports(found: Iterable[Service]) -> list[int]:
-    """The ports of these services."""
+    """Return the ports of these services."""
     return sorted({each.port for each in found})

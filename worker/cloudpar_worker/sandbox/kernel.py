@@ -145,7 +145,7 @@ def show_memory() -> None:
 
 
 def capabilities(line: str = "CapEff") -> int:
-    """The capabilities of this process: the effective ones, or those in another line of its /proc status.
+    """Return the capabilities of this process: the effective ones, or those in another line of its /proc status.
 
     The result is 0 except on Linux.
     """

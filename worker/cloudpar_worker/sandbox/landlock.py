@@ -39,7 +39,7 @@ _PATH, _PORT = 1, 2
 
 
 def version() -> int:
-    """The kernel's version of Landlock; 0 if the kernel has no Landlock."""
+    """Return the kernel's version of Landlock; 0 if the kernel has no Landlock."""
     if not LINUX:
         return 0
     try:
@@ -49,7 +49,7 @@ def version() -> int:
 
 
 def all_rights(found: int) -> int:
-    """The rights for files that a version of Landlock knows."""
+    """Return the rights for files that a version of Landlock knows."""
     rights = (_RIGHTS.get(found) or 1 << 16) - 1
     return rights | _RESOLVE_UNIX if found >= RESOLVING else rights
 

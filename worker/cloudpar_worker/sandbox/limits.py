@@ -35,7 +35,7 @@ def limit_executor(*, processes: int, file_bytes: int) -> None:
 
 
 def shared_processes(wanted: int) -> int:
-    """The number of processes that the executors' shared user may have; at most `wanted`.
+    """Return the number of processes that the executors' shared user may have; at most `wanted`.
 
     The agent has the same user. If this user's processes reached the agent's own limit, the agent could start no
     further thread. So the result is at least _KEPT_PROCESSES below the agent's limit.

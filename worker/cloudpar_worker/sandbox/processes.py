@@ -28,7 +28,7 @@ class Process(NamedTuple):
 
 
 def processes() -> Iterator[Process]:
-    """All processes that this user may see. Linux only."""
+    """Yield all processes that this user may see. Linux only."""
     for name in os.listdir("/proc"):
         process = process_of(int(name)) if name.isdigit() else None
         if process is not None:
@@ -36,7 +36,7 @@ def processes() -> Iterator[Process]:
 
 
 def process_of(pid: int) -> Process | None:
-    """One process; None if the process has ended, or if the system hides it from this user (hidepid)."""
+    """Return the facts about one process; None if it has ended, or if the system hides it from this user (hidepid)."""
     status = _status(pid)
     if status is None:
         return None

@@ -230,7 +230,7 @@ class Sandboxes:
 
 
 def _rules(settings: Confinement, *, common_memory: bool) -> FileRules:
-    """The rules of all executors; `common_memory` says whether they share the file system at SHARED_MEMORY."""
+    """Return the rules of all executors; `common_memory` says whether they share the file system at SHARED_MEMORY."""
     resolver = os.path.dirname(os.path.realpath("/etc/resolv.conf"))
     devices = [path for pattern in _DEVICES for path in glob(pattern)]
     return FileRules(

@@ -67,7 +67,7 @@ def _folder() -> int:
 
 
 def _place() -> str:
-    """The folder of the lock file.
+    """Return the folder of the lock file.
 
     All processes must choose the same folder, so the choice depends only on facts that are equal for all of them. If
     two processes locked different files, both could give the same user id to executors of different accounts.

@@ -22,7 +22,7 @@ _CAPABILITIES: Final = "leave it the capabilities SETUID, SETGID and KILL"
 
 
 def obstacle(tmp: str) -> str:
-    """The change that the operator has to make to give executors user ids of their own; empty if none is needed.
+    """Return the change that the operator has to make to give executors user ids of their own; empty if none is needed.
 
     The call may fork: make it only in a process with one thread.
     """
@@ -65,7 +65,7 @@ def is_executors(user: int) -> bool:
 
 
 def guard_uid(user: int) -> int:
-    """The user id of the process that cleans up after an executor; see FIRST."""
+    """Return the user id of the process that cleans up after an executor; see FIRST."""
     return user + 1
 
 
@@ -112,7 +112,7 @@ class UidPool:
 
 
 def _seen(places: list[str]) -> set[int]:
-    """The user ids that have a process, or own a file or folder directly in one of these folders."""
+    """Return the user ids that have a process, or own a file or folder directly in one of these folders."""
     numbers = {process.user for process in processes()}
     for place in places:
         with suppress(OSError), os.scandir(place) as entries:
@@ -123,7 +123,7 @@ def _seen(places: list[str]) -> set[int]:
 
 
 def interpreter_folders() -> list[str]:
-    """The folders of this interpreter, and the folders from which it imports; never the root of the file system."""
+    """Return the folders of this interpreter, and the folders from which it imports, except the root folder."""
     found = dict.fromkeys(os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, *sys.path) if path)
     return [path for path in found if path != "/" and os.path.isdir(path)]
 

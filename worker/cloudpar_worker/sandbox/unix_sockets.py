@@ -29,12 +29,12 @@ _DATAGRAM: Final = "0002"
 
 
 def open_sockets() -> list[str]:
-    """The sockets of this machine to which every user may connect, without those that Landlock closes to tasks."""
+    """Return this machine's sockets to which every user may connect, except those that Landlock closes to tasks."""
     return reachable(abstract=landlock.version() < landlock.SCOPED)
 
 
 def reachable(*, abstract: bool, places: Iterable[str] = PLACES, listed: str = _LISTED) -> list[str]:
-    """The sockets to which every user may connect, in the order of their names.
+    """Return the sockets to which every user may connect, in the order of their names.
 
     Any program can choose the name of its socket, so each character of a name that cannot be printed becomes a question
     mark.
@@ -81,7 +81,7 @@ def _below(place: str) -> Iterator[str]:
 
 
 def _mode(entry: os.DirEntry[str]) -> int:
-    """The mode of an entry; 0 if it was removed meanwhile, so that the search goes on with the others."""
+    """Return the mode of an entry; 0 if it was removed meanwhile, so that the search goes on with the others."""
     with suppress(OSError):
         # A symbolic link may lead back to a folder above it, and the search would examine the same files until ENTRIES
         # is reached.

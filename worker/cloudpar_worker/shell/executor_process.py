@@ -214,7 +214,7 @@ class ExecutorProcess:
         return len(message)
 
     def _arrived_bytes(self) -> int:
-        """The number of bytes that the agent can read from the channel; the kernel bounds this number."""
+        """Return the number of bytes that the agent can read from the channel; the kernel bounds this number."""
         (count,) = struct.unpack("i", fcntl.ioctl(self.channel, termios.FIONREAD, bytes(4)))
         return int(count)
 
@@ -227,7 +227,7 @@ class ExecutorProcess:
         return read_output(self._stdout), read_output(self._stderr)
 
     def resident_bytes(self) -> int:
-        """The resident memory of the executor, without the processes that it started.
+        """Return the resident memory of the executor, without the processes that it started.
 
         Raises:
             psutil.Error: The executor has ended, or the kernel hides it from this user.
@@ -239,11 +239,11 @@ class ExecutorProcess:
         return resident
 
     def shared_memory_bytes(self) -> int | None:
-        """The memory of the executor's own file system for shared memory; None if the executor has none."""
+        """Return the memory of the executor's own file system for shared memory; None if the executor has none."""
         return None if self._shared_memory is None else used_bytes(self._shared_memory)
 
     def cpu_us(self) -> int:
-        """The CPU time of the executor's own process in microseconds; 0 if the process has ended or is hidden."""
+        """Return the CPU time of the executor's own process; 0 if the process has ended, or if the kernel hides it."""
         try:
             self._process = self._process or psutil.Process(self.pid)
             times = self._process.cpu_times()
@@ -252,7 +252,7 @@ class ExecutorProcess:
         return round((times.user + times.system) * 1e6)
 
     def threads(self) -> int:
-        """The number of threads of the executor's own process; 0 if the process has ended or the kernel hides it."""
+        """Return how many threads the executor's own process has; 0 if it has ended, or if the kernel hides it."""
         # psutil searches the text of the process's status. A task could choose a name for its process in which psutil
         # finds a smaller number of threads. The task would then get more processor time than other tasks.
         with suppress(OSError):  # tasks use all of the machine's descriptors
@@ -284,7 +284,7 @@ def _held(opened: ExitStack, descriptor: int) -> int:
 
 
 def inline_items(lease: Lease, start: int, end: int) -> list[bytes] | None:
-    """The items of the tasks [start, end), which came inside the lease; None if the lease's data is not inline.
+    """Return the items of the tasks [start, end), which came inside the lease; None if the lease's data is not inline.
 
     The tasks must be in one range of the lease.
 

@@ -41,7 +41,7 @@ naming the hash of that function.
 
 
 def code_key(lease: Lease) -> CodeKey:
-    """The key under which the task code of a lease is kept."""
+    """Return the key under which the task code of a lease is kept."""
     return lease.account, lease.code.hash
 
 
@@ -90,14 +90,14 @@ class PayloadStore:
         self._lock = threading.Lock()
 
     def code(self, lease: Lease) -> bytes:
-        """The task code of a lease, or the text of its reference. Code in a blob must have been downloaded already."""
+        """Return the task code of a lease, or the text of its reference. Code in a blob must have been downloaded."""
         code = lease.code
         if code.reference is not None:
             return code.reference.encode()
         return self._codes[code_key(lease)] if code.inline is None else code.inline
 
     def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | None:
-        """The data of the tasks [start, end); None if the data is a range. Data in a blob must have been downloaded."""
+        """Return the data of the tasks [start, end); None for a range. Data in a blob must have been downloaded."""
         if not isinstance(lease.data, BlobData):
             return inline_items(lease, start, end)
         items: list[memoryview] = []
@@ -175,7 +175,7 @@ class PayloadStore:
                     self._code_bytes -= len(self._codes.pop(key))
 
     def _offsets(self, link: Link, lease: Lease, blob: BlobRef, tasks: Range) -> _Table:
-        """The positions of the items of `tasks` in their blob, and the seals of these items."""
+        """Return the positions of the items of `tasks` in their blob, and the seals of these items."""
         n, seal_bytes = lease.tasks, 0 if lease.seal is None else SEAL_BYTES
         start = blob.offset + blob.size - 8 * (n + 1)
         first, end = tasks

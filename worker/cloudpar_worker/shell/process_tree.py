@@ -35,7 +35,7 @@ class ProcessTree:
         """The part of `_shared` that visibly belongs to a user, by user id."""
 
     def descendants(self, executors: Collection[int]) -> Mapping[int, list[int]]:
-        """The processes that executors have started, by the executor's process id. Empty except on Linux."""
+        """Return the processes that executors have started, by the executor's process id. Empty except on Linux."""
         newest = _LOAD.read_text().split()[-1] if LINUX else ""
         if newest != self._newest:
             self._newest = newest
@@ -61,7 +61,7 @@ class ProcessTree:
         self._executor_of.update(dict.fromkeys(ancestors, executor))
 
     def most_bytes(self, executor: int, processes: Collection[Process], own_shared_bytes: int | None = None) -> int:
-        """An upper bound of the memory of these processes of an executor, plus the executor's shared memory.
+        """Return an upper bound of the memory of these processes of an executor, plus the executor's shared memory.
 
         Pages of files do not count.
 
@@ -76,7 +76,7 @@ class ProcessTree:
         return sum(each.private_bytes for each in processes) + shared_bytes
 
     def _shared_bytes(self, executor: int) -> int:
-        """An upper bound of the executor's files in shared memory; 0 if the executor has no user id of its own.
+        """Return an upper bound of the executor's files in shared memory; 0 if the executor has no user id of its own.
 
         Some of these files have no name, and others are in folders that the agent may not read. So all shared memory
         that does not visibly belong to another user counts.
@@ -88,7 +88,7 @@ class ProcessTree:
 
 
 def _shared_memory() -> tuple[int, Counter[int]]:
-    """An upper bound of all shared memory in bytes; and, by user id, the bytes that visibly belong to the user."""
+    """Return an upper bound of all shared memory, and, by user id, the bytes that visibly belong to the user."""
     of: Counter[int] = Counter()
     with os.scandir(SHARED_MEMORY) as entries:
         for entry in islice(entries, ENTRIES):

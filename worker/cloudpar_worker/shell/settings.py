@@ -132,7 +132,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
 
 def machine_memory_bytes(cgroups: Path = _CGROUPS) -> int:
-    """The memory of this machine, or the limit of the container in which this process runs if that is smaller."""
+    """Return the memory of this machine, or the limit of this process's container if the limit is smaller."""
     total = psutil.virtual_memory().total
     for name in _CGROUP_LIMITS:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def unreadable(paths: Sequence[str]) -> list[str]:
-    """The paths that an ordinary user cannot use.
+    """Return the paths that an ordinary user cannot use.
 
     There are three reasons. The path does not exist. Its mode does not let other users read it (and enter it, if it is
     a folder). Or the mode of a folder above it does not let other users enter that folder.

@@ -29,7 +29,7 @@ def damaged(lease: Lease, what: str) -> PayloadRefused:
 
 
 def seals_of(lease: Lease) -> Seals | None:
-    """The seals of a lease's package; None if the package is not sealed.
+    """Return the seals of a lease's package; None if the package is not sealed.
 
     Raises:
         SealBroken: The package is sealed, and the seal of its code or the account's key is missing.

@@ -106,7 +106,7 @@ class ZygoteProcess:
 
 
 def executor_environment(environment: Mapping[str, str], *, shared: bool) -> dict[str, str]:
-    """The environment of executors: in a shared worker only harmless variables, otherwise all but CLOUDPAR_*."""
+    """Return the environment of executors: in a shared worker only harmless variables, otherwise all but CLOUDPAR_*."""
     if not shared:
         return {name: text for name, text in environment.items() if not name.startswith("CLOUDPAR_")}
     seen = {name: text for name, text in environment.items() if any(fnmatchcase(name, each) for each in _HARMLESS)}

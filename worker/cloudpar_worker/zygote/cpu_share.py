@@ -108,12 +108,12 @@ def weigh(executor: int, user: int | None) -> None:
 
 
 def niceness(threads: int) -> int:
-    """The least niceness with which this many threads together weigh no more than one thread without niceness."""
+    """Return the least niceness with which this many threads together weigh no more than one without niceness."""
     return min(math.ceil(math.log(threads, _STEP)), _LAST) if threads > 1 else 0
 
 
 def _family(executor: int, user: int | None) -> Iterable[int]:
-    """An executor and all processes that it has started."""
+    """Return an executor and all processes that it has started."""
     there = {each.pid: each for each in processes()}
     if user is not None:
         return [pid for pid, each in there.items() if each.user == user]
@@ -130,7 +130,7 @@ def _family(executor: int, user: int | None) -> Iterable[int]:
 
 
 def _runnable(pid: int) -> Iterator[Thread]:
-    """The threads of a process that run, or wait for a processor."""
+    """Yield the threads of a process that run, or wait for a processor."""
     with suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError), open(f"/proc/{pid}/task/{name}/stat", "rb") as file:

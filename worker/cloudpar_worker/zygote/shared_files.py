@@ -31,7 +31,7 @@ def shared_bytes(threads: Collection[int]) -> int:
 
 
 def _named() -> tuple[dict[int, int], dict[int, int]]:
-    """The sizes of all files and folders with a name, by inode: those of this user, and those of other users."""
+    """Return the sizes of all files and folders with a name, by inode: those of this user, and those of other users."""
     mine: dict[int, int] = {}
     others: dict[int, int] = {}
     for _, folders, names, folder in os.fwalk(SHARED_MEMORY):
