@@ -51,7 +51,7 @@ class CreateAccount(Message, frozen=True, kw_only=True):
     """Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token.
 
     `valid_s` is the number of seconds after which the token expires; 0: it does not expire. A master of an earlier
-    release ignores `network`, so the caller must check the one in the reply.
+    release ignores `network`, so the caller must check `network` in the reply.
     """
 
     idempotency_key: Id
@@ -140,7 +140,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class ListUsageReply(Message, frozen=True, kw_only=True):
-    """A part of the list. Several parts may contain the same account and day; the caller adds them up.
+    """A part of the list. Several parts may contain the same account and day; the caller adds up their figures.
 
     `cursor` leads to the next part; None: this is the last part.
     """

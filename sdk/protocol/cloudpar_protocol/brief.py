@@ -1,4 +1,4 @@
-"""Values as short texts for error messages, such as the arguments of a failed task.
+"""Describes values, such as the arguments of a failed task, in short texts for error messages.
 
 Unlike a `repr`, such a text has one line and a bounded length, and takes only microseconds to make, however large the
 value is. This module calls no methods of users' classes, because these may be slow, print or raise. It reads
@@ -30,7 +30,7 @@ _BRACKETS: Final[dict[type, str]] = {list: "[]", tuple: "()", set: "{}"}
 
 
 def brief(value: object) -> str:
-    """Describe a value in at most INPUT_CHARS characters. If the value's class raises an error, return only its name.
+    """Describe a value in at most INPUT_CHARS characters. If its class raises an error, return only the class's name.
 
     >>> brief({"text": "x" * 1000, "rows": [[1.5, None], (2,)]})
     "{'text': 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... (1000 long), 'rows': [[1.5, None], (2,)]}"

@@ -75,12 +75,12 @@ class Upload(Struct, frozen=True, kw_only=True):
     Attributes:
         crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have a different checksum.
         hash: SHA-256 of task code, so that the same code is uploaded only once; None for task data.
-        parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts;
+        parts_crc32: zlib.crc32 of each part, if the payload is larger than WHOLE_BYTES and the client can upload parts;
             otherwise empty.
-        key: The key in an earlier reply, if this request continues an upload of task data. The new reply has new links
-            to this key.
-        upload_id: The id in an earlier reply, if this request continues an upload in parts. The new reply has new links
-            to the parts of that upload.
+        key: If this request continues an upload of task data, the key from the earlier reply; the new reply has new
+            links for this key. Otherwise None.
+        upload_id: If this request continues an upload in parts, the id from the earlier reply; the new reply has new
+            links for the parts of that upload. Otherwise None.
     """
 
     kind: Literal["code", "data"]
@@ -102,7 +102,8 @@ class PreparedUpload(Struct, frozen=True, kw_only=True):
     Attributes:
         key: The payload's key in the blob store.
         link: The link for the upload; None if the blob store has the payload already.
-        parts: Links for an upload in parts, which the client may use in place of `link`; None: there is only `link`.
+        parts: Links for an upload in parts, which the client may use in place of `link`; None if it can only use
+            `link`.
     """
 
     key: str
@@ -120,18 +121,20 @@ class StartTasks(Message, frozen=True, kw_only=True):
     Attributes:
         idempotency_key: The master derives the package id from this key, the account, and whether the package is
             sealed. If the client repeats the request with the same key, the reply names the same package.
-        session: Identifies the client. After the start, the master answers one await of this session at once if the
-            await does not name the new package: the held await or, if none is held, the next await. The client then
-            adds the package to its next await.
+        session: The id of the client's session. After the start, the master ends the session's held await at once or,
+            if no await is held, does not hold the next one. An await that already names the new package is held as
+            usual. The client can then send an await that names the new package.
         name: The function's name, for users.
         codec: The format of serialized task data and results; "msgpack" if, and only if, the code is a reference.
-        python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
+        python: The minor version of the client's Python, such as "3.11". The master ignores it if the codec is
+            "msgpack".
         chunksize: The largest number of tasks in a chunk; None: the master sizes chunks from measured durations.
         task_timeout_s: The time limit for a task including its retries. The operator's limit applies instead if it is
             lower, or if this is None.
-        retries: The number of times that a task that raises is retried, immediately and by the same executor.
-        retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
-        seal: The seal of the task code and of the way of calling it, if the package is sealed (see `seals`).
+        retries: How often a task that raises an exception is retried, immediately and by the same executor.
+        retry_on: The classes of exceptions after which a task is retried, including their subclasses. Empty: every
+            Exception.
+        seal: The seal of the task code and of how it is called (see `seals`); None if the package is not sealed.
         depth: The nesting depth: 0, or one more than the depth of the task that starts this package. While tasks wait
             for packages that they started, a worker runs tasks of a greater depth.
         threads_per_task: The number of threads that a numeric library may start in each task; None: the worker decides.
@@ -162,7 +165,7 @@ class StartTasksReply(Message, frozen=True, kw_only=True):
 class Cursor(Struct, frozen=True, kw_only=True):
     """The position up to which a client has read a package's results.
 
-    `cursor` is the head version of the last page that it has read; 0 if it has read none.
+    `cursor` is the `cursor` of the last PackageStatus that the client has read; 0 if it has read none.
     """
 
     package_id: Id
@@ -186,7 +189,7 @@ class AwaitTasks(Message, frozen=True, kw_only=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """A package's progress.
+    """A package's progress. All times are in microseconds.
 
     Attributes:
         tasks: The number of the package's tasks.
@@ -240,9 +243,9 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
         message: The reason in words for users.
         settled: Whether the charge is final.
         codec: The format of the serialized `results`.
-        set_aside: The first workers that could not run the package, so that other workers run its tasks.
-        placement: The connected workers, and those of them that can run the package. This field is present if the
-            package is running and started some seconds ago, and no worker has published its results lately.
+        set_aside: The first workers that could not run the package and therefore left its tasks to other workers.
+        placement: How many workers are connected, and how many of them can run the package. This field is present if
+            the package is running and started some seconds ago, and no worker has published its results lately.
     """
 
     package_id: str
@@ -268,8 +271,9 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     Attributes:
         running: The number of hosts that are running.
         starting: The number of hosts that are wanted and not running yet.
-        message: The text in which the service that starts hosts says why the last start failed, or what it waits for.
-            None if no host is starting, or the service reports no problem.
+        message: A text for users; None if there is no problem. While hosts are starting, it says why the last start
+            failed or what it waits for, in the words of the service that starts hosts. If no host runs or is starting,
+            it says when the fleet may grow again.
     """
 
     running: Count = 0
@@ -281,12 +285,12 @@ class AwaitTasksReply(Message, frozen=True, kw_only=True):
     """The news of packages, in the order of the request.
 
     Attributes:
-        missing: A text for each package that has no status, because this account does not have the package or the
-            package was deleted over a day ago; by package id.
+        missing: For each package without a status, by package id, a text that says why: this account does not have the
+            package, or the package was deleted over a day ago.
         retry_after_s: The seconds after which the client sends its next await if there is no news.
         fleet: Present while one of the packages waits for workers, if the master knows of a fleet.
-        unwritable: Present while the master, or a worker that shares its folder, cannot store results. The reply may
-            then contain no packages.
+        unwritable: Present while the master, or a worker that shares the master's folder, cannot store results. The
+            reply may then contain no packages.
     """
 
     packages: list[PackageStatus]
@@ -301,8 +305,8 @@ class CancelTasks(Message, frozen=True, kw_only=True):
 
     Attributes:
         ranges: The tasks to cancel; None: the whole package.
-        only_queued: Cancel only the tasks that no worker has taken; all other tasks run on. A request must not have
-            both `only_queued` and `ranges`. A chunk that is in the queue is cancelled when the queue delivers it.
+        only_queued: Whether to cancel only the tasks that no worker has taken. A chunk in the queue is then cancelled
+            when the queue delivers it. A request must not have both `only_queued` and `ranges`.
     """
 
     package_id: Id
@@ -316,7 +320,7 @@ class CancelTasksReply(Message, frozen=True, kw_only=True):
     Attributes:
         state: The package's state after the call.
         cancelled: The cancelled tasks. If the whole package is cancelled, these are all tasks without a result, except
-            tasks that a worker has reported as stopped meanwhile. With `ranges`, these are the cancelled tasks of the
+            those that a worker has already reported as stopped. With `ranges`, these are the cancelled tasks of the
             ranges. With `only_queued`, these are the tasks that are cancelled at once; the tasks in the queue are
             cancelled later.
         charged_us: The compute time that was charged for the package so far.
@@ -340,8 +344,8 @@ class AcknowledgeReply(Message, frozen=True, kw_only=True):
 class ListPackages(Message, frozen=True, kw_only=True):
     """List the account's packages, newest first. An admin gets the packages of all accounts.
 
-    If there are more than `limit` packages, running ones are kept before ended ones. With `package_id`, the list has
-    only the package with this id, however old it is. A master of an earlier release ignores `package_id`.
+    If there are more than `limit` packages, the list leaves out ended packages before running ones. With `package_id`,
+    the list has only the package with this id, however old it is. A master of an earlier release ignores `package_id`.
     """
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100

@@ -39,8 +39,8 @@ class CloudparError(Exception):
     """Base class of all errors of this system. The text says what happened and what to do.
 
     Attributes:
-        task_index: The index of the task, from 0, if this is the error of one task; otherwise None. A task of a map is
-            counted in its map, and a task with a future in its package.
+        task_index: The index of the task, from 0, if this is the error of one task; otherwise None. For a task of a map
+            it is the index in the map, and for a task with a future the index in the package.
         package_id: The package of the task, if this is the error of one task; otherwise None.
     """
 
@@ -98,7 +98,7 @@ class Forbidden(RequestError):
 
 
 class NotFound(RequestError):
-    """Nothing of that name is visible to this token."""
+    """The thing that the request names does not exist, or this token may not see it."""
 
     code, status = "not_found", 404
 
@@ -128,7 +128,7 @@ class RateLimited(RequestError):
 
 
 class InternalError(RequestError):
-    """A fault of the master. Nothing acknowledged is lost; the same request may be sent again."""
+    """The master has a fault. Nothing that it has acknowledged is lost, and the same request may be sent again."""
 
     code, status, retryable = "internal", 500, True
 
@@ -164,7 +164,7 @@ class SealBroken(PackageFailed):
 class SerializationError(CloudparError, TypeError):
     """A function, an argument or a result cannot be pickled, or (for a reference) cannot be sent as MessagePack.
 
-    A result that is larger than BLOB_BYTES also ends with this error.
+    A task whose result is larger than BLOB_BYTES also ends with this error.
     """
 
 
@@ -194,7 +194,7 @@ class TaskCancelled(TaskError):
 class ExecutorCrashed(TaskError):
     """The task's executor ended while the task ran, or the worker stopped it because of the task's output.
 
-    If a SIGKILL ends an executor, and the worker has not sent it, the task runs again. When this happens for the third
+    If a SIGKILL that the worker did not send ends the executor, the task runs again. When this happens for the third
     time, the task ends with this error.
     """
 
@@ -202,8 +202,8 @@ class ExecutorCrashed(TaskError):
 class ExecutorOutOfMemory(TaskError):
     """The task exceeded its executor's memory limit and was stopped.
 
-    A task that waits for tasks that it started is also stopped if all such waiting tasks of its worker together hold
-    too much memory.
+    A task may also be stopped while it waits for tasks that it started, if all tasks of its worker that wait in this
+    way together hold too much memory.
     """
 
 

@@ -17,9 +17,9 @@ class SetAside(Struct, frozen=True, kw_only=True):
     """A package that a worker cannot run, so that its tasks go to other workers.
 
     Attributes:
-        lacks: The thing that the worker lacks, as a text for users: "no module named 'numpy'". Empty if the master has
-            not recorded the reason or does not look it up, for example because the package was deleted or the list has
-            many packages.
+        lacks: The thing that the worker lacks, as a text for users, such as "no module named 'numpy'". Empty if the
+            master has not recorded the reason or does not look it up, for example because the package was deleted or
+            the list has many packages.
     """
 
     package_id: str

@@ -13,8 +13,8 @@ task; more data goes through the blob store. The master stores StartTasks as one
 400 KB."""
 
 INLINE_ITEM_BYTES = 5
-"""How many bytes each task's inline data counts in addition to its own, because MessagePack also stores the length of
-the data, in up to 5 bytes. Otherwise millions of empty items would count nothing."""
+"""How many bytes are added to the size of each task's inline data when the data is compared with a limit. MessagePack
+stores the length of each item, too, in up to 5 bytes. Otherwise millions of empty items would count as 0 bytes."""
 
 INLINE_RESULT_BYTES = 32 * 1024
 """The largest result of a task that travels inside a publication; larger results go through the blob store."""
@@ -69,5 +69,5 @@ THREADS = 1024
 """The most threads that a pool may allow each task."""
 
 NESTING = 32
-"""The greatest nesting depth of a package, if tasks start tasks. At each depth, as many tasks of a worker may wait for
-tasks of their own as the worker has executors."""
+"""The greatest nesting depth of a package, if tasks start tasks. At each depth, a worker may have as many tasks that
+wait for their own tasks as it has executors."""

@@ -1,4 +1,4 @@
-"""Texts of other people as one line that is safe to print in a terminal or to write to a log."""
+"""Turns texts of other people into single lines that are safe to print in a terminal or to write to a log."""
 
 
 def one_line(text: str, most_chars: int) -> str:

@@ -19,7 +19,7 @@ from .limits import (
 
 Count = Annotated[int, Meta(ge=0, le=PACKAGE_TASKS)]
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""A whole number from 0. MessagePack and the tables hold at most 64 bits."""
+"""A whole number, 0 or more. MessagePack and the master's tables hold numbers of at most 64 bits."""
 Micros = Natural
 LACKS_CHARS = 300
 """The longest text about what a worker lacks, in characters; the worker cuts a longer text."""
@@ -156,7 +156,7 @@ class TaskResult(Struct, array_like=True, frozen=True):
         message: A text for users: the last line of the exception, or the reason why there is no value.
         traceback: The remote traceback, formatted.
         stdout: The task's standard output, cut to a limit, with undecodable bytes replaced.
-        stderr: The task's standard error, cut and replaced like `stdout`.
+        stderr: The task's standard error, cut to a limit, with undecodable bytes replaced.
         seal: The seal of the serialized value or exception, if the package is sealed. The worker's agent makes the
             seal; for a worker of an earlier release the master makes it.
         input: A text for users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
@@ -177,7 +177,7 @@ class TaskResult(Struct, array_like=True, frozen=True):
 
 
 Network = Literal["outbound", "none"]
-"""Whether tasks may use the network: "outbound": as the worker lets them; "none": they may not."""
+"""Whether tasks may use the network. "outbound": as far as the worker permits it; "none": they may not."""
 
 
 class Unfit(Struct, frozen=True):
@@ -185,7 +185,7 @@ class Unfit(Struct, frozen=True):
 
     Attributes:
         host: The name of the worker's machine.
-        lacks: The thing that the worker lacks, as a text for users: "no module named 'numpy'".
+        lacks: The thing that the worker lacks, as a text for users, such as "no module named 'numpy'".
     """
 
     host: Name
@@ -224,7 +224,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     """One upload in parts of PART_BYTES each: a PUT for each part, in any order, then a POST that combines them.
 
     Attributes:
-        upload_id: The id of the upload. A request with this id gets new links to the same parts; uploaded parts stay.
+        upload_id: The id of the upload. A request with this id gets new links to the same parts. Parts that were
+            already uploaded stay.
         links: A link for the PUT of each part. Each answer has an ETag, which goes into the body of the POST.
         complete: The link for the POST. The body is S3's CompleteMultipartUpload document with number, ETag and CRC-32
             of each part. Like the PUT of a whole payload, the POST succeeds only once for each key.

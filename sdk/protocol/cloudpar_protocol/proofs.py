@@ -97,7 +97,8 @@ def _mixed(content: bytes, token_hash: str, master_nonce: str) -> bytes:
 
 
 def _stream(token_hash: str, master_nonce: str) -> Iterator[int]:
-    # The first word differs from that of a proof: so a master that answers challenges never reveals this stream.
+    # The text starts with another word than the text of a proof, so the answer to a challenge never reveals this
+    # stream.
     for block in count():
         yield from _hmac(token_hash, f"client{master_nonce}{block}")
 

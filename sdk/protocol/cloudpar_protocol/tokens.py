@@ -1,7 +1,7 @@
 """Makes tokens, and recognizes the tokens that clients send only to a master that has proved itself.
 
 A token that `new_token` makes starts with `cloudpar_` and ends with a checksum, so that a scanner for secrets and a
-client recognise it. Over plain HTTP, a client sends such a token to no server that does not prove that it knows the
+client recognize it. Over plain HTTP, a client sends such a token only to a server that has proved that it knows the
 token; see `proofs`. Releases up to 0.2.0 made tokens without this form.
 """
 

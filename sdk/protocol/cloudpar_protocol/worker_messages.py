@@ -37,32 +37,34 @@ from .payloads import (
 
 LeaseState = Literal["wanted", "finished", "ended"]
 """What the worker does with a lease. "wanted": it continues with the given ranges. "finished": nothing of this lease is
-left to do. "ended": the package was cancelled, failed or deleted, so the worker stops its running tasks, publishes them
-with their time, and drops the other tasks."""
+left to do. "ended": the package was cancelled, failed or deleted, so the worker stops the running tasks of the lease,
+publishes them with the time that they took, and drops the other tasks."""
 
 
 class RetrieveTasks(Message, frozen=True, kw_only=True):
     """Retrieve up to `chunks` chunks, but never more than RETRIEVED_CHUNKS.
 
     Attributes:
-        attempt_id: A repeated request with the same id returns the same chunks, if it comes within 5 minutes and before
-            the leases end.
+        attempt_id: The id of this retrieval. A repeated request with the same id returns the same chunks, if it comes
+            within 5 minutes and before the leases end.
         worker_id: The id of this agent.
         executors: The number of the agent's executors, busy or not.
         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
         host: The name of the agent's machine, for users.
-        pythons: The minor versions of Python that the executors can run, "3.11". Empty: the worker is of an earlier
-            release, which does not report versions, and gets chunks for every Python.
+        pythons: The minor versions of Python that the executors can run, such as "3.11". Empty: the worker is of an
+            earlier release, which does not report versions, and gets chunks for every Python.
         set_aside: The packages that the worker cannot run, because it lacks something that they need.
-        besides: The packages of which the worker already has waiting tasks. The worker gets chunks of other packages.
-            If the queue cannot choose among messages, the worker gets first chunks of any packages instead.
+        besides: The packages of which the worker already has tasks that have not started. The master gives it only
+            chunks of other packages. A master whose queue cannot choose among messages gives it first chunks of any
+            packages instead.
         peek: Whether to lease nothing, and to answer only whether a chunk of a package that is not in `besides` waits.
         again: Whether the worker has sent this request before, and got no answer.
-        idle: Whether the worker has no leases. It then does not know how long a chunk lasts.
+        idle: Whether the worker has no leases. The master may then give it a single chunk, because the worker does not
+            know yet how long a chunk keeps its executors busy.
         own: Whether the tasks of this worker have the rights of the worker's user. If so, the worker runs only tasks of
             the master's default account.
-        credentials: Whether the worker can give credentials to the tasks of one account such that no other task can
-            read them. Other workers get none.
+        credentials: Whether the worker can give AWS credentials to the tasks of one account in such a way that the
+            tasks of other accounts cannot read them. Other workers get no credentials.
         offline: Whether the worker can keep the tasks of an account from the network. Other workers get no leases of
             accounts whose tasks may not use the network.
     """
@@ -135,8 +137,8 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
 
     Attributes:
         ranges: The tasks of the chunk that the worker has to run, in order; usually all tasks of the chunk.
-        attempt: The number of times that the chunk's tasks were leased, with this lease. Leases whose tasks were given
-            back do not count.
+        attempt: The number of times that the chunk's tasks were leased, including this lease. Leases whose tasks were
+            given back do not count.
         account: An opaque id of the account. An executor never runs tasks of two accounts.
         code, code_link: The task code; the link is for code that is not inline.
         data: The task data: a range or a blob for the whole package, or inline data with only the items of `ranges`, in
@@ -151,11 +153,12 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
         threads_per_task, depth: See StartTasks.
         retries, retry_on: See StartTasks. The time of a task is the sum of the times of all its tries.
         budget_us: The compute time that the package may still use; the worker stops a task that runs longer.
-        collect_us: The time for which the worker may collect results before it publishes them, while all executors have
-            work: each request may cost money.
-        beat_s: How long the worker may send neither a beat nor a publication at most, in seconds. Their replies also
-            say whether small work of others waits (`waiting`). A worker whose leases all have it may renew its leases
-            by publications (`PublishResults.others`). 0: a third of `lease_s`, and only beats renew leases.
+        collect_us: How long the worker may collect results before it publishes them, in microseconds, while all
+            executors have work. This saves requests, which may cost money.
+        beat_s: The longest time for which the worker may send neither a beat nor a publication, in seconds; a third of
+            `lease_s` if that is shorter, or if this is 0. The replies also say whether the first chunk of a package
+            waits (`waiting`). If `beat_s` of all leases of a worker is above 0, the worker may also renew them by
+            publications (`PublishResults.others`).
         seal, seal_key: The seal of the task code, and the account's key, if the package is sealed. Executors never see
             the key.
         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
@@ -204,8 +207,8 @@ class RetrieveTasksReply(Message, frozen=True, kw_only=True):
     Attributes:
         retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
         holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
-        waiting: For a request with `peek` or `besides`: whether a chunk waits of a package that is not in `besides`. If
-            the queue cannot choose among messages, this says whether a first chunk waits.
+        waiting: For a request with `peek` or `besides`: whether a chunk of a package that is not in `besides` waits. If
+            the queue cannot choose among messages, this says whether the first chunk of any package waits.
     """
 
     leases: list[Lease] = []
@@ -259,8 +262,8 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
         wait_us: The `wait_us` of the lease.
         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
             master held the requests. Only one publication of the lease reports it.
-        publish_us: The time of those publish requests for this package that the worker has not reported in a
-            publication yet.
+        publish_us: The time that earlier publish requests for this package took, unless a publication has already
+            reported it.
         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
             the code or data does not match the client's seal. "payload": the code or data cannot be downloaded. A
             master of release 0.3.0 or earlier refuses the reason "payload"; then the lease expires.
@@ -284,9 +287,9 @@ class PublishResults(Message, frozen=True, kw_only=True):
         executors: The number of the worker's executors.
         seals: Whether the worker has sealed the results of sealed packages. If not, because the worker is of an earlier
             release, the master seals the results.
-        others: The worker's leases that have no publication in this request. If it is given, the request is also a
-            beat: the reply extends these leases and those of the publications, and has a view of each. None: the
-            request extends no lease.
+        others: The worker's leases that have no publication in this request. If the field is given, the request is also
+            a beat: the master extends these leases and those of the publications, and the reply has a LeaseView of
+            each. None: the request extends no lease.
     """
 
     worker_id: Id

@@ -31,7 +31,7 @@ _FEW: dict[type[inspect.Type], tuple[Any, ...]] = {
     inspect.NoneType: (None,),
     inspect.RawType: (msgspec.Raw(b"\x03"), msgspec.Raw(b"\x92\x01\xc0")),
 }
-"""All values of types that have few, and some encoded ones."""
+"""All values of each type that has only a few; for RawType, two encoded values."""
 
 
 def message_types() -> dict[str, type[msgspec.Struct]]:

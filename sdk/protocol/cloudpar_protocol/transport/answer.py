@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from httptools import HttpParserError, HttpResponseParser
 
 _LINE_BYTES = _CHUNKS_BYTES = 1 << 16
-"""How many bytes of a line in the head, and of a chunked body, are read at a time at most."""
+"""The most bytes of a line of the head, or of a chunked body, that are read at a time."""
 
 
 class Answer(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sends requests to one master, and to the blob stores of its links. Makes only one attempt of each request."""
+"""Sends requests to one master and to the blob stores that it names. Makes only one attempt of each request."""
 
 import io
 import string
@@ -153,7 +153,8 @@ class Channel:
             if self._closed:
                 raise ConnectionAbortedError("this side closes its connections")
             if address not in self._stores:
-                # The links of an embedded master lead to its own address, and are good after a restart, too.
+                # The links of an embedded master lead to its own address, and stay valid after a restart. So another
+                # process that has taken the address must not get them.
                 introduce = self._identity.verify if address == self._own_address else None
                 try:
                     self._stores[address] = ConnectionPool(address, introduce=introduce)

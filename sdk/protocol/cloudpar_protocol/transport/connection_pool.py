@@ -1,4 +1,4 @@
-"""Sends requests over HTTP/1.1 on kept connections, in a fraction of the time that a general HTTP client takes.
+"""Sends requests over HTTP/1.1 on connections that stay open, in a fraction of the time of a general HTTP client.
 
 It supports only what calls and payloads need: bodies whose length is known, and no redirections, proxies or cookies.
 """
@@ -21,7 +21,7 @@ from .answer import Answer, read
 from .interruption import Interruption, shut
 
 KEPT: Final = 8
-"""The most idle connections that are kept; further connections are closed after use."""
+"""The most idle connections that stay open; further connections are closed after use."""
 
 PIECE_BYTES: Final = 1 << 16
 """The size of the pieces in which a body is sent, in bytes. The time limit of a socket then applies to each piece."""
@@ -95,7 +95,7 @@ class ConnectionPool:
             method: The HTTP method, such as "GET".
             target: The path and the query.
             body: The pieces of the body; `headers` must contain its length.
-            timeouts: For the connection, each piece of the body, and each part of the answer.
+            timeouts: The time limits for connecting, for each piece of the body, and for each part of the answer.
             headers: The headers to send in addition to those of all requests.
             interruption: Lets another thread end the request.
 

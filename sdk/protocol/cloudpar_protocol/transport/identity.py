@@ -9,8 +9,9 @@ from .answer import Answer
 from .connection_pool import Ask, one_line, split
 
 _NO_ROUTE = frozenset({404, 405})
-"""The statuses by which a server answers that does not know the challenge: a master up to release 0.2.0, or one on
-AWS."""
+"""The statuses with which a server answers if it does not know the challenge. Such a server is a master of release
+0.2.0 or earlier, or a master on AWS.
+"""
 
 _PROVED: set[tuple[str, str]] = set()
 """The addresses whose server has proved to this process that it knows a token, each with the hash of that token.

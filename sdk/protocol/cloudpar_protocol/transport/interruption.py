@@ -37,6 +37,6 @@ class Interruption:
 
 
 def shut(connection: socket.socket, how: int) -> None:
-    """Shut a connection down that another thread may be using."""
+    """Shut down a connection that another thread may be using."""
     with contextlib.suppress(OSError):
-        socket.socket.shutdown(connection, how)  # not SSLSocket's own method: this one interrupts a thread that reads
+        socket.socket.shutdown(connection, how)  # unlike SSLSocket's own method, it interrupts a thread that reads

@@ -1,4 +1,4 @@
-"""Uploads payloads in parts, by several threads. The caller's functions repeat each request while that may help."""
+"""Uploads payloads in parts, by several threads. The functions of the caller repeat failed requests."""
 
 import threading
 from collections import deque
