@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CANCEL_S = 10.0
-"""How long `cancel` waits for the start of the task's package, in seconds, and then once more for the master's answer.
-The time is short, since an event loop that calls `cancel` is blocked meanwhile.
+"""How long `cancel` waits for the start of the task's package, in seconds. Then it waits at most as long again for the
+master's answer. The time is short, since an event loop that calls `cancel` is blocked meanwhile.
 """
 
 log = logging.getLogger("cloudpar")
@@ -177,7 +177,7 @@ class FutureReceiver:
         return any(start <= index < end for start, end in reply.cancelled)
 
     def set_cancelled(self, ranges: Iterable[Range]) -> None:
-        """Mark the futures of these tasks, which the master has cancelled."""
+        """Mark as cancelled the futures of these tasks, which the master has cancelled."""
         for start, end in ranges:
             for future in self._futures[start:end]:
                 future.set_cancelled()

@@ -90,7 +90,7 @@ class MapResults(Iterator[T_co]):
         return self._index, *self._feed.buffer.take(self._index, self._feed.parts[0], self._feed.deadline)
 
     def under_way(self) -> "list[PackageHandle]":
-        """Return the packages of this map whose results were not all read."""
+        """Return the packages of this map that have unread results."""
         return self._feed.under_way()
 
     def cancel(self) -> None:

@@ -42,10 +42,10 @@ class Pool(FamiliarNames, MapMethods):
     """Runs functions on the executors of a master; a complete `concurrent.futures.Executor`.
 
     The endpoint and the token come from the arguments, or, if an argument is not given, from the environment
-    (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN). If neither gives an endpoint or a token, both come from the profile file
-    (~/.config/cloudpar/profile.toml, or the file that CLOUDPAR_PROFILE names). If there is no profile file either, or
-    if the endpoint is "local", the pool starts its own master and worker on this machine, with temporary data. It stops
-    them when it shuts down.
+    (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN). If these two sources give neither an endpoint nor a token, both come from the
+    profile file (~/.config/cloudpar/profile.toml, or the file that CLOUDPAR_PROFILE names). If there is no profile file
+    either, or if the endpoint is "local", the pool starts its own master and worker on this machine, with temporary
+    data. The pool stops them when it shuts down.
 
     Inside a task of a pool with its own master, `Pool()` connects to the same pool if `endpoint`, `token`, `workers`
     and `memory_mb` are not given. While the task waits for its own tasks, other tasks use its core.
@@ -204,8 +204,8 @@ class Pool(FamiliarNames, MapMethods):
         """Shut this pool down, and let its packages continue.
 
         Returns:
-            The ids of the packages whose results were not all read, and of the attached packages that this pool has not
-                acknowledged. Pass them to `attach` in another process.
+            The ids of the packages of which some results were not read, and of the attached packages that this pool has
+                not acknowledged. Pass them to `attach` in another process.
 
         Raises:
             ValueError: The pool started its own master, which stops with the pool.
@@ -250,8 +250,8 @@ class Pool(FamiliarNames, MapMethods):
         Args:
             wait: Whether to wait until all tasks are done and all resources are free. If False, the pool does the rest
                 in the background.
-            cancel_futures: Cancel the tasks that no worker has taken. A task that a worker has taken finishes, even if
-                the worker has not started it yet.
+            cancel_futures: Whether to cancel the tasks that no worker has taken. A task that a worker has taken
+                finishes, even if the worker has not started it yet.
 
         Raises:
             TypeError: `wait` or `cancel_futures` is not a boolean.

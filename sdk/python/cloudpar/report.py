@@ -45,7 +45,7 @@ class Report:
     await_s: float
 
     def points_s(self) -> tuple[float, float, float, float, float, float]:
-        """The times of points 1 to 6, in seconds."""
+        """Return the times of points 1 to 6, in seconds."""
         return (
             self.serialize_s, self.retrieve_s, self.execute_s,
             self.publish_s, self.deserialize_s, self.await_s,

@@ -142,7 +142,7 @@ def address(name: str, value: object) -> str | None:
 
 
 def _text_instead(name: str, value: object) -> str:
-    """Say what to give instead.
+    """Say what to give instead of a value that is not text.
 
     A whole number probably means a number of executors, as in `multiprocessing.Pool(4)`.
     """

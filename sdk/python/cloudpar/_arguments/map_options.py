@@ -46,7 +46,7 @@ class MapOptions:
             raise ValueError("buffersize must be None or > 0")
 
     def completed(self, pool: "PoolOptions") -> "MapOptions":
-        """Return these options; a time limit or retries that the call does not give come from the pool."""
+        """Return these options. If the call gives no time limit or no retries, those of the pool apply."""
         return replace(self, task_timeout_s=self.task_timeout_s or pool.task_timeout_s, retry=self.retry or pool.retry)
 
 

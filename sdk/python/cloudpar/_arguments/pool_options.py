@@ -19,8 +19,8 @@ class PoolOptions:
     """The arguments of a pool; see `Pool`. `workers` must come from `executor_count`, and `retry` from `read_retry`.
 
     Raises:
-        TypeError: Another argument has a wrong type.
-        ValueError: Another argument is out of its range.
+        TypeError: An argument other than these two has a wrong type.
+        ValueError: An argument other than these two is out of its range.
     """
 
     workers: int | None

@@ -15,7 +15,10 @@ MOST, MOST_KINDS = 100, 20
 
 @dataclass(frozen=True)
 class Retry:
-    """Retry up to `retries` times after exceptions of the classes in `names`; if it is empty, after any Exception."""
+    """Retry up to `retries` times after exceptions of the classes in `names`.
+
+    If `names` is empty, retry after any Exception.
+    """
 
     retries: int = 0
     names: tuple[str, ...] = ()

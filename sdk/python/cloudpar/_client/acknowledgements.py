@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Acknowledgements:
-    """The packages that the client no longer needs, until the master knows it. Any thread may use this object.
+    """The packages that the client no longer needs, until the master knows this. Any thread may use this object.
 
     When the master gets the acknowledgement of a package, it cancels the unfinished tasks and frees the storage.
 
@@ -38,7 +38,7 @@ class Acknowledgements:
         self.on_added()
 
     def send(self) -> None:
-        """Acknowledge the recorded packages. If a request fails, the remaining ones are dropped.
+        """Acknowledge the recorded packages. If a request fails, forget its packages and the remaining ones.
 
         Raises:
             CloudparError: The master refuses or does not answer.

@@ -22,8 +22,7 @@ from .storage_watch import StorageWatch
 
 NEW_PACKAGE_S = 0.1
 """How long the thread waits at most before it asks about a new package, in seconds. If the master holds requests, the
-thread asks at once. The thread assumes this if the last answer to a request that the master was allowed to hold named
-no delay (`retry_after_s`).
+thread asks at once. This is so if the last answer to a request that could be held named no delay (`retry_after_s`).
 """
 
 RESTLESS_S = 0.05
@@ -86,7 +85,7 @@ class Awaiter:
             self._condition.notify()
 
     def add(self, handle: PackageHandle) -> None:
-        """From now on, also request news of this package. The pool has attached to it."""
+        """From now on, also request news of this package, to which the pool has attached."""
         self._nesting.wait_started(handle)
         with self._condition:
             self._add(handle)
@@ -166,7 +165,7 @@ class Awaiter:
         self._interruption = Interruption()
         requested = list(self._under_way)[:BULK_ITEMS]
         whole = len(requested) == len(self._under_way)
-        for each in [] if whole else requested:  # to the end: the next request starts with the other packages
+        for each in [] if whole else requested:  # moved to the end: the next request starts with the others
             self._under_way[each] = self._under_way.pop(each)
         hold_s = self._hold_s(requested) if whole and not self._starting else 0.0
         hold_s = min(hold_s, self._storage.due_s())
@@ -210,8 +209,8 @@ class Awaiter:
         """Set the time of the next request."""
         now = time.monotonic()
         with self._condition:
-            # To a request that it must not hold, even a master that holds requests answers with a delay. Only the
-            # answers to other requests show whether the master holds requests.
+            # Even a master that holds requests names a delay in its answer to a request that it must not hold. So only
+            # the answers to other requests show whether the master holds requests.
             if held_s is not None:
                 self._retry_after_s = reply.retry_after_s
             running = [each for each in self._under_way if each.package.phase == "running"]

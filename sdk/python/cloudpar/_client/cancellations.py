@@ -24,7 +24,7 @@ SETTLE_PAUSE_S = 0.05
 """The shortest pause between two requests for a package's charge, in seconds."""
 
 AWAY_S = 0.1
-"""Once the master has not answered a request to cancel, how long to try to cancel each further package, in seconds."""
+"""How long to try to cancel each further package after the master has not answered a request to cancel, in seconds."""
 
 
 class Cancellations:
@@ -54,7 +54,7 @@ class Cancellations:
         Args:
             package_id: The package.
             ranges: The tasks to cancel; None means all tasks.
-            only_queued: Cancel only tasks that no worker has taken.
+            only_queued: Whether to cancel only tasks that no worker has taken.
             allowance_s: How long to try, in seconds, instead of the pool's patience.
 
         Raises:

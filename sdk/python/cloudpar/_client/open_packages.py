@@ -1,4 +1,4 @@
-"""The packages of a session whose results were not all read."""
+"""The packages of a session that have unread results."""
 
 import contextlib
 import threading
@@ -8,7 +8,7 @@ from .package_handle import PackageHandle
 
 
 class OpenPackages:
-    """The packages whose results were not all read, and which the session has not dropped. Any thread may use it.
+    """The packages that have unread results and that the session has not dropped. Any thread may use this object.
 
     Attributes:
         last: The package that ended last; None before the first package ends.
@@ -46,7 +46,7 @@ class OpenPackages:
             return True
 
     def ended(self, handle: PackageHandle) -> bool:
-        """Record that a package has ended; return whether it is the first record of a package that no program wants."""
+        """Record that a package has ended; return whether no program wants it. A second call for it returns False."""
         with self._condition:
             self.last = handle
             unwanted = handle in self._unwanted

@@ -22,7 +22,7 @@ from .failures import package_error
 
 @dataclass(frozen=True)
 class News:
-    """The new results of a status. Some are complete; the payloads of the others must be downloaded first."""
+    """The new results of a status: `results` are complete, the payloads of `fetches` must be downloaded by `links`."""
 
     results: Sequence[TaskResult]
     fetches: Sequence[TaskResult]

@@ -141,7 +141,7 @@ class PackageFeed:
             self._fail_next(packed.failure, packed.refused)
 
     def _fail_next(self, failure: Exception, refused: bool) -> None:
-        """Make the error of a value that cannot be sent the result of this value, and continue with the next value.
+        """Give a value that cannot be sent its error as its result, and continue with the next value.
 
         Raises:
             Exception: `failure` itself, if it is not the error of a value but of the iterable or of the payload folder.
@@ -167,5 +167,5 @@ class PackageFeed:
         return Places(self.given)
 
     def under_way(self) -> list[PackageHandle]:
-        """Return the packages whose results were not all read."""
+        """Return the packages that have unread results."""
         return [part.handle for part in self.parts if part.handle is not None and part.unread]

@@ -222,8 +222,8 @@ def _fault(result: TaskResult, seals: Seals, codec: Codec) -> str | None:
     """Say why a result of a sealed package must not be decoded; None if it may be decoded."""
     if not seals.is_result(result):
         return "came without its seal" if result.seal is None else "is not what its seal says"
-    # For an attached package, only the master says which codec it has. If this were false, text in a MessagePack value
-    # could run as a pickle.
+    # For an attached package, only the master says which codec it has. If the master named the wrong codec, text in a
+    # MessagePack value could run as a pickle.
     if codec == "pickle" and result.data is not None and not is_pickle(result.data):
         return "is MessagePack, but the master says that it is a pickle"
     return None

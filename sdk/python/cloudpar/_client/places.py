@@ -31,8 +31,8 @@ class Places:
     ) -> None:
         """Add to an exception `task_index`, `package_id` and a note, which name the task of the exception.
 
-        If the exception's class itself uses an attribute of that name, it is not changed. If the class refuses an
-        attribute or a note, it is left out.
+        An attribute that the exception's class itself uses is not changed. An attribute or a note that the class
+        refuses is left out.
 
         Args:
             error: The exception that the task raised, or the reason why the task has no value.

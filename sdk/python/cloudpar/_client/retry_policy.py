@@ -19,7 +19,7 @@ SHORTEST_S, LONGEST_S = 0.02, 5.0
 class RetryPolicy:
     """How one server answered recently, and how long requests to it are repeated.
 
-    All requests to the server share this.
+    All requests to the server share this object.
 
     `met` is True once the server has answered, and for a blob store from the start. `away_at` is the time of the
     monotonic clock at which requests to the server started to fail; None while it answers.
@@ -33,7 +33,7 @@ class RetryPolicy:
     noticed_at: float | None = None
 
     def answered(self, now: float) -> float | None:
-        """Record an answer. If users know that the server was away, return how long it was away, in seconds.
+        """Record an answer. If users were warned that the server is away, return how long it was away, in seconds.
 
         Otherwise return None.
         """

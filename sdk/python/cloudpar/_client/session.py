@@ -37,7 +37,7 @@ class Session:
     Attributes:
         id: The session's id.
         end: Whether and why the session has ended.
-        packages: The packages whose results were not all read.
+        packages: The packages that have unread results.
         acknowledgements: The packages that the client no longer needs.
         cancellations: Cancels packages.
     """
@@ -87,7 +87,7 @@ class Session:
         return new_package_key(self._who or self.hello())
 
     def start(self, order: Order, receiver: Receiver) -> PackageHandle:
-        """Start a package; the receiver gets its results. The order's data is closed in any case.
+        """Start a package; the receiver gets its results. The order's data is closed afterwards, even after an error.
 
         Raises:
             CloudparError: The master refuses the package or does not answer, an upload fails, the package would be
@@ -139,7 +139,7 @@ class Session:
 
     @contextlib.contextmanager
     def _starting(self, handle: PackageHandle) -> Iterator[None]:
-        """While this context is open, a package starts. If it then has an id, it is open, and its results are awaited.
+        """Return a context in which a package starts. If the start succeeds, the package's results are awaited.
 
         The context opens before the request, because the master may delay the request until other packages end.
         """

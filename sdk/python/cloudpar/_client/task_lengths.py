@@ -12,8 +12,8 @@ than several workers could save.
 """
 
 OWN_WHOLE_US = 200_000
-"""The same limit for a pool with its own master. This limit is higher, because such a pool has only one worker. It gets
-all chunks anyway, and divides a chunk among its executors.
+"""The same limit for a pool with its own master. This limit is higher, because such a pool has only one worker. This
+worker gets all chunks anyway, and divides a chunk among its executors.
 """
 
 

@@ -160,7 +160,7 @@ def remaining(progress: "Progress", elapsed_s: float) -> str:
     """The remaining time of a package in words; empty while no task has ended, and when all tasks have ended.
 
     The time is estimated from the mean duration of the tasks and the number of executors. If the master does not report
-    both, the time is estimated from the time so far.
+    both, the time is estimated from the time that has passed.
 
     >>> from cloudpar_protocol.client_messages import Progress
     >>> remaining(Progress(tasks=1000, done=400, executors=4, mean_us=2_000_000), elapsed_s=200.0)

@@ -9,9 +9,9 @@ from importlib.metadata import PackageNotFoundError, requires
 def install_command(extra: str) -> str:
     """Return the command that installs the packages of an extra, such as "aws", for this Python.
 
-    The command lists the packages instead of `cloudpar[aws]`: this project is on no package index, so a stranger could
-    upload a package named cloudpar to an index. If cloudpar itself is not installed, the function returns the command
-    for a checkout, followed by the words "in a checkout of Cloud Parallelizer".
+    The command lists the packages instead of `cloudpar[aws]`: this project is on no package index, so another person
+    could upload a package named cloudpar to an index. If cloudpar itself is not installed, the function returns the
+    command for a checkout, followed by the words "in a checkout of Cloud Parallelizer".
 
     >>> install_command("plot").partition(" -m ")[2]
     "pip install 'matplotlib>=3.9' 'numpy>=2.0'"

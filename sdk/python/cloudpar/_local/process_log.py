@@ -32,7 +32,7 @@ class ProcessLog:
         return "(it left no log)"
 
     def full_disk(self) -> str:
-        """Return the end of a sentence, which says that the disk is full; empty if it is not, or if the folder is gone.
+        """Return text to add to an error if the disk is full; empty if it is not full, or if the folder is gone.
 
         The log itself cannot say this, because it is on the same disk.
         """

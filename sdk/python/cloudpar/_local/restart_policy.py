@@ -18,8 +18,8 @@ class RestartPolicy:
 
     Args:
         runs_tasks: Whether the child is an agent.
-        must_start: Whether a child that ends before it was ready once is not restarted, because the next process would
-            end the same way.
+        must_start: Whether the child is not restarted if it ends before any of its processes was ready, because the
+            next process would end the same way.
         final: Exit statuses after which the child is not restarted.
     """
 

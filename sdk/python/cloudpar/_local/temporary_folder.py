@@ -9,8 +9,8 @@ from pathlib import Path
 
 PREFIX = "cloudpar-"
 LOCK = "pool-lock"
-"""The name differs from the lock of a master's data folder. If both had one name, `sweep` would remove the data of a
-stopped master whose folder is in the same place and has a similar name.
+"""The name of the lock file. The lock file of a master's data folder has another name. Otherwise `sweep` would remove
+the data of a stopped master if the data folder is among the temporary folders and its name starts with PREFIX.
 """
 
 

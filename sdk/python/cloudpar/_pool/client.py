@@ -102,7 +102,7 @@ class Client:
         )  # fmt: skip
 
     def results(self, feed: PackageFeed, *, ordered: bool) -> MapResults[Any]:
-        """Return the results of a map. `feed` must have been refilled once."""
+        """Return the results of a map. The caller must have called `feed.refill` once."""
         results: MapResults[Any] = (MapResults if ordered else UnorderedResults)(feed)
         self._maps.add(results)
         return results
@@ -127,7 +127,9 @@ class Client:
         merge.commit()
 
     def attach(self, package_id: str, *, keep: object = None) -> Attachment[Any]:
-        """Return an attachment to a package, found by its id or the id's first characters. It keeps `keep` alive.
+        """Return an attachment to a package, found by its id or the id's first characters.
+
+        The attachment keeps `keep` alive.
 
         Raises:
             NotFound: The text is shorter than an id, and the ids of no package or of several packages start with it.

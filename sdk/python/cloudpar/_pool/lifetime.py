@@ -33,7 +33,7 @@ _living: "set[Lifetime]" = set()
 
 
 class Lifetime:
-    """Has a pool's client and the pool's own master and worker, and ends them.
+    """Owns a pool's client and the pool's own master and worker, and ends them.
 
     This object outlives the pool object while tasks are running.
 

@@ -72,7 +72,7 @@ class MapMethods(Executor):
     ) -> "MapResults[Any]":
         """Run `fn` on each value of an iterable as one package.
 
-        From several iterables `fn` gets one value each, as with `zip`.
+        If there are several iterables, each call of `fn` gets one value from each of them, as with `zip`.
 
         Returns an iterator over the results in task order, which can be read while tasks are running. It has one result
         for each task. If a task failed, `next` raises the task's exception, and the following call continues with the
@@ -82,8 +82,8 @@ class MapMethods(Executor):
 
         Args:
             fn: Any callable.
-            iterables: Without `buffersize`, they may give at most 10,000,000 tasks, and a single `range` is sent as two
-                numbers.
+            iterables: The values for the calls of `fn`. Without `buffersize`, there may be at most 10,000,000 calls,
+                and a single `range` is sent as two numbers.
             timeout: The time limit for reading, in seconds from this call. If a result has not arrived by then, `next`
                 raises TimeoutError, and the tasks continue. None means no limit.
             chunksize: How many tasks each chunk has; a worker takes whole chunks. None means that the master decides
@@ -111,7 +111,8 @@ class MapMethods(Executor):
             CloudparError: The master refuses the package for another reason, or does not answer.
             RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
             OSError: The disk is too full for the values.
-            Exception: An iterable raised it. With `buffersize`, `next` raises the errors of all pieces but the first.
+            Exception: An iterable raised it. With `buffersize`, this method raises only the errors of the first piece,
+                and `next` raises those of later pieces.
 
         Example:
             >>> from cloudpar import Pool

@@ -153,7 +153,7 @@ class LocalModules:
         Modules that the user has registered with cloudpickle stay registered.
 
         Args:
-            everything: Also pickle the other local modules by value, except those with compiled parts.
+            everything: Whether to pickle the other local modules by value, too, except those with compiled parts.
         """
         with self._lock:
             self._users += 1

@@ -49,7 +49,7 @@ class DataNeeds:
         """Keeps the objects of `known` alive, so that no other object gets one of their ids."""
 
     def share(self, thing: object) -> Any:
-        """Return the reference in pickles to a class or function that is sent once; None if each pickle contains it."""
+        """Return how pickles refer to a class or function that is sent only once; None if each pickle contains it."""
         if len(self._alive) > SHARED_PARTS:
             return None
         part = self.part(thing)

@@ -26,7 +26,8 @@ DATA_CHECK_S = 1.0
 """The shortest time between two comparisons of the data files of a unit with more than FEW_DATA_FILES, in seconds."""
 SETTLED_NS = 2_000_000_000
 """A list of a folder is reused only if the folder had been unchanged for this time when it was listed, in nanoseconds.
-After a shorter time, the folder could change again within the same tick of the file system's clock.
+Otherwise the folder could change again within the same tick of the file system's clock, and its times would not show
+this change.
 """
 
 _KEPT = 4_096

@@ -24,8 +24,8 @@ task code brings its own copy of it.
 """
 
 SENDER = "cloudpar._serialization.project.shipment"
-"""The name of the client's module that makes the arguments of `load`. `load` looks there for this client's mark, so
-that the client keeps its own modules."""
+"""The name of the client's module that makes the arguments of `load`. Its CLIENT is the id of a client's process. By
+this id `load` recognizes the process that has sent the task code, and does not change its modules."""
 
 WORKER = "cloudpar_worker.executor.project_folders"
 """The worker's module whose `folder` is deleted when the executor ends."""

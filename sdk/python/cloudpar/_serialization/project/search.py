@@ -54,7 +54,8 @@ class _Units:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._found: tuple[dict[str, Unit | None], dict[str, Unit | None]] = {}, {}
-        """The units by first words (if the first word determines the unit), and the units by whole names."""
+        """The units by the first word of a module's name, if this word determines the unit; and the units by whole
+        names."""
         self._path: object = None
         self._times: dict[str, tuple[int, int]] = {}
         """For each searched folder, when it had last changed."""

@@ -14,8 +14,8 @@ PATTERNS = (
     # settings of one machine
     *("*.env", "*.env.*", "*.local.toml", "*.local.yaml", "*.local.yml", "*.local.json", "*.local.ini"),
 )
-"""Shell patterns for the lower-case names of such data files. Files whose names start with a dot (.netrc, .env) are not
-sent either.
+"""Shell patterns for the lower-case names of data files that may contain secrets. Files whose names start with a dot
+(.netrc, .env) are not sent either.
 """
 
 FOLDERS = frozenset({"secrets", "credentials"})
