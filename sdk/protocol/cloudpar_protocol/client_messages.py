@@ -173,7 +173,9 @@ class Cursor(Struct, frozen=True, kw_only=True):
 
 
 class AwaitTasks(Message, frozen=True, kw_only=True):
-    """Read the news of packages. An embedded master may hold the request until there is news, for at most `hold_s`.
+    """Read the news of packages: their new results and their states.
+
+    An embedded master may hold the request until there is news, but at most for `hold_s`.
 
     Attributes:
         session: See StartTasks.
@@ -233,7 +235,7 @@ class PackageStatus(Struct, frozen=True, kw_only=True):
     """The news of one package.
 
     Attributes:
-        cursor: The cursor to send next time.
+        cursor: The cursor that the client sends with its next await.
         more: Whether further results are ready, so that the client sends its next request at once.
         results: New results in the order in which they were committed, each task once.
         links: Links for the blobs that `results` name, by key.

@@ -1,7 +1,7 @@
 """Pickles functions with the decorators `lru_cache`, `cached_property` and `singledispatch` of the standard library.
 
-Plain pickle fails for some of these objects, or sends a name that the receiver does not find. This concerns functions
-and classes of `__main__`. They travel by value: in task code and task data to an executor, and in results to the
+Plain pickle fails for some of these objects, or sends a name that the receiver does not find, as for functions of
+`__main__`. This module makes them travel by value: in task code and task data to an executor, and in results to the
 client. They arrive with the same behaviour, but with empty caches. The side that unpickles needs only the standard
 library, and nothing of this package.
 """

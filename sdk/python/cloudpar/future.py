@@ -158,7 +158,7 @@ class FutureReceiver:
         _announce()
 
     def fail(self, error: Exception) -> None:
-        """Fail the futures because of an error during the start. If the package has started, cancel the package."""
+        """Fail the futures with an error during the start of their package. If the package has started, cancel it."""
         if self._handle is not None:
             self._session.read(self._handle)
         self.started(None)

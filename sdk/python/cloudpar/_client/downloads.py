@@ -62,7 +62,7 @@ class Downloads:
         self._threads: list[Thread] = []
 
     def begin(self, handle: PackageHandle, news: News, page: int) -> None:
-        """Start to fetch the payloads that a status names. Only one thread may call this method.
+        """Start to download the payloads that a PackageStatus names. Only one thread may call this method.
 
         Args:
             handle: The package that gets the payloads.

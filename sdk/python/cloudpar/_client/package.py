@@ -100,7 +100,7 @@ class Package:
                     yield TaskResult(index, "cancelled", 0, message="the task was cancelled")
 
     def fetched(self, count: int) -> None:
-        """Count downloaded payloads."""
+        """Record that the payloads of `count` results were downloaded."""
         self.fetching -= count
         self.received += count
         self._end_if_done()

@@ -130,7 +130,10 @@ class PackageHandle:
         places.identify(error, self.id, index, called_with, note=note)
 
     def take(self, status: PackageStatus) -> News:
-        """Pass on the complete results of a status; return the news, whose `fetches` the caller must download."""
+        """Give the complete results of a status to the receiver, and return the news.
+
+        The caller must download the `fetches` of the news.
+        """
         with self._lock:
             self.executors = max(self.executors, status.progress.executors)
             self.placement, self.set_aside = status.placement, status.set_aside
@@ -141,7 +144,7 @@ class PackageHandle:
         return news
 
     def fetched(self, results: Sequence[TaskResult]) -> None:
-        """Pass on results whose payloads were downloaded."""
+        """Give the receiver results whose payloads were downloaded."""
         with self._lock:
             self.package.fetched(len(results))
             self._hand_on(results)

@@ -10,8 +10,9 @@ from cloudpar_protocol.transport.retries import Stopped
 class SessionEnd(ShortTracebacks):
     """Whether a session has ended, and why. Also a context for its requests.
 
-    A request that ends because the session has ended raises `Stopped`. If this error leaves the context, the reason of
-    the end replaces it. As in `ShortTracebacks`, other errors lose their frames inside the context.
+    A request that ends because the session has ended raises `Stopped`. If this error leaves the context, the context
+    raises the reason for the end instead. As in `ShortTracebacks`, other errors of the pool lose their frames inside
+    the context.
 
     Attributes:
         reached: Whether the session has ended, so that it sends no more requests.

@@ -51,7 +51,7 @@ class Child:
     Args:
         name: "master" or "worker".
         command: The module and its arguments.
-        configuration: The content of the line.
+        configuration: The content of the line of JSON.
         report: Receives the events.
         policy: Decides about restarts.
         pass_fds: File descriptors that the process inherits.

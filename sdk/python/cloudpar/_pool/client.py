@@ -1,4 +1,4 @@
-"""A pool's client of its master. It does all work of the pool except starting and stopping the pool's own processes."""
+"""The part of a pool that talks to the master. It does all the pool's work but starting and stopping processes."""
 
 import contextlib
 import logging

@@ -27,8 +27,7 @@ class FamiliarNames:
             kind = type(self).__name__
             if name not in _INSTEAD:
                 raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
-            # The error is made without `name=` and `obj=`, because with them Python would add a guess of a similar
-            # name.
+            # The error is made without `name=` and `obj=`, because with them Python would also suggest a similar name.
             raise AttributeError(
                 f"{kind!r} object has no attribute {name!r}, as multiprocessing.Pool has: write {_INSTEAD[name]}"
             )

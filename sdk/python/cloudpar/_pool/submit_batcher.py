@@ -179,7 +179,7 @@ def groups(batch: list[Submission]) -> list[list[Submission]]:
 
 
 def order_for(batch: list[Submission], shipper: "Shipper", options: PoolOptions, package_key: PackageKey) -> Order:
-    """Make one package of submitted tasks, whether their functions are the same or not.
+    """Return the order for one package of submitted tasks, whether their functions are the same or not.
 
     Raises:
         TooLarge: The tasks together exceed a limit of packages, or their code exceeds the limit of task code.

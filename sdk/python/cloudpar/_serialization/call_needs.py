@@ -12,7 +12,7 @@ REMEMBERED, REMEMBERED_BYTES = 128, 1 << 20
 
 
 class _Known(NamedTuple):
-    """The footprint of a class or function, and its `Part`: None until a second call refers to the object."""
+    """The footprint of a class or function, and its `Part`, which is None until a second call refers to the object."""
 
     footprint: Footprint
     part: Part | None

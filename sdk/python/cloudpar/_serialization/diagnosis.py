@@ -37,7 +37,7 @@ _ADVICE = {
 
 
 class Call(NamedTuple):
-    """A function's arguments, in the form in which an error message names them."""
+    """The arguments of a call. An error message names an argument by its position or keyword, and by `function`."""
 
     function: str
     args: tuple[Any, ...]

@@ -41,13 +41,12 @@ class Shipper:
         """The folders that executors on this machine search even if the task code does not name them."""
         self._lock = threading.Lock()
         self._last: tuple[object, Code] | None = None
-        """The last task code and its ingredients, so that further calls of a large function use the same task code
-        again.
+        """The last task code, and the values from which it was made. Further calls with the same values use it again.
         """
         self._archives: OrderedDict[tuple[tuple[str, str], ...], bytes] = OrderedDict()
 
     def ship(self, code: "Code", needs: "DataNeeds") -> "Code":
-        """Return task code with its modules or their folders, and with the parts to which its task data refers.
+        """Return task code with its modules or their folders, and with the code that its task data refers to.
 
         Args:
             code: The serialized function.
