@@ -37,8 +37,8 @@ from .payloads import (
 )
 
 PackageState = Literal["running", "completed", "error", "failed", "cancelled", "expired"]
-"""A package's state in replies. "error": the package has completed, and some of its results are errors. "expired": its
-results are no longer kept."""
+"""A package's state in replies. "error": the package has completed, and some of its results are errors. "expired": the
+master no longer keeps its results."""
 
 
 class Hello(Message, frozen=True, kw_only=True):

@@ -107,9 +107,9 @@ def explain(body: bytes, status: int, media: str) -> str:
 def decode_error(body: bytes, status: int) -> RequestError:
     """Make the exception for an error answer. If the body is not an ErrorReply, the exception quotes the body's start.
 
-    If the body has no code (a proxy's page), or the code is unknown (a newer master's error), the HTTP status decides:
-    429 gives a RateLimited, any other status after which a retry may help gives an InternalError, and every other
-    status gives a plain RequestError.
+    If the body has no code (such as the page of a proxy), or an unknown code (of a newer master), the HTTP status
+    decides. 429 gives a RateLimited, any other status after which a retry may help gives an InternalError, and every
+    other status gives a plain RequestError.
     """
     unknown = _UNKNOWN.get(status, InternalError if status in _RETRYABLE_STATUS else RequestError)
     try:

@@ -31,8 +31,8 @@ def global_names(code: CodeType) -> tuple[str, ...]:
 def _looked_up(code: CodeType) -> Iterator[str]:
     """Yield the names that one code object looks up.
 
-    A name that a class body has certainly assigned before is left out: the class body does not use the global of this
-    name, and the global may be an object that cannot be pickled.
+    If a class body has certainly assigned a name before it looks the name up, the name is left out. The class body does
+    not use the global of this name, and this global may be an object that cannot be pickled.
     """
     own = set[str]()
     straight = not code.co_exceptiontable

@@ -1,8 +1,8 @@
 """Tasks that start tasks: a client inside a task reports to the task's executor, which is the same process.
 
 A task that waits for its own tasks uses no core, but occupies its executor. If all executors of a master waited like
-this, the tasks for which they wait would never run. So the client tells the executor for which packages the task waits,
-and meanwhile the worker runs one more executor.
+this, the tasks for which they wait would never run. So the client tells the executor which packages the task waits for.
+Until this wait ends, the worker runs one more executor.
 """
 
 from typing import NamedTuple, Protocol

@@ -55,7 +55,7 @@ package."""
 Threads = Annotated[int, Meta(ge=1, le=THREADS)]
 """How many threads a numeric library may start in one task."""
 ExceptionNames = Annotated[list[Name], Meta(max_length=20)]
-"""Exception classes: built-in ones as "ValueError", others as "package.module.Class"."""
+"""The names of exception classes: "ValueError" for a built-in class, "package.module.Class" for any other class."""
 
 Input = Annotated[str, Meta(max_length=INPUT_CHARS)]
 """The arguments of a task, as a short text."""
@@ -99,7 +99,7 @@ class RangeData(Struct, frozen=True, tag="range"):
 
 
 def inline_size(items: int, content_bytes: int) -> int:
-    """Return the number of bytes for which inline data counts in all limits.
+    """Return the size of inline data that is compared with the limits, in bytes.
 
     >>> inline_size(2, content_bytes=10)
     20
@@ -111,8 +111,8 @@ class InlineData(Struct, frozen=True, tag="inline"):
     """Task i's data is items[i], serialized by the client.
 
     Attributes:
-        items: The serialized data of each task. Their number is limited, because each item, however small, is an object
-            in memory, which takes time to read.
+        items: The serialized data of each task. Their number is limited, because each item becomes an object in memory,
+            and making the object takes time even for a small item.
         seals: The items' seals, one after the other, if the package is sealed.
     """
 
@@ -121,7 +121,7 @@ class InlineData(Struct, frozen=True, tag="inline"):
 
     @property
     def size(self) -> int:
-        """The number of bytes for which this data counts; see `inline_size`."""
+        """The size of this data that is compared with the limits, in bytes; see `inline_size`."""
         return inline_size(len(self.items), sum(map(len, self.items)) + len(self.seals))
 
 
@@ -129,8 +129,8 @@ class BlobData(Struct, frozen=True, tag="blob"):
     """Task i's data lies in a blob: n serialized items one after the other, then a table of their n + 1 offsets.
 
     An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of tasks
-    with two byte-range requests, or with one if it has the table. In a sealed package, n seals of SEAL_BYTES each stand
-    directly before the table.
+    with two byte-range requests, or with one if it already has the table. In a sealed package, n seals of SEAL_BYTES
+    each stand directly before the table.
     """
 
     blob: BlobRef

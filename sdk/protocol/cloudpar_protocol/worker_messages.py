@@ -117,7 +117,8 @@ class LeaseRef(Struct, frozen=True, kw_only=True):
         lease_id: The id of the lease, which is new for each retrieval of the chunk. It is part of the keys of the
             lease's result blobs.
         receipt: The queue's handle, with which the master extends or deletes the queue message.
-        start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
+        start, end, generation: The chunk: the tasks [start, end) of the package, and the version of the head that cut
+            them.
     """
 
     package_id: Id

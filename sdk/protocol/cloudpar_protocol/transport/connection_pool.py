@@ -34,8 +34,8 @@ Ask = Callable[[str, bytes], Answer]
 """Posts a body to a path of the server at the other end of one connection, without a token, and returns the answer."""
 
 Introduce = Callable[[Ask], str]
-"""Checks who is at the other end of a new connection, before any request is sent on it, and returns the value of the
-header `Authorization` for the requests on this connection; "" if they need no such header."""
+"""Checks which server is at the other end of a new connection, before any request is sent on it. Returns the value of
+the header `Authorization` for the requests on this connection; "" if they need no such header."""
 
 
 class Timeouts(NamedTuple):
@@ -231,7 +231,7 @@ def _lines(headers: Mapping[str, str]) -> str:
 
 
 def one_line(value: str) -> str:
-    """Return the value of a header.
+    """Check the value of a header, and return it.
 
     Raises:
         ValueError: The value has a line break, or a character that no header may have.

@@ -44,8 +44,8 @@ class MasterIdentity:
         self._token, self._hash = token, proofs.hash_token(token)
         self._must_prove = tokens.has_checksum(token)
         self._is_plain = url.scheme == "https"
-        """Whether to show the token as it is, because TLS has proved who the server is, or because the server does not
-        know the challenge and an earlier release made the token."""
+        """Whether to show the token as it is. This is True with TLS, which has proved who the server is. It is also
+        True if the server does not know the challenge and an earlier release made the token."""
 
     @property
     def is_proved(self) -> bool:

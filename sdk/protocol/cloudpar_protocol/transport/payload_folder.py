@@ -38,7 +38,7 @@ class Draft(io.BufferedRandom):
         super().__init__(io.FileIO(descriptor, "r+b"))
 
     def close(self) -> None:
-        """Close the file and remove its first name, even if its last bytes do not fit on the disk."""
+        """Close the file and remove its temporary name, even if its last bytes do not fit on the disk."""
         try:
             super().close()
         finally:
@@ -56,7 +56,7 @@ class PayloadFolder:
 
     @staticmethod
     def has(url: str) -> bool:
-        """Whether a link is to a file."""
+        """Whether a link leads to a file."""
         return url.startswith(SCHEME)
 
     def put(self, url: str, body: Iterable[bytes | memoryview]) -> None:
@@ -109,8 +109,8 @@ class PayloadFolder:
     def view(self, url: str, start: int, end: int) -> memoryview:
         """Map bytes [start, end) of a payload into memory, or copy them if they are few. Raises like `get`.
 
-        Allocating memory for a copy of a large payload takes longer than copying. But a mapping keeps a file descriptor
-        open while it is used, and a worker may hold the data of hundreds of small chunks.
+        For a copy of a large payload, allocating memory takes longer than the copying itself. But a mapping keeps a
+        file descriptor open while it is used, and a worker may hold the data of hundreds of small chunks.
         """
         if end - start < MAPPED_BYTES:
             return memoryview(self.get(url, start, end))
