@@ -19,8 +19,8 @@ class MapOptions:
 
     Raises:
         TypeError: An option has a wrong type.
-        ValueError: An option is out of its range. If `chunksize` or `buffersize` is below 1, the text is that of
-            concurrent.futures.
+        ValueError: An option is out of its range. If `chunksize` or `buffersize` is below 1, the error has the same
+            text as in concurrent.futures.
     """
 
     timeout: float | None = None

@@ -26,9 +26,9 @@ thread asks at once. This is so if the last answer to a request that could be he
 """
 
 RESTLESS_S = 0.05
-"""The shortest pause after an answer without news, in seconds. It applies in three cases: the master was not allowed to
-hold the request, a package is starting, or several answers in a row came sooner than this although the master was
-allowed to hold the requests.
+"""The shortest pause after an answer without news, in seconds. It applies if the master was not allowed to hold the
+request, and while a package is starting. It also applies if several answers in a row came sooner than this although the
+master was allowed to hold the requests.
 """
 
 log = logging.getLogger("cloudpar")

@@ -32,7 +32,7 @@ def configure(
     *,
     of_task: Configuration | None = None,
 ) -> Configuration | None:
-    """Find the master to connect to; None if no source names a master, or the first endpoint found is "local".
+    """Return the master to connect to; None if no source names a master, or if the first endpoint found is "local".
 
     Args:
         endpoint: The endpoint from the program; if it is None, the environment may give an endpoint.

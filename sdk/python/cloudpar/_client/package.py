@@ -34,7 +34,7 @@ class Package:
     """The client's knowledge of one package.
 
     Attributes:
-        tasks: The number of tasks; 0 while it is not known (attached packages).
+        tasks: The number of tasks; 0 for an attached package until its first status.
         cursor: The position up to which the package's results have been read.
         seen: One byte per task, which is 1 once the task's result was passed on or its download has started.
         codec: How the results are serialized; None for an attached package until its first status. Later statuses do

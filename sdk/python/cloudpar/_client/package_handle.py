@@ -31,7 +31,7 @@ class Receiver(Protocol):
         """Record that the master has accepted the package. Called before the other methods."""
 
     def receive(self, results: Sequence[TaskResult]) -> None:
-        """Take complete results. Each task has only one result."""
+        """Take complete results. No task has a second result."""
 
     def end(self, failure: CloudparError | None) -> None:
         """Record that no more results will come; `failure` says why some are missing, or is None."""
@@ -152,7 +152,7 @@ class PackageHandle:
         self._on_news(self)
 
     def lost(self, error: CloudparError) -> None:
-        """End the package with an error, because no more news will come. A package that has ended keeps its outcome."""
+        """End the package with an error, because no more news will come. If it has ended already, do not change it."""
         self.left(error)
         self._on_news(self)
 

@@ -65,7 +65,8 @@ class RequestAttempts:
     """The attempts of one request: how long each may take, how long to wait between them, and when to give up.
 
     If the server has never answered, the time until the client gives up starts at the first attempt. Otherwise it
-    starts at the first failure. If the server asks the client to wait, it starts again at the first failure after that.
+    starts at the first failure. If the server asks the client to wait, the time starts again at the first failure after
+    that.
     """
 
     def __init__(self, policy: RetryPolicy, answer_s: float, allowance_s: float | None, now: float) -> None:

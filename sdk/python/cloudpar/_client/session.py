@@ -28,7 +28,7 @@ from .task_lengths import TaskLengths
 from .uploads import task_code, task_data
 
 RECOVER_S = 2.0
-"""After Ctrl-C during a start, how long to repeat the request for the id of the package, in seconds."""
+"""How long to repeat the request for a package's id after Ctrl-C has interrupted the package's start, in seconds."""
 
 
 class Session:

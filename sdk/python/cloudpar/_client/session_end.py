@@ -8,7 +8,7 @@ from cloudpar_protocol.transport.retries import Stopped
 
 
 class SessionEnd(ShortTracebacks):
-    """Whether a session has ended, and why. Also a context for its requests.
+    """Whether a session has ended, and why. It is also a context for the session's requests.
 
     A request that ends because the session has ended raises `Stopped`. If this error leaves the context, the context
     raises the reason for the end instead. As in `ShortTracebacks`, other errors of the pool lose their frames inside

@@ -45,8 +45,9 @@ class ShortTracebacks:
 def shorten(error: CloudparError) -> None:
     """Remove the traceback of an error if it shows only this package and its libraries, and no code of the user.
 
-    The traceback of the error's cause then starts at the user's first frame. If the cause has no frame of the user, its
-    traceback is removed. If in addition the error is a SerializationError, the cause itself is removed.
+    In any case, cut the traceback of the error's cause, so that it starts at the user's first frame. If the cause has
+    no frame of the user, remove its traceback. If in addition the error is a SerializationError, remove the cause
+    itself.
     """
     if _users(error.__traceback__) is None:
         error.__traceback__ = None

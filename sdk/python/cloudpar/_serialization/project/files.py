@@ -46,7 +46,7 @@ class File(NamedTuple):
 
 
 def is_code(place: str) -> bool:
-    """Whether an import may need the file at a place."""
+    """Whether an import may need the file with this place (see File)."""
     return place.endswith(_CODE_SUFFIXES)
 
 

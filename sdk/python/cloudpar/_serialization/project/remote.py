@@ -20,7 +20,7 @@ from typing import Any
 
 HOLDER = "_cloudpar_project"
 """The name of the module in which an executor keeps namespaces. The module in this file cannot keep them, since each
-task code brings its own copy of it.
+task code contains a copy of this module.
 """
 
 SENDER = "cloudpar._serialization.project.shipment"
