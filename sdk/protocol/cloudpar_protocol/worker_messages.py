@@ -148,12 +148,14 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
         tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
         codec: The format of serialized task data and results. With "msgpack" the code is a reference, and `python` is
             ignored.
-        mean_us: The mean duration of the package's last tasks; 0: unknown.
-        wait_us: The time for which the chunk waited in the queue. The worker repeats this time in its publications.
-        task_timeout_s: The time limit for one task.
+        mean_us: The mean duration of the package's last tasks, in microseconds; 0 if it is unknown.
+        wait_us: How long the chunk waited in the queue, in microseconds. The worker repeats this time in its
+            publications.
+        task_timeout_s: The time limit for one task, in seconds.
         threads_per_task, depth: See StartTasks.
         retries, retry_on: See StartTasks. The time of a task is the sum of the times of all its tries.
-        budget_us: The compute time that the package may still use; the worker stops a task that runs longer.
+        budget_us: The compute time that the package may still use, in microseconds. The worker stops a task that runs
+            longer.
         collect_us: How long the worker may collect results before it publishes them, in microseconds, while all
             executors have work. This saves requests, which may cost money.
         beat_s: The longest time for which the worker may send neither a beat nor a publication, in seconds; a third of
@@ -253,7 +255,7 @@ class PrepareResultsReply(Message, frozen=True, kw_only=True):
 
 
 class Publication(LeaseRef, frozen=True, kw_only=True):
-    """Results of one lease.
+    """Results of one lease. All times are in microseconds.
 
     Attributes:
         seq: The number of this publication, from 0, among the publications and give-backs of this lease. (lease, seq)
@@ -305,7 +307,7 @@ class LeaseView(Struct, frozen=True, kw_only=True):
 
     Attributes:
         ranges: The tasks that are wanted, if the state is "wanted".
-        lease_s, budget_us: See Lease. Both are counted from this reply.
+        lease_s, budget_us: See Lease. Both times are counted from this reply.
     """
 
     lease_id: str

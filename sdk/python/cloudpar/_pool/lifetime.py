@@ -35,7 +35,7 @@ _living: "set[Lifetime]" = set()
 class Lifetime:
     """Owns a pool's client and the pool's own master and worker, and ends them.
 
-    This object outlives the pool object while tasks are running.
+    While tasks are running, this object lives on even if the pool object is gone.
 
     Raises:
         ConfigurationError: The endpoint is not a URL, or the token has characters that a token cannot have.
@@ -128,7 +128,7 @@ class Lifetime:
 
 
 def first_contact(lifetime: Lifetime) -> None:
-    """Ask the master whether the token belongs to an account. If not, or without an answer, shut the pool down.
+    """Ask the master whether the token belongs to an account. If not, or if no answer comes, shut the pool down.
 
     If the master asks the client to wait, this function waits without a limit.
 

@@ -110,7 +110,7 @@ class MapMethods(Executor):
             QuotaExhausted: The account has no compute time left.
             CloudparError: The master refuses the package for another reason, or does not answer.
             RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
-            OSError: The disk is too full for the values.
+            OSError: The disk has no room for the serialized values.
             Exception: An iterable raised it. With `buffersize`, this method raises only the errors of the first piece,
                 and `next` raises those of later pieces.
 
