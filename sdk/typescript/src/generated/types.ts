@@ -64,7 +64,9 @@ export interface components {
         };
         /**
          * AwaitTasks
-         * @description Read the news of packages. An embedded master may hold the request until there is news, for at most `hold_s`.
+         * @description Read the news of packages: their new results and their states.
+         *
+         *     An embedded master may hold the request until there is news, but at most for `hold_s`.
          *
          *     Attributes:
          *         session: See StartTasks.
@@ -88,12 +90,12 @@ export interface components {
          * @description The news of packages, in the order of the request.
          *
          *     Attributes:
-         *         missing: A text for each package that has no status, because this account does not have the package or the
-         *             package was deleted over a day ago; by package id.
+         *         missing: For each package without a status, by package id, a text that says why: this account does not have the
+         *             package, or the package was deleted over a day ago.
          *         retry_after_s: The seconds after which the client sends its next await if there is no news.
          *         fleet: Present while one of the packages waits for workers, if the master knows of a fleet.
-         *         unwritable: Present while the master, or a worker that shares its folder, cannot store results. The reply may
-         *             then contain no packages.
+         *         unwritable: Present while the master, or a worker that shares the master's folder, cannot store results. The
+         *             reply may then contain no packages.
          */
         AwaitTasksReply: {
             /** @default 1 */
@@ -115,8 +117,8 @@ export interface components {
          * @description Task i's data lies in a blob: n serialized items one after the other, then a table of their n + 1 offsets.
          *
          *     An offset is 8 bytes, little-endian; the table starts at size - 8 * (n + 1). So a worker reads any range of tasks
-         *     with two byte-range requests, or with one if it has the table. In a sealed package, n seals of SEAL_BYTES each stand
-         *     directly before the table.
+         *     with two byte-range requests, or with one if it already has the table. In a sealed package, n seals of SEAL_BYTES
+         *     each stand directly before the table.
          */
         BlobData: {
             /** @enum {unknown} */
@@ -138,8 +140,8 @@ export interface components {
          *
          *     Attributes:
          *         ranges: The tasks to cancel; None: the whole package.
-         *         only_queued: Cancel only the tasks that no worker has taken; all other tasks run on. A request must not have
-         *             both `only_queued` and `ranges`. A chunk that is in the queue is cancelled when the queue delivers it.
+         *         only_queued: Whether to cancel only the tasks that no worker has taken. A chunk in the queue is then cancelled
+         *             when the queue delivers it. A request must not have both `only_queued` and `ranges`.
          */
         CancelTasks: {
             /** @default 1 */
@@ -160,7 +162,7 @@ export interface components {
          *     Attributes:
          *         state: The package's state after the call.
          *         cancelled: The cancelled tasks. If the whole package is cancelled, these are all tasks without a result, except
-         *             tasks that a worker has reported as stopped meanwhile. With `ranges`, these are the cancelled tasks of the
+         *             those that a worker has already reported as stopped. With `ranges`, these are the cancelled tasks of the
          *             ranges. With `only_queued`, these are the tasks that are cancelled at once; the tasks in the queue are
          *             cancelled later.
          *         charged_us: The compute time that was charged for the package so far.
@@ -208,7 +210,7 @@ export interface components {
          * @description Create an account. The caller makes the token (256 random bits) and sends only its SHA-256, never the token.
          *
          *     `valid_s` is the number of seconds after which the token expires; 0: it does not expire. A master of an earlier
-         *     release ignores `network`, so the caller must check the one in the reply.
+         *     release ignores `network`, so the caller must check `network` in the reply.
          */
         CreateAccount: {
             /** @default 1 */
@@ -234,7 +236,7 @@ export interface components {
          * Cursor
          * @description The position up to which a client has read a package's results.
          *
-         *     `cursor` is the head version of the last page that it has read; 0 if it has read none.
+         *     `cursor` is the `cursor` of the last PackageStatus that the client has read; 0 if it has read none.
          */
         Cursor: {
             package_id: string;
@@ -298,8 +300,9 @@ export interface components {
          *     Attributes:
          *         running: The number of hosts that are running.
          *         starting: The number of hosts that are wanted and not running yet.
-         *         message: The text in which the service that starts hosts says why the last start failed, or what it waits for.
-         *             None if no host is starting, or the service reports no problem.
+         *         message: A text for users; None if there is no problem. While hosts are starting, it says why the last start
+         *             failed or what it waits for, in the words of the service that starts hosts. If no host runs or is starting,
+         *             it says when the fleet may grow again.
          */
         FleetStatus: {
             /** @default 0 */
@@ -387,8 +390,8 @@ export interface components {
          * @description Task i's data is items[i], serialized by the client.
          *
          *     Attributes:
-         *         items: The serialized data of each task. Their number is limited, because each item, however small, is an object
-         *             in memory, which takes time to read.
+         *         items: The serialized data of each task. Their number is limited, because each item becomes an object in memory,
+         *             and making the object takes time even for a small item.
          *         seals: The items' seals, one after the other, if the package is sealed.
          */
         InlineData: {
@@ -404,8 +407,8 @@ export interface components {
          *
          *     Attributes:
          *         ranges: The tasks of the chunk that the worker has to run, in order; usually all tasks of the chunk.
-         *         attempt: The number of times that the chunk's tasks were leased, with this lease. Leases whose tasks were given
-         *             back do not count.
+         *         attempt: The number of times that the chunk's tasks were leased, including this lease. Leases whose tasks were
+         *             given back do not count.
          *         account: An opaque id of the account. An executor never runs tasks of two accounts.
          *         code, code_link: The task code; the link is for code that is not inline.
          *         data: The task data: a range or a blob for the whole package, or inline data with only the items of `ranges`, in
@@ -414,17 +417,20 @@ export interface components {
          *         tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
          *         codec: The format of serialized task data and results. With "msgpack" the code is a reference, and `python` is
          *             ignored.
-         *         mean_us: The mean duration of the package's last tasks; 0: unknown.
-         *         wait_us: The time for which the chunk waited in the queue. The worker repeats this time in its publications.
-         *         task_timeout_s: The time limit for one task.
+         *         mean_us: The mean duration of the package's last tasks, in microseconds; 0 if it is unknown.
+         *         wait_us: How long the chunk waited in the queue, in microseconds. The worker repeats this time in its
+         *             publications.
+         *         task_timeout_s: The time limit for one task, in seconds.
          *         threads_per_task, depth: See StartTasks.
          *         retries, retry_on: See StartTasks. The time of a task is the sum of the times of all its tries.
-         *         budget_us: The compute time that the package may still use; the worker stops a task that runs longer.
-         *         collect_us: The time for which the worker may collect results before it publishes them, while all executors have
-         *             work: each request may cost money.
-         *         beat_s: How long the worker may send neither a beat nor a publication at most, in seconds. Their replies also
-         *             say whether small work of others waits (`waiting`). A worker whose leases all have it may renew its leases
-         *             by publications (`PublishResults.others`). 0: a third of `lease_s`, and only beats renew leases.
+         *         budget_us: The compute time that the package may still use, in microseconds. The worker stops a task that runs
+         *             longer.
+         *         collect_us: How long the worker may collect results before it publishes them, in microseconds, while all
+         *             executors have work. This saves requests, which may cost money.
+         *         beat_s: The longest time for which the worker may send neither a beat nor a publication, in seconds; a third of
+         *             `lease_s` if that is shorter, or if this is 0. The replies also say whether the first chunk of a package
+         *             waits (`waiting`). If `beat_s` of all leases of a worker is above 0, the worker may also renew them by
+         *             publications (`PublishResults.others`).
          *         seal, seal_key: The seal of the task code, and the account's key, if the package is sealed. Executors never see
          *             the key.
          *         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
@@ -508,7 +514,8 @@ export interface components {
          *         lease_id: The id of the lease, which is new for each retrieval of the chunk. It is part of the keys of the
          *             lease's result blobs.
          *         receipt: The queue's handle, with which the master extends or deletes the queue message.
-         *         start, end, generation: The chunk: tasks [start, end) of the package, cut at this version of its head.
+         *         start, end, generation: The chunk: the tasks [start, end) of the package, and the version of the head that cut
+         *             them.
          */
         LeaseRef: {
             package_id: string;
@@ -524,7 +531,7 @@ export interface components {
          *
          *     Attributes:
          *         ranges: The tasks that are wanted, if the state is "wanted".
-         *         lease_s, budget_us: See Lease. Both are counted from this reply.
+         *         lease_s, budget_us: See Lease. Both times are counted from this reply.
          */
         LeaseView: {
             lease_id: string;
@@ -588,8 +595,8 @@ export interface components {
          * ListPackages
          * @description List the account's packages, newest first. An admin gets the packages of all accounts.
          *
-         *     If there are more than `limit` packages, running ones are kept before ended ones. With `package_id`, the list has
-         *     only the package with this id, however old it is. A master of an earlier release ignores `package_id`.
+         *     If there are more than `limit` packages, the list leaves out ended packages before running ones. With `package_id`,
+         *     the list has only the package with this id, however old it is. A master of an earlier release ignores `package_id`.
          */
         ListPackages: {
             /** @default 1 */
@@ -629,7 +636,7 @@ export interface components {
         };
         /**
          * ListUsageReply
-         * @description A part of the list. Several parts may contain the same account and day; the caller adds them up.
+         * @description A part of the list. Several parts may contain the same account and day; the caller adds up their figures.
          *
          *     `cursor` leads to the next part; None: this is the last part.
          */
@@ -667,7 +674,7 @@ export interface components {
          * @description The news of one package.
          *
          *     Attributes:
-         *         cursor: The cursor to send next time.
+         *         cursor: The cursor that the client sends with its next await.
          *         more: Whether further results are ready, so that the client sends its next request at once.
          *         results: New results in the order in which they were committed, each task once.
          *         links: Links for the blobs that `results` name, by key.
@@ -677,9 +684,9 @@ export interface components {
          *         message: The reason in words for users.
          *         settled: Whether the charge is final.
          *         codec: The format of the serialized `results`.
-         *         set_aside: The first workers that could not run the package, so that other workers run its tasks.
-         *         placement: The connected workers, and those of them that can run the package. This field is present if the
-         *             package is running and started some seconds ago, and no worker has published its results lately.
+         *         set_aside: The first workers that could not run the package and therefore left its tasks to other workers.
+         *         placement: How many workers are connected, and how many of them can run the package. This field is present if
+         *             the package is running and started some seconds ago, and no worker has published its results lately.
          */
         PackageStatus: {
             package_id: string;
@@ -747,7 +754,8 @@ export interface components {
          * @description One upload in parts of PART_BYTES each: a PUT for each part, in any order, then a POST that combines them.
          *
          *     Attributes:
-         *         upload_id: The id of the upload. A request with this id gets new links to the same parts; uploaded parts stay.
+         *         upload_id: The id of the upload. A request with this id gets new links to the same parts. Parts that were
+         *             already uploaded stay.
          *         links: A link for the PUT of each part. Each answer has an ETag, which goes into the body of the POST.
          *         complete: The link for the POST. The body is S3's CompleteMultipartUpload document with number, ETag and CRC-32
          *             of each part. Like the PUT of a whole payload, the POST succeeds only once for each key.
@@ -838,7 +846,8 @@ export interface components {
          *     Attributes:
          *         key: The payload's key in the blob store.
          *         link: The link for the upload; None if the blob store has the payload already.
-         *         parts: Links for an upload in parts, which the client may use in place of `link`; None: there is only `link`.
+         *         parts: Links for an upload in parts, which the client may use in place of `link`; None if it can only use
+         *             `link`.
          */
         PreparedUpload: {
             key: string;
@@ -849,7 +858,7 @@ export interface components {
         };
         /**
          * Progress
-         * @description A package's progress.
+         * @description A package's progress. All times are in microseconds.
          *
          *     Attributes:
          *         tasks: The number of the package's tasks.
@@ -882,7 +891,7 @@ export interface components {
         };
         /**
          * Publication
-         * @description Results of one lease.
+         * @description Results of one lease. All times are in microseconds.
          *
          *     Attributes:
          *         seq: The number of this publication, from 0, among the publications and give-backs of this lease. (lease, seq)
@@ -892,8 +901,8 @@ export interface components {
          *         wait_us: The `wait_us` of the lease.
          *         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
          *             master held the requests. Only one publication of the lease reports it.
-         *         publish_us: The time of those publish requests for this package that the worker has not reported in a
-         *             publication yet.
+         *         publish_us: The time that earlier publish requests for this package took, unless a publication has already
+         *             reported it.
          *         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
          *             the code or data does not match the client's seal. "payload": the code or data cannot be downloaded. A
          *             master of release 0.3.0 or earlier refuses the reason "payload"; then the lease expires.
@@ -929,9 +938,9 @@ export interface components {
          *         executors: The number of the worker's executors.
          *         seals: Whether the worker has sealed the results of sealed packages. If not, because the worker is of an earlier
          *             release, the master seals the results.
-         *         others: The worker's leases that have no publication in this request. If it is given, the request is also a
-         *             beat: the reply extends these leases and those of the publications, and has a view of each. None: the
-         *             request extends no lease.
+         *         others: The worker's leases that have no publication in this request. If the field is given, the request is also
+         *             a beat: the master extends these leases and those of the publications, and the reply has a LeaseView of
+         *             each. None: the request extends no lease.
          */
         PublishResults: {
             /** @default 1 */
@@ -978,24 +987,26 @@ export interface components {
          * @description Retrieve up to `chunks` chunks, but never more than RETRIEVED_CHUNKS.
          *
          *     Attributes:
-         *         attempt_id: A repeated request with the same id returns the same chunks, if it comes within 5 minutes and before
-         *             the leases end.
+         *         attempt_id: The id of this retrieval. A repeated request with the same id returns the same chunks, if it comes
+         *             within 5 minutes and before the leases end.
          *         worker_id: The id of this agent.
          *         executors: The number of the agent's executors, busy or not.
          *         hold_s: The longest time to hold the request, in seconds; 0: the master answers at once.
          *         host: The name of the agent's machine, for users.
-         *         pythons: The minor versions of Python that the executors can run, "3.11". Empty: the worker is of an earlier
-         *             release, which does not report versions, and gets chunks for every Python.
+         *         pythons: The minor versions of Python that the executors can run, such as "3.11". Empty: the worker is of an
+         *             earlier release, which does not report versions, and gets chunks for every Python.
          *         set_aside: The packages that the worker cannot run, because it lacks something that they need.
-         *         besides: The packages of which the worker already has waiting tasks. The worker gets chunks of other packages.
-         *             If the queue cannot choose among messages, the worker gets first chunks of any packages instead.
+         *         besides: The packages of which the worker already has tasks that have not started. The master gives it only
+         *             chunks of other packages. A master whose queue cannot choose among messages gives it first chunks of any
+         *             packages instead.
          *         peek: Whether to lease nothing, and to answer only whether a chunk of a package that is not in `besides` waits.
          *         again: Whether the worker has sent this request before, and got no answer.
-         *         idle: Whether the worker has no leases. It then does not know how long a chunk lasts.
+         *         idle: Whether the worker has no leases. The master may then give it a single chunk, because the worker does not
+         *             know yet how long a chunk keeps its executors busy.
          *         own: Whether the tasks of this worker have the rights of the worker's user. If so, the worker runs only tasks of
          *             the master's default account.
-         *         credentials: Whether the worker can give credentials to the tasks of one account such that no other task can
-         *             read them. Other workers get none.
+         *         credentials: Whether the worker can give AWS credentials to the tasks of one account in such a way that the
+         *             tasks of other accounts cannot read them. Other workers get no credentials.
          *         offline: Whether the worker can keep the tasks of an account from the network. Other workers get no leases of
          *             accounts whose tasks may not use the network.
          */
@@ -1036,8 +1047,8 @@ export interface components {
          *     Attributes:
          *         retry_after_s: If there is no lease, the worker sends its next request after this many seconds.
          *         holds: Whether this master holds requests, so that a busy worker may keep a `peek` open.
-         *         waiting: For a request with `peek` or `besides`: whether a chunk waits of a package that is not in `besides`. If
-         *             the queue cannot choose among messages, this says whether a first chunk waits.
+         *         waiting: For a request with `peek` or `besides`: whether a chunk of a package that is not in `besides` waits. If
+         *             the queue cannot choose among messages, this says whether the first chunk of any package waits.
          */
         RetrieveTasksReply: {
             /** @default 1 */
@@ -1106,9 +1117,9 @@ export interface components {
          * @description A package that a worker cannot run, so that its tasks go to other workers.
          *
          *     Attributes:
-         *         lacks: The thing that the worker lacks, as a text for users: "no module named 'numpy'". Empty if the master has
-         *             not recorded the reason or does not look it up, for example because the package was deleted or the list has
-         *             many packages.
+         *         lacks: The thing that the worker lacks, as a text for users, such as "no module named 'numpy'". Empty if the
+         *             master has not recorded the reason or does not look it up, for example because the package was deleted or
+         *             the list has many packages.
          */
         SetAside: {
             package_id: string;
@@ -1146,18 +1157,20 @@ export interface components {
          *     Attributes:
          *         idempotency_key: The master derives the package id from this key, the account, and whether the package is
          *             sealed. If the client repeats the request with the same key, the reply names the same package.
-         *         session: Identifies the client. After the start, the master answers one await of this session at once if the
-         *             await does not name the new package: the held await or, if none is held, the next await. The client then
-         *             adds the package to its next await.
+         *         session: The id of the client's session. After the start, the master ends the session's held await at once or,
+         *             if no await is held, does not hold the next one. An await that already names the new package is held as
+         *             usual. The client can then send an await that names the new package.
          *         name: The function's name, for users.
          *         codec: The format of serialized task data and results; "msgpack" if, and only if, the code is a reference.
-         *         python: The minor version of the client's Python, "3.11". With the codec "msgpack" it is ignored.
+         *         python: The minor version of the client's Python, such as "3.11". The master ignores it if the codec is
+         *             "msgpack".
          *         chunksize: The largest number of tasks in a chunk; None: the master sizes chunks from measured durations.
          *         task_timeout_s: The time limit for a task including its retries. The operator's limit applies instead if it is
          *             lower, or if this is None.
-         *         retries: The number of times that a task that raises is retried, immediately and by the same executor.
-         *         retry_on: Retry only after these exceptions and their subclasses; empty: after every Exception.
-         *         seal: The seal of the task code and of the way of calling it, if the package is sealed (see `seals`).
+         *         retries: How often a task that raises an exception is retried, immediately and by the same executor.
+         *         retry_on: The classes of exceptions after which a task is retried, including their subclasses. Empty: every
+         *             Exception.
+         *         seal: The seal of the task code and of how it is called (see `seals`); None if the package is not sealed.
          *         depth: The nesting depth: 0, or one more than the depth of the task that starts this package. While tasks wait
          *             for packages that they started, a worker runs tasks of a greater depth.
          *         threads_per_task: The number of threads that a numeric library may start in each task; None: the worker decides.
@@ -1259,7 +1272,7 @@ export interface components {
          *         message: A text for users: the last line of the exception, or the reason why there is no value.
          *         traceback: The remote traceback, formatted.
          *         stdout: The task's standard output, cut to a limit, with undecodable bytes replaced.
-         *         stderr: The task's standard error, cut and replaced like `stdout`.
+         *         stderr: The task's standard error, cut to a limit, with undecodable bytes replaced.
          *         seal: The seal of the serialized value or exception, if the package is sealed. The worker's agent makes the
          *             seal; for a worker of an earlier release the master makes it.
          *         input: A text for users: the arguments of a task that raised, such as "value 3" or "arguments (5, b=0)", cut to
@@ -1284,7 +1297,7 @@ export interface components {
          *
          *     Attributes:
          *         host: The name of the worker's machine.
-         *         lacks: The thing that the worker lacks, as a text for users: "no module named 'numpy'".
+         *         lacks: The thing that the worker lacks, as a text for users, such as "no module named 'numpy'".
          */
         Unfit: {
             host: string;
@@ -1310,12 +1323,12 @@ export interface components {
          *     Attributes:
          *         crc32: zlib.crc32 of the payload. An upload by HTTP fails if its bytes have a different checksum.
          *         hash: SHA-256 of task code, so that the same code is uploaded only once; None for task data.
-         *         parts_crc32: zlib.crc32 of each part of a payload over WHOLE_BYTES, from a client that can upload parts;
+         *         parts_crc32: zlib.crc32 of each part, if the payload is larger than WHOLE_BYTES and the client can upload parts;
          *             otherwise empty.
-         *         key: The key in an earlier reply, if this request continues an upload of task data. The new reply has new links
-         *             to this key.
-         *         upload_id: The id in an earlier reply, if this request continues an upload in parts. The new reply has new links
-         *             to the parts of that upload.
+         *         key: If this request continues an upload of task data, the key from the earlier reply; the new reply has new
+         *             links for this key. Otherwise None.
+         *         upload_id: If this request continues an upload in parts, the id from the earlier reply; the new reply has new
+         *             links for the parts of that upload. Otherwise None.
          */
         Upload: {
             /** @enum {unknown} */
@@ -1387,7 +1400,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `not_found`: Nothing of that name is visible to this token. */
+        /** @description `not_found`: The thing that the request names does not exist, or this token may not see it. */
         404: {
             headers: {
                 [name: string]: unknown;
@@ -1437,7 +1450,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorReply"];
             };
         };
-        /** @description `internal`: A fault of the master. Nothing acknowledged is lost; the same request may be sent again. May be sent again. */
+        /** @description `internal`: The master has a fault. Nothing that it has acknowledged is lost, and the same request may be sent again. May be sent again. */
         500: {
             headers: {
                 [name: string]: unknown;
