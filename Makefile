@@ -23,7 +23,7 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help setup demo test specification checks sbom guarantees mutants mutants-core e2e runtimes versitygw bench programs docs generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test specification checks sbom guarantees mutants mutants-core e2e runtimes versitygw bench programs bench-peers docs generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
@@ -135,6 +135,10 @@ programs: setup build/programs/$(COMPLETE) ## Users' programs on the pool, besid
 	PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/programs/bin/python -m bench.programs $(addprefix --only=,$(ONLY))
 	build/programs/bin/python -m bench.coming_from
 
+bench-peers: setup build/peers/$(COMPLETE) ## The pool beside 12 other engines, some hours; ONLY=start runs one row, ENGINES=ray one engine
+	PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/peers/bin/python -m bench.peers \
+		$(addprefix --only=,$(ONLY)) $(addprefix --engines=,$(ENGINES))
+
 docs: setup build/docs/$(COMPLETE) ## The documentation site, in build/site/html; a warning or a broken link is an error
 	@$(RUN)python docs/website.py build/site
 	build/docs/bin/zensical build --clean --strict --config-file build/site/zensical.toml
@@ -152,6 +156,7 @@ lock: setup ## Resolve requirements/*.txt and worker/*.txt again, with hashes
 	&& lock -c requirements/dev.txt worker/requirements.in -o worker/requirements.txt \
 	&& lock -c requirements/dev.txt --extra aws pyproject.toml requirements/fuzz.in -o requirements/fuzz.txt \
 	&& lock -c requirements/dev.txt pyproject.toml requirements/programs.in -o requirements/programs.txt \
+	&& lock -c requirements/dev.txt pyproject.toml requirements/peers.in -o requirements/peers.txt \
 	&& lock requirements/e2e.in -o requirements/e2e.txt \
 	&& lock requirements/checks.in -o requirements/checks.txt \
 	&& lock requirements/docs.in -o requirements/docs.txt \

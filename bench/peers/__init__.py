@@ -1,0 +1,1 @@
+"""The pool beside other libraries that run Python functions on many processes: `make bench-peers`."""

@@ -1,0 +1,109 @@
+"""`python -m bench.peers` measures the pool and other libraries in turn, each in processes of its own."""
+
+import os
+import sys
+from dataclasses import replace
+from itertools import product
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from . import engines, rows
+from .engines import OURS, Peer
+from .machine import machine, versions
+from .measurement import Failed, measure
+from .outcomes import Outcome, Outcomes, as_object, left_out
+from .processes import adopt_orphans, end_descendants
+from .rows import Row
+from .tables import amount, tables
+
+
+@click.command()
+@click.option("--only", type=click.Choice(rows.NAMES), multiple=True, help="Measure this row; may be repeated.")
+@click.option("--engines", "names", type=click.Choice(engines.NAMES), multiple=True, help="May be repeated.")
+@click.option("--rounds", default=5, show_default=True, help="How often each engine is measured, in turn.")
+@click.option("--scale", default=1.0, show_default=True, help="A factor for numbers and sizes of tasks, for trials.")
+@click.option("--shared-mb", default=1_000, show_default=True, help="The size of the array that tasks share.")
+@click.option("--timeout", "timeout_s", default=300.0, show_default=True, help="Seconds for one measurement.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(
+    *,
+    only: tuple[str, ...],
+    names: tuple[str, ...],
+    rounds: int,
+    scale: float,
+    shared_mb: int,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Measure and print. Exit code 1: the pool failed in a row."""
+    adopt_orphans()
+    chosen = [_sized(row, scale, shared_mb) for row in rows.ROWS if not only or row.name in only]
+    peers = [peer for peer in engines.PEERS if not names or peer.name in names]
+    outcomes = measure_all(chosen, peers, rounds, timeout_s)
+    end_descendants(os.getpid())  # what a measurement that crashed has left behind
+    if as_json:
+        settings = {"rounds": rounds, "scale": scale, "shared_mb": shared_mb, "timeout_s": timeout_s}
+        choices = {peer.name: peer.choice for peer in peers}
+        said = {"machine": machine(), "versions": versions(), "settings": settings, "choices": choices}
+        click.echo(msgspec.json.encode(said | {"rows": as_object(outcomes, chosen)}))
+    else:
+        part = "" if scale == 1 else f" This is a trial with {scale:g} of the work."
+        print_all(outcomes, chosen, peers, f"Medians of {rounds} rounds, all engines in turn.{part}")
+    sys.exit(1 if any(of_row[OURS].error for of_row in outcomes.values() if OURS in of_row) else 0)
+
+
+def _sized(row: Row, scale: float, shared_mb: int) -> Row:
+    """Return the row with the work that the options say."""
+    load = row.load.scaled(scale)
+    return replace(row, load=replace(load, size_bytes=shared_mb * 1_000_000) if row.name == rows.SHARED else load)
+
+
+def measure_all(chosen: list[Row], peers: list[Peer], rounds: int, timeout_s: float) -> Outcomes:
+    """Measure row by row. In each round of a row, each engine is measured once; one that fails is not tried again."""
+    outcomes: Outcomes = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=len(chosen) * rounds * len(peers))
+        for row in chosen:
+            of_row = {peer.name: Outcome(left_out=left_out(peer, row)) for peer in peers}
+            outcomes[row.name] = of_row
+            for number, peer in product(range(rounds), peers):
+                progress.update(bar, description=f"{row.name}, round {number + 1}: {peer.name}")
+                measure_one(row, peer, of_row[peer.name], timeout_s)
+                progress.advance(bar)
+            progress.console.print(f"{row.name}: {summary(row, of_row)}", markup=False, highlight=False)
+    return outcomes
+
+
+def measure_one(row: Row, peer: Peer, outcome: Outcome, timeout_s: float) -> None:
+    """Measure one engine once, unless it is left out or has failed before."""
+    if outcome.note:
+        return
+    try:
+        outcome.add(measure(peer.name, row.name, row.load, timeout_s))
+    except Failed as failed:
+        outcome.error = str(failed)
+
+
+def summary(row: Row, of_row: dict[str, Outcome]) -> str:
+    """Describe a row's first figure in one line, to be read while the next row runs."""
+    figure = row.figures[0]
+    medians = {name: outcome.median(figure) for name, outcome in of_row.items()}
+    return ", ".join(f"{name} {'-' if value is None else amount(value)}" for name, value in medians.items())
+
+
+def print_all(outcomes: Outcomes, chosen: list[Row], peers: list[Peer], title: str) -> None:
+    """Print the tables, the machine and the versions."""
+    console = Console()
+    console.print(f"{title} The best figure of a column is bold.\n")
+    console.print(tables(outcomes, chosen, [peer.name for peer in peers]))
+    for title, facts in (("machine", machine()), ("versions", versions())):
+        console.print(f"{title}: {', '.join(f'{name} {value}' for name, value in facts.items())}", highlight=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""A process with all its descendants, also those that have left its group or have lost their parent.
+
+This module imports little, because the process of a measurement needs it before its library is imported.
+"""
+
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+SET_CHILD_SUBREAPER = 36
+"""The number of an operation of prctl(2), from <linux/prctl.h>."""
+
+ENDED_WITHIN_S = 10.0
+"""How long to wait for killed processes. The kernel may be in the middle of a long operation for them."""
+
+
+def adopt_orphans() -> None:
+    """Become the parent of each descendant whose parent ends, as far as the system has this (Linux).
+
+    Some libraries start processes in the background. Without this, init would become their parent, so that their
+    memory would not be counted, and they would stay after a measurement that hangs.
+    """
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def descendants(root: int) -> list[int]:
+    """Return the ids of the processes below a process that still run."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+        except (FileNotFoundError, ProcessLookupError):  # it has ended
+            continue
+        if state != "Z":
+            children.setdefault(int(parent), []).append(int(folder.name))
+    found, waiting = [], [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def pss_bytes(root: int) -> int:
+    """Return the memory of a process and its descendants; a page that several processes map counts once."""
+    return sum(_pss_bytes(pid) for pid in (root, *descendants(root)))
+
+
+def _pss_bytes(pid: int) -> int:
+    try:
+        with Path(f"/proc/{pid}/smaps_rollup").open("rb") as file:
+            return next((int(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:")), 0)
+    except (FileNotFoundError, ProcessLookupError):  # it has ended
+        return 0
+
+
+def end_descendants(root: int) -> None:
+    """Kill all processes below a process, and those that they start meanwhile."""
+    deadline = time.monotonic() + ENDED_WITHIN_S
+    while (living := descendants(root)) and time.monotonic() < deadline:
+        for pid in living:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.01)

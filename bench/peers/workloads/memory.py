@@ -1,0 +1,69 @@
+"""The memory of all processes of an engine, with that of the client."""
+
+import os
+import threading
+import time
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from bench.peers.engine import Open
+from bench.peers.processes import pss_bytes
+from bench.peers.rows import Load
+
+from .data import texts
+from .warm import no_op
+
+MB = 1_000_000
+BETWEEN_SAMPLES_S = 0.05
+SETTLE_S = 1.0
+
+
+class Peak:
+    """Measures the memory again and again in a thread, and keeps the largest value."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.is_set():
+            self.size_bytes = max(self.size_bytes, pss_bytes(os.getpid()))
+            self._ended.wait(BETWEEN_SAMPLES_S)
+
+
+def at(array: Any, index: int) -> float:
+    """Read the whole array, so that each of its pages is in this process's memory, and return one value."""
+    return float(array.max()) + float(array[index])
+
+
+def shared(start: Open, load: Load) -> dict[str, float]:
+    """Measure the peak while tasks read one array; the client's array is the first copy."""
+    array = np.arange(load.size_bytes // 8, dtype=np.float64)
+    with Peak() as peak, start(array) as engine:
+        assert engine.map_on_array is not None
+        results = engine.map_on_array(at, range(load.tasks))
+        assert results == [array.size - 1.0 + index for index in range(load.tasks)]
+    return {"copies": peak.size_bytes / array.nbytes}
+
+
+def rest_and_peak(start: Open, load: Load) -> dict[str, float]:
+    """Measure an engine that has run a task and waits, and then the peak while tasks and data pass through it."""
+    with start(None) as engine:
+        engine.map(no_op, range(4))
+        time.sleep(SETTLE_S)
+        rest = pss_bytes(os.getpid())
+        with Peak() as peak:
+            engine.map(no_op, range(load.tasks))
+            engine.map(len, texts(Load(10, load.size_bytes)))
+    return {"rest": rest / MB, "peak": peak.size_bytes / MB}
