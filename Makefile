@@ -23,7 +23,7 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help setup demo test specification checks sbom guarantees mutants mutants-core e2e runtimes versitygw bench programs bench-peers docs generate lock build/functions $(SYNTHESIZED)
+.PHONY: help setup demo test specification checks sbom guarantees mutants mutants-core e2e runtimes versitygw bench programs bench-peers bench-taps docs generate lock build/functions $(SYNTHESIZED)
 
 help: ## What there is to make
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1 /p' $(MAKEFILE_LIST) | awk '{printf "  %s %-10s ", $$1, $$2; $$1 = $$2 = ""; print}'
@@ -139,6 +139,18 @@ bench-peers: setup build/peers/$(COMPLETE) ## The pool beside 12 other engines, 
 	PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/peers/bin/python -m bench.peers \
 		$(addprefix --only=,$(ONLY)) $(addprefix --engines=,$(ENGINES))
 
+# TaPS is in no package registry; `git clone https://github.com/proxystore/taps` gets it.
+CHOLESKY := --app cholesky --app.matrix-size 2000 --app.block-size 100
+bench-taps: setup build/taps/$(COMPLETE) ## An application of TaPS on the pool and on other executors; TAPS=a clone of TaPS, APP="--app ..."
+	@test -f "$(TAPS)/pyproject.toml" || { echo "make bench-taps: no clone of github.com/proxystore/taps. Fix: make bench-taps TAPS=/path/to/it" >&2; exit 1; }
+	@$(RUN)uv pip install --quiet --no-deps --no-build-isolation --python build/taps/bin/python $(TAPS)
+	@for executor in cloudpar process-pool dask ray; do \
+		PYTHONPATH=$(CURDIR):$(CURDIR)/sdk/protocol:$(CURDIR)/sdk/python:$(CURDIR)/functions:$(CURDIR)/worker \
+			build/taps/bin/python -m bench.peers.taps $(or $(APP),$(CHOLESKY)) \
+			--engine.executor $$executor --run.dir-format "build/taps/runs/{name}-{executor}-{timestamp}" 2>&1 \
+			| grep -E "Finished|rror" | sed "s/^/$$executor: /"; \
+	done
+
 docs: setup build/docs/$(COMPLETE) ## The documentation site, in build/site/html; a warning or a broken link is an error
 	@$(RUN)python docs/website.py build/site
 	build/docs/bin/zensical build --clean --strict --config-file build/site/zensical.toml
@@ -157,6 +169,7 @@ lock: setup ## Resolve requirements/*.txt and worker/*.txt again, with hashes
 	&& lock -c requirements/dev.txt --extra aws pyproject.toml requirements/fuzz.in -o requirements/fuzz.txt \
 	&& lock -c requirements/dev.txt pyproject.toml requirements/programs.in -o requirements/programs.txt \
 	&& lock -c requirements/dev.txt pyproject.toml requirements/peers.in -o requirements/peers.txt \
+	&& lock -c requirements/dev.txt pyproject.toml requirements/taps.in -o requirements/taps.txt \
 	&& lock requirements/e2e.in -o requirements/e2e.txt \
 	&& lock requirements/checks.in -o requirements/checks.txt \
 	&& lock requirements/docs.in -o requirements/docs.txt \

@@ -101,8 +101,8 @@ def print_all(outcomes: Outcomes, chosen: list[Row], peers: list[Peer], title: s
     console = Console()
     console.print(f"{title} The best figure of a column is bold.\n")
     console.print(tables(outcomes, chosen, [peer.name for peer in peers]))
-    for title, facts in (("machine", machine()), ("versions", versions())):
-        console.print(f"{title}: {', '.join(f'{name} {value}' for name, value in facts.items())}", highlight=False)
+    for what, facts in (("machine", machine()), ("versions", versions())):
+        console.print(f"{what}: {', '.join(f'{name} {value}' for name, value in facts.items())}", highlight=False)
 
 
 if __name__ == "__main__":

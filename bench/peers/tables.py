@@ -51,15 +51,18 @@ def _cell(outcome: Outcome, figure: Figure, best: float | None) -> Text:
 
 def amount(value: float) -> str:
     """Format a number with three significant digits, and without an exponent."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:#.3g}"
 
 
 def _notes(rows: list[Row], outcomes: Outcomes) -> Iterator[str]:
-    """Yield each note once, with all rows that it is true of."""
-    where: dict[tuple[str, str], list[str]] = {}
+    """Yield each note once, with all engines and rows that it is true of."""
+    of_engine: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for engine, outcome in outcomes[row.name].items():
             if outcome.note:
-                where.setdefault((engine, outcome.note), []).append(row.name)
-    for (engine, note), names in where.items():
-        yield f"{engine}, {', '.join(names)}: {note}"
+                of_engine.setdefault((engine, outcome.note), []).append(row.name)
+    together: dict[tuple[str, str], list[str]] = {}
+    for (engine, note), names in of_engine.items():
+        together.setdefault((note, ", ".join(names)), []).append(engine)
+    for (note, where), engines in together.items():
+        yield f"{', '.join(engines)} in {where}: {note}"

@@ -41,7 +41,7 @@ EXCEPTIONS: Final = {
     "docs/adr/0104-clients-see-the-fleet-start.md": {"account", "quota"},
     "docs/adr/0115-a-fleet-that-does-not-work-pauses.md": {"package", "quota"},
     "docs/adr/0120-a-private-api.md": {"endpoint"},
-    "docs/benchmarks.md": {"fold", "worker"},
+    "docs/benchmarks.md": {"chunk", "fold", "worker"},
     "docs/cli.md": {"quota"},
     "docs/coming-from.md": {"executor", "head", "package"},
     "docs/deploy.md": {"account", "endpoint", "quota"},

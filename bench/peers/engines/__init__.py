@@ -41,11 +41,11 @@ def _start(peer: Peer, array: Any) -> AbstractContextManager[Engine]:
 
 
 OURS: Final = "cloudpar"
-_TASK_BY_TASK: Final = "it sends each task on its own, so that a million of them take minutes and gigabytes"
+_TASK_BY_TASK: Final = "it sends each task on its own, so that a million of them take many minutes"
 
 PEERS: Final = (
-    Peer(OURS, "pool:pool", None, 'Pool("local"), which starts a master and a worker; map sizes its chunks itself.'),
-    Peer("process-pool", "standard:process_pool", None, "The defaults.", 100_000, _TASK_BY_TASK),
+    Peer(OURS, "pool:pool", None, 'Pool("local"), which starts a master and a worker, with the defaults of map.'),
+    Peer("process-pool", "standard:process_pool", None, "The defaults.", 10_000, _TASK_BY_TASK),
     Peer("process-pool-chunks", "standard:chunked_pool", None, "chunksize as multiprocessing.Pool computes it."),
     Peer("mp-pool", "standard:mp_pool", None, "The defaults; it computes the size of chunks itself."),
     Peer("loky", "loky:loky", "loky", "The reusable executor, with chunksize as multiprocessing.Pool computes it."),
@@ -54,18 +54,18 @@ PEERS: Final = (
     Peer(
         "dask", "dask:dask", "distributed",
         "A LocalCluster of single-threaded processes without a dashboard; pure=False runs equal calls again.",
-        100_000, _TASK_BY_TASK,
+        10_000, _TASK_BY_TASK,
     ),
     Peer(
         "ray", "ray:tasks", "ray",
         "A remote task for each value, a single ray.get for all results, and ray.put for what tasks share.",
-        100_000, _TASK_BY_TASK,
+        10_000, _TASK_BY_TASK,
     ),
     Peer("ray-pool", "ray:pool", "ray", "ray.util.multiprocessing.Pool, which computes the size of chunks itself."),
     Peer(
         "parsl", "parsl:parsl", "parsl",
         "HighThroughputExecutor, which its documentation recommends, with one block of the LocalProvider.",
-        100_000, _TASK_BY_TASK,
+        10_000, _TASK_BY_TASK,
     ),
     Peer(
         "lithops", "lithops:lithops", "lithops",
@@ -75,7 +75,7 @@ PEERS: Final = (
     Peer(
         "executorlib", "executorlib:executorlib", "executorlib",
         "SingleNodeExecutor with block_allocation=True, which its documentation recommends for many calls.",
-        10_000, "it sends each task on its own, and waits for its result before it sends the next one",
+        10_000, _TASK_BY_TASK,
     ),
 )  # fmt: skip
 NAMES: Final = [peer.name for peer in PEERS]
