@@ -1,6 +1,5 @@
 """`python -m bench.peers` measures the pool and other libraries in turn, each in processes of its own."""
 
-import os
 import sys
 from dataclasses import replace
 from itertools import product
@@ -15,7 +14,6 @@ from .engines import OURS, Peer
 from .machine import machine, versions
 from .measurement import Failed, measure
 from .outcomes import Outcome, Outcomes, as_object, left_out
-from .processes import adopt_orphans, end_descendants
 from .rows import Row
 from .tables import amount, tables
 
@@ -39,11 +37,9 @@ def main(
     as_json: bool,
 ) -> None:
     """Measure and print. Exit code 1: the pool failed in a row."""
-    adopt_orphans()
     chosen = [_sized(row, scale, shared_mb) for row in rows.ROWS if not only or row.name in only]
     peers = [peer for peer in engines.PEERS if not names or peer.name in names]
     outcomes = measure_all(chosen, peers, rounds, timeout_s)
-    end_descendants(os.getpid())  # what a measurement that crashed has left behind
     if as_json:
         settings = {"rounds": rounds, "scale": scale, "shared_mb": shared_mb, "timeout_s": timeout_s}
         choices = {peer.name: peer.choice for peer in peers}

@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 SET_CHILD_SUBREAPER = 36
@@ -58,13 +59,15 @@ def _pss_bytes(pid: int) -> int:
         return 0
 
 
-def end_descendants(root: int) -> None:
-    """Kill all processes below a process, and those that they start meanwhile."""
-    deadline = time.monotonic() + ENDED_WITHIN_S
-    while (living := descendants(root)) and time.monotonic() < deadline:
-        for pid in living:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+def end_descendants(root: int, grace_s: float = 0.0) -> None:
+    """Kill all processes below a process, and those that they start meanwhile.
+
+    Before, they have some seconds to end by themselves.
+    """
+    kill_at = time.monotonic() + grace_s
+    while (living := descendants(root)) and time.monotonic() < kill_at + ENDED_WITHIN_S:
+        if time.monotonic() >= kill_at:
+            for pid in living:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)

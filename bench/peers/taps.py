@@ -5,7 +5,6 @@
 takes the arguments of `python -m taps.run`, and `cloudpar` as one more executor.
 """
 
-import os
 import sys
 from concurrent.futures import Executor
 from typing import Literal
@@ -16,7 +15,6 @@ from taps.executor.utils import FutureDependencyExecutor
 from taps.plugins import register
 from taps.run.main import main
 
-from bench.peers.engines import OFFLINE
 from cloudpar import Pool
 
 
@@ -34,5 +32,4 @@ class CloudparConfig(ExecutorConfig):  # type: ignore[misc]  # TaPS is in anothe
 
 
 if __name__ == "__main__":
-    os.environ.update(OFFLINE)
     sys.exit(main(sys.argv[1:]))

@@ -83,8 +83,8 @@ BY_NAME: Final = {peer.name: peer for peer in PEERS}
 
 OFFLINE: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "LITHOPS_TELEMETRY": "0",
     "PYTHONWARNINGS": "ignore",
 }
-"""Variables by which libraries report nothing to their makers, and print no warnings."""
+"""Variables by which libraries report nothing to their makers and print no warnings, and Ray uses only the loopback."""
