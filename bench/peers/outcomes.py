@@ -1,6 +1,6 @@
 """What the measurements found."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import median
 
 from .engines import Peer
@@ -52,6 +52,7 @@ def as_object(outcomes: Outcomes, rows: list[Row]) -> dict[str, object]:
     return {
         row.name: {
             "what": row.what,
+            "load": asdict(row.load),
             "engines": {engine: _one(outcome, row) for engine, outcome in outcomes[row.name].items()},
         }
         for row in rows

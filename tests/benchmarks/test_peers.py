@@ -105,6 +105,7 @@ def test_the_command_reports_an_engine_that_cannot_be_imported_and_measures_the_
     assert set(said["machine"]) == {"cores", "memory_bytes", "system", "python"}
     assert said["versions"]["numpy"]
     assert said["versions"][MISSING] is None
+    assert said["rows"]["no-ops-100"]["load"] == {"tasks": 4, "size_bytes": 0, "task_ms": 0}
     found = said["rows"]["no-ops-100"]["engines"]
     assert found[MISSING]["error"] == f"ModuleNotFoundError: No module named '{MISSING}'"
     seconds = found["process-pool"]["figures"]["seconds"]
