@@ -12,7 +12,7 @@ FAIRNESS = Figure("fairness", "another account's 10 tasks beside 100,000 of 10 m
 
 
 def run() -> Iterator[Reading]:
-    """Measure repeatedly while the huge package runs.
+    """Measure several times how long the small package takes while the huge package runs.
 
     Each time, the small package gets new executors, because an executor runs the tasks of one account only.
     """

@@ -18,7 +18,7 @@ STARTS = 15
 
 
 def peak_mb(pid: int) -> float:
-    """Return the largest resident memory that a process has had so far, in MB."""
+    """Return the largest resident memory that a process has had so far, in MiB."""
     found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found is not None
     return int(found[1]) / 1024

@@ -138,9 +138,11 @@ list(pool.map(lambda x: lock, [1]))
 
 
 def notebook() -> str:
-    """Check how a notebook works.
+    """Check how a pool behaves in a notebook.
 
-    A map shows a bar, a call sees an edit before it, and errors are short and show the line of the cell.
+    A map shows a progress bar, and its tasks use the values that variables have at the call. Errors are short: the
+    error of a task shows the line of the cell that raised it, and the error about a function that cannot be sent names
+    the variable that is the cause.
     """
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     NotebookClient(book, timeout=60, allow_errors=True).execute()

@@ -15,4 +15,7 @@ class KeySafe(Protocol):
         """Make a new key for an account, and return it encrypted."""
 
     def open(self, account_id: str, encrypted: bytes) -> bytes | None:
-        """Decrypt a key; None if it was encrypted for another account or by another safe, or is damaged."""
+        """Return the decrypted key.
+
+        None if the key is damaged, or if it was encrypted for another account or with another encryption key.
+        """

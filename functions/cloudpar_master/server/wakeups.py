@@ -74,7 +74,10 @@ class Wakeups:
         self.wake_awaits()
 
     def wake_awaits(self) -> None:
-        """Wake every held await, since every client has to get an answer."""
+        """Wake every held await, so that each client gets an answer at once.
+
+        This is necessary when the server ends, and when a report comes that the master or a worker cannot write.
+        """
         for name in list(self._awaits):
             self.head_saved(name)
 
@@ -115,7 +118,7 @@ class Wakeups:
             self._peeks.remove(peek)
 
     async def wait_for_news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
-        """Wait at most `timeout_s` seconds until a package may have news, or the session has a new package."""
+        """Wait until one of the packages may have news, or the session a new package; at most `timeout_s` seconds."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         names = [*package_ids, _session(session)]
         for name in names:

@@ -55,7 +55,7 @@ class FleetKeeper:
             raise _report(size, working)
 
     def _working(self, size: FleetSize) -> int:
-        """Count the running hosts of the fleet from which a worker has sent requests lately.
+        """Count the fleet's running hosts from which a worker has sent requests lately.
 
         Workers on other machines do not count. Otherwise one of them could hide that no host of the fleet works.
         """

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 
 def moment(at: float) -> str:
-    """Format a time, in seconds since 1970, for people.
+    """Return a time, given in seconds since 1970, as text for people.
 
     >>> moment(0.0)
     '1970-01-01 00:00:00 UTC'
@@ -11,7 +11,7 @@ def moment(at: float) -> str:
 
 
 def span(us: int) -> str:
-    """Format a length of compute time, in microseconds, for people.
+    """Return a length of compute time, given in microseconds, as text for people.
 
     >>> span(2_000_000), span(5_400_000_000)
     ('2 s', '1.5 h')

@@ -184,8 +184,8 @@ class Pool(FamiliarNames, MapMethods):
                 down, because the shutdown waits only for attached packages that the program is reading.
 
         Raises:
-            NotFound: The text is shorter than an id, and the ids of none or of several of the newest 1,000 packages
-                start with it.
+            NotFound: `package_id` is shorter than an id, and none of the newest 1,000 packages, or more than one, has
+                an id that starts with it.
             TypeError: The id is not a string.
             ValueError: The id is empty.
             RuntimeError: The pool is shut down, this process is a fork of the process that made the pool, or no thread

@@ -7,7 +7,7 @@ from typing import Final
 from cloudpar_protocol.worker_messages import Lease
 
 _MEMORY_TASKS: Final = 200
-"""The mean covers about this many of the last tasks, because tasks of a package may become slower over time."""
+"""The mean covers about this many of the most recent tasks, because tasks of a package may become slower over time."""
 
 
 FUNCTIONS: Final = 128
@@ -27,8 +27,8 @@ doubles with each publication, up to the time that the lease allows (`collect_us
 class PackageDurations:
     """The mean duration of a package's tasks, `mean_us`; 0 if unknown.
 
-    `samples` is the number of tasks that this worker has measured. `publications` is the number of publications that
-    this worker has made for the package.
+    `samples` is the number of tasks that this worker has measured. `publications` counts how often this worker has sent
+    publications of a lease of the package; those that it sends together for one lease count once.
     """
 
     def __init__(self, suggested_us: int) -> None:

@@ -1,4 +1,4 @@
-"""One executor as the state machine sees it: its tasks, its clock, and why it is being stopped."""
+"""One executor as the state machine sees it: its tasks, their times, and why it is being stopped."""
 
 from collections import deque
 from typing import Final
@@ -57,17 +57,17 @@ class Stop(Struct, frozen=True):
 
 
 class ExecutorRecord:
-    """An executor's tasks and its clock.
+    """What the state machine knows about one executor: its tasks, and their times by the agent's clock.
 
     Attributes:
         python: The executor's version of Python.
         ready: Whether it has started and can get tasks.
         account: The account of all tasks that it has got; None if it has got no tasks.
-        threads: The thread limit of all its tasks; libraries read the limit only once, when they are loaded. None if
-            the packages of its tasks set no limit, or if it has got no tasks.
+        threads: The thread limit, which is the same for all its tasks, because libraries read it only once, when they
+            are loaded. None if the packages of its tasks set no limit, or if it has got no tasks.
         network: Whether its tasks may use the network ("outbound") or not ("none"). This never changes once the
-            executor has had a task. The executor cannot undo "none", and with "outbound" earlier tasks may have left
-            connections.
+            executor has had a task, for two reasons: the executor cannot remove the restriction "none", and tasks with
+            "outbound" may have left connections that a task with "none" could use.
         runs: Its tasks without results, in order. The executor skips the tasks of recalled runs.
         last_package_id: The package of its last results.
         stop: The reason for killing it; None if it is not being killed.
@@ -77,11 +77,11 @@ class ExecutorRecord:
             wait started.
         memory_bytes: Its memory at the last measurement.
         needs_measuring: Whether it gets no more tasks until a further measurement. True if a task ran at the last
-            measurement, and the executor held more than OVERSIZED_PART of its memory limit, or (on a shared worker) the
-            task had processes. False again when a measurement shows less memory and no processes, or when the executor
-            is measured while it is idle.
-        idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds; None if a
-            task ran then.
+            measurement and at least one of two things was found: the executor held more than OVERSIZED_PART of its
+            memory limit, or the task had processes (on a shared worker only). False again when a measurement shows less
+            memory and no processes, or when the executor is measured while it is idle.
+        idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds. None if
+            the executor was never measured, if it had tasks at the last measurement, or if it has got tasks since.
         proven: Whether it has returned a result.
         codes: The hashes of the task code that it has got.
         recalled_at_us: The time of the last recall of its queued tasks. None if there was no recall, or if the agent

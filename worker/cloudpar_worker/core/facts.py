@@ -45,8 +45,8 @@ class Facts:
         pythons: The versions of Python for which this worker has interpreters that start.
         python: The version of Python for the next executor.
         leases: The leases by id, in the order in which they came.
-        set_aside: The packages that this worker cannot run, by id, the oldest first. There are at most BULK_ITEMS of
-            them: a further package replaces an earlier one.
+        set_aside: The packages that this worker cannot run, by id, in the order in which they were set aside. There are
+            at most BULK_ITEMS of them: a further package replaces an earlier one.
         lengths: The mean durations of functions, for later packages with these functions.
         killed: For each task (lease id, index), the number of executors that SIGKILL or an unknown cause ended during
             the task.
@@ -149,7 +149,7 @@ class Facts:
         self.out += [do.Discard(lease.lease_id, used) for used in record.finished(results, now_us)]
 
     def retrieve(self, chunks: int, hold_s: float, besides: Sequence[str] = (), *, peek: bool = False) -> None:
-        """Ask the master for chunks, or (`peek`) only whether chunks wait."""
+        """Request chunks from the master or, for a peek, an answer that only says whether chunks wait."""
         pythons, set_aside = list(self.pythons), list(self.set_aside)
         idle = not self.leases
         self.out.append(do.Retrieve(chunks, hold_s, self.host, pythons, set_aside, list(besides), peek, idle))
@@ -178,10 +178,10 @@ class Facts:
         )
 
     def _forget_set_aside(self) -> None:
-        """Forget one package that is set aside: the oldest one of the account with the most such packages.
+        """Forget a package that is set aside: of the account with the most such packages, the one set aside first.
 
-        Otherwise one account could make the worker forget the packages of all others, and retrieve their tasks again
-        and again.
+        Otherwise one account could make the worker forget the packages of all other accounts. The worker would then
+        retrieve tasks of those packages again and again.
         """
         accounts = [each.account for each in self.set_aside.values()]
         busiest = max(accounts, key=accounts.count)

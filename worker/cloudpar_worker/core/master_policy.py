@@ -278,7 +278,7 @@ def _alive(facts: Facts) -> list[LeaseRecord]:
 
 
 def _renews(record: LeaseRecord) -> bool:
-    """Whether the master that gave this lease renews leases by publications."""
+    """Whether publications can renew this lease, as beats do."""
     return record.lease.beat_s > 0
 
 

@@ -219,7 +219,10 @@ class ExecutorProcess:
         return int(count)
 
     def mark(self) -> bool | None:
-        """Return whether the running task waits for tasks of its own; None if no new mark about this has arrived."""
+        """Return what the running task last reported by a mark (see `frames`): whether it waits for tasks of its own.
+
+        None if the running task has sent no mark since the last call.
+        """
         return self._reader.mark()
 
     def outputs(self) -> tuple[str | None, str | None]:

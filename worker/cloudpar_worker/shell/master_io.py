@@ -130,7 +130,10 @@ class MasterIO:
             self._deliver(stimulus)
 
     def retrieve(self, wanted: do.Retrieve) -> None:
-        """Request chunks, or (for a peek) only whether chunks wait. The master may hold the request."""
+        """Request chunks or, for a peek, an answer that only says whether chunks wait.
+
+        The master may hold the request.
+        """
         request = RetrieveTasks(
             attempt_id=uuid4().hex, worker_id=self.worker_id, executors=self._executors, own=self._own,
             credentials=self._credentials is not None, offline=self._offline, **asdict(wanted),

@@ -72,16 +72,19 @@ DAY_S = 86_400
 
 
 class DynamoPackageStore(PackageStore):
-    """Packages in one table. The id of a package is the partition key of all its rows.
+    """Stores packages in one table of DynamoDB, and large specs and large result pages in a bucket.
+
+    The id of a package is the partition key of all its rows.
 
     Each row names a day after which AWS may remove the row. Usually the master has deleted the package long before that
     day. So AWS removes only the rows that a crash has left behind.
 
     Args:
         table: The packages' table.
-        objects: Stores large specs and result pages.
-        clock: Tells the time, from which the store computes this day.
-        ids: Makes a name for each save, so that the store recognizes its own save if botocore has sent the save twice.
+        objects: Stores large specs and large result pages.
+        clock: Tells the time, from which the store computes the day after which AWS may remove a row.
+        ids: Makes a name for each save, for each claim, and for each object of a large spec. By the name the store
+            recognizes its own write if botocore has sent the write twice.
         kept_s: Seconds for which a row may be needed after it was written.
         due_step_s: See DUE_STEP_S.
         skew_s: See SKEW_S.

@@ -74,7 +74,10 @@ class _Parser:
             self.headers.clear()
 
     def end(self) -> None:
-        """Drop httptools' parser. It refers to this object, so otherwise only the garbage collector would free them."""
+        """Drop httptools' parser.
+
+        The parser and this object refer to each other. Without this call, only the garbage collector would free them.
+        """
         self._parser = None
 
     def feed(self, part: bytes) -> None:

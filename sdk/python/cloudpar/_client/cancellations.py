@@ -67,8 +67,8 @@ class Cancellations:
     def interrupt(self, under_way: Iterable[PackageHandle]) -> None:
         """Cancel the packages that have not ended, and print to standard error what they have cost.
 
-        If the master does not confirm the cancellation of a package, readers of the package get the error, and the
-        printed cost does not include this package.
+        If the request to cancel a package fails, readers of the package get the error of this request, and the printed
+        cost does not include this package.
         """
         packages = [handle for handle in under_way if not handle.ended.is_set()]
         if not packages:

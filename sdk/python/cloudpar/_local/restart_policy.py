@@ -1,4 +1,4 @@
-"""Decides whether to restart a master or an agent on this machine that has ended."""
+"""Decides whether to restart a master or an agent that has ended on this machine."""
 
 import signal
 import time

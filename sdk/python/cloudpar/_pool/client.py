@@ -132,8 +132,9 @@ class Client:
         The attachment keeps `keep` alive.
 
         Raises:
-            NotFound: The text is shorter than an id, and the ids of no package or of several packages start with it.
-            ValueError: The text is empty.
+            NotFound: `package_id` is shorter than an id, and none of the newest 1,000 packages, or more than one, has
+                an id that starts with it.
+            ValueError: `package_id` is empty.
             CloudparError: The pool has failed, the master refuses a request or does not answer, or the package is
                 sealed and the master sends no seal key.
             RuntimeError: The thread that awaits results cannot be started.

@@ -9,7 +9,7 @@ from .failures import DeploymentError, code_and_text, refusal
 
 ATTEMPTS = 5
 CONNECT_S, ANSWER_S = 5.0, 40.0
-"""The time limits for connecting to AWS and for an answer, in seconds. The account function may take up to 29 s."""
+"""The time limits for connecting to AWS and for an answer, in seconds. The account function may take up to 28 s."""
 
 ONE_REGION = {"freetier": "us-east-1"}
 """Services that have an endpoint in only one region, and this region. For each other region, botocore makes up a host

@@ -70,7 +70,7 @@ gets the name of the object that has the attribute.
 
 
 def of_parts(thing: Any, trail: Trail) -> Iterator[Step]:
-    """Continue the search with the functions of a decorator in PARTS, or with the bounds of a slice."""
+    """Continue the search with the functions of a `property`, a `classmethod` or the like, or with a slice's bounds."""
     yield from ((getattr(thing, name), trail) for name in PARTS[type(thing)])
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The last step of a name. `parent` has the steps before it.
+    """The name that the body's source gives to a captured object, as a chain of steps.
 
-    A name is turned into text only when an error needs it, since a body may capture a million objects.
+    This object is the last step, and `parent` has the steps before it. The name is turned into text only when an error
+    needs it, since a body may capture a million objects.
 
     Example:
         >>> str(Trail(None, "name", "grid").item(2).attribute("cells").item("left"))
