@@ -72,12 +72,13 @@ class Reference:
     def lease(self, number: int, lease: Lease, now: float) -> None:
         """Check that a lease is for tasks that are left, and that no other live lease has them.
 
-        The exception: what is left of a chunk is sent again as a chunk of these tasks only. The queue does not
-        recognize it, and may deliver both.
+        The exception: what is left of a chunk is sent again as a chunk of these tasks only (ADR 0041). The queue does
+        not recognize it, and may deliver both. If both come in one retrieval, and a client has cancelled what no worker
+        has taken, the master cancels the tasks of the new message, which may end the package, and leases the other one.
         """
         package = self.packages[lease.package_id]
-        assert not package.ended, "a lease of a package that has ended"
-        for start, end in lease.ranges:
+        assert not package.ended or package.sent_again, "a lease of a package that has ended"
+        for start, end in () if package.ended else lease.ranges:
             assert not package.committed.keys() & range(start, end), "a lease of what has its result"
             assert not package.cancelled & set(range(start, end)), "a lease of what was cancelled"
         for other, until in self.live.values():
