@@ -403,7 +403,7 @@ export interface components {
         };
         /**
          * Lease
-         * @description The right to run a chunk's tasks for `lease_s` seconds, counted from the reply.
+         * @description The right to run a chunk's tasks for `lease_s` seconds, counted from the reply that contains the lease.
          *
          *     Attributes:
          *         ranges: The tasks of the chunk that the worker has to run, in order; usually all tasks of the chunk.
@@ -411,34 +411,37 @@ export interface components {
          *             given back do not count.
          *         account: An opaque id of the account. An executor never runs tasks of two accounts.
          *         code, code_link: The task code; the link is for code that is not inline.
-         *         data: The task data: a range or a blob for the whole package, or inline data with only the items of `ranges`, in
-         *             order.
+         *         data: The task data. RangeData and a blob are for the whole package; inline data has only the items of the tasks
+         *             in `ranges`, in order.
          *         data_link: The link to a blob of data; it allows requests for byte ranges.
          *         tasks: The number of tasks of the package. The worker needs it to find the table of offsets in a blob of data.
-         *         codec: The format of serialized task data and results. With "msgpack" the code is a reference, and `python` is
-         *             ignored.
-         *         mean_us: The mean duration of the package's last tasks, in microseconds; 0 if it is unknown.
+         *         codec: The format of serialized task data and results. With "msgpack" the code is a reference, and the worker
+         *             ignores `python`.
+         *         mean_us: The mean duration of the package's most recent tasks, in microseconds; 0 if it is unknown.
          *         wait_us: How long the chunk waited in the queue, in microseconds. The worker repeats this time in its
          *             publications.
          *         task_timeout_s: The time limit for one task, in seconds.
-         *         threads_per_task, depth: See StartTasks.
-         *         retries, retry_on: See StartTasks. The time of a task is the sum of the times of all its tries.
-         *         budget_us: The compute time that the package may still use, in microseconds. The worker stops a task that runs
-         *             longer.
-         *         collect_us: How long the worker may collect results before it publishes them, in microseconds, while all
-         *             executors have work. This saves requests, which may cost money.
-         *         beat_s: The longest time for which the worker may send neither a beat nor a publication, in seconds; a third of
-         *             `lease_s` if that is shorter, or if this is 0. The replies also say whether the first chunk of a package
-         *             waits (`waiting`). If `beat_s` of all leases of a worker is above 0, the worker may also renew them by
-         *             publications (`PublishResults.others`).
+         *         python, threads_per_task, depth: See StartTasks.
+         *         retries, retry_on: See StartTasks. All tries of a task together count for its charge and its time limit.
+         *         budget_us: The compute time that the package may still use, in microseconds. When the package's tasks on this
+         *             worker have used up this time, the worker stops those that run.
+         *         collect_us: For how many microseconds the worker may collect results before it publishes them, as long as all
+         *             its executors have work. This saves requests, which may cost money.
+         *         beat_s: The longest time between two renewals of the lease, in seconds. If it is 0, or longer than a third of
+         *             `lease_s`, a third of `lease_s` counts instead. Beats renew leases. If `beat_s` of all the worker's leases
+         *             is above 0, publications may renew them, too (`PublishResults.others`). The replies to both also say whether
+         *             the first chunk of a package waits (`waiting`).
          *         seal, seal_key: The seal of the task code, and the account's key, if the package is sealed. Executors never see
          *             the key.
          *         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
          *             package gives the chunk back with the reason (`unfit`). If not, the worker runs the tasks nevertheless, and
-         *             their errors say what is missing. A master of an earlier release never sets this field.
-         *         credentials: The credentials of the IAM role of the account, if the account has one and the worker has set
-         *             `credentials`. The worker gives them only to executors of this account.
-         *         network: Whether the tasks may use the network. Only workers that have set `offline` get "none".
+         *             their errors say what is missing. But if the worker lacks the package's Python version or cannot download
+         *             its code or data, it refuses the lease, and the package fails. A worker that cannot keep tasks from the
+         *             network always gives back tasks with `network` "none". A master of an earlier release never sets this field.
+         *         credentials: The credentials of the account's IAM role. The worker gives them only to executors of this account.
+         *             None if the account has no role, or if the worker has not set `RetrieveTasks.credentials`.
+         *         network: Whether the tasks may use the network. The master gives leases with "none" only to workers that have
+         *             set `RetrieveTasks.offline`.
          */
         Lease: {
             package_id: string;
@@ -996,8 +999,8 @@ export interface components {
          *         pythons: The minor versions of Python that the executors can run, such as "3.11". Empty: the worker is of an
          *             earlier release, which does not report versions, and gets chunks for every Python.
          *         set_aside: The packages that the worker cannot run, because it lacks something that they need.
-         *         besides: The packages of which the worker already has tasks that have not started. The master gives it only
-         *             chunks of other packages. A master whose queue cannot choose among messages gives it first chunks of any
+         *         besides: The packages of which the worker already has tasks that have not started. The worker gets only chunks
+         *             of other packages. If the master's queue cannot choose among messages, the worker gets first chunks of any
          *             packages instead.
          *         peek: Whether to lease nothing, and to answer only whether a chunk of a package that is not in `besides` waits.
          *         again: Whether the worker has sent this request before, and got no answer.
