@@ -20,7 +20,7 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PORT = "8642"
 """The master's default port; the reader replaces it by a free one."""
 
-_SAVED_AS = re.compile(r"[Ss]ave this[^`]* as `([\w.]+)`")
+_SAVED_AS = re.compile(r"[Ss]ave this[^`]*\s+as\s+`([\w.]+)`")
 _CTRL_C = re.compile(r"Press Ctrl-C in the terminal of the second `(cloudpar \w+)`")
 _PRINTED = re.compile(r"export (CLOUDPAR_\w+)=(\S+)")
 
