@@ -21,10 +21,21 @@ from .tables import amount, tables
 @click.command()
 @click.option("--only", type=click.Choice(rows.NAMES), multiple=True, help="Measure this row; may be repeated.")
 @click.option("--engines", "names", type=click.Choice(engines.NAMES), multiple=True, help="May be repeated.")
-@click.option("--rounds", default=5, show_default=True, help="How often each engine is measured, in turn.")
-@click.option("--scale", default=1.0, show_default=True, help="A factor for numbers and sizes of tasks, for trials.")
-@click.option("--shared-mb", default=1_000, show_default=True, help="The size of the array that tasks share.")
-@click.option("--timeout", "timeout_s", default=300.0, show_default=True, help="Seconds for one measurement.")
+@click.option(
+    "--rounds", type=click.IntRange(1), default=5, show_default=True, help="How often each engine is measured, in turn."
+)
+@click.option(
+    "--scale", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
+    help="A factor for numbers and sizes of tasks, for trials.",
+)  # fmt: skip
+@click.option(
+    "--shared-mb", type=click.IntRange(1), default=1_000, show_default=True,
+    help="The size of the array that tasks share.",
+)  # fmt: skip
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True,
+    help="Seconds for one measurement.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     *,

@@ -47,7 +47,7 @@ def timed(program: Program, engine: Engine) -> float:
 
 @click.command()
 @click.option("--only", type=click.Choice(NAMES), multiple=True, help="May be repeated.")
-@click.option("--rounds", default=5, help="Counted runs on each engine.")
+@click.option("--rounds", type=click.IntRange(1), default=5, help="Counted runs on each engine.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(only: tuple[str, ...], rounds: int, as_json: bool) -> None:
     """Measure and print.

@@ -13,10 +13,12 @@ from typing import Any
 import psutil
 import pytest
 from bench.peers import engines, measurement, rows
+from bench.peers.__main__ import main
 from bench.peers.engine import Engine
 from bench.peers.engines.pool import pool
 from bench.peers.outcomes import left_out
 from bench.peers.rows import ROWS, Load, Row
+from click.testing import CliRunner
 
 from support.waiting import until
 
@@ -112,3 +114,10 @@ def test_the_command_reports_an_engine_that_cannot_be_imported_and_measures_the_
     assert len(seconds["samples"]) == 2
     assert min(seconds["samples"]) <= seconds["median"] <= max(seconds["samples"])
     assert f"{MISSING} -" in ended.stderr
+
+
+@pytest.mark.parametrize("option", ["--rounds=0", "--scale=0", "--scale=2", "--shared-mb=0", "--timeout=0"])
+def test_figures_that_measure_nothing_are_refused(option: str) -> None:
+    ended = CliRunner().invoke(main, [option, "--only=start", "--engines=process-pool"])
+    assert ended.exit_code == 2
+    assert option.split("=", maxsplit=1)[0] in ended.output
