@@ -105,7 +105,7 @@ describe('the cost model', () => {
     const model = readFileSync(join(import.meta.dirname, '../../docs/cost-model.md'), 'utf8');
     expect(prices).toContain(`alarm_metrics: int = ${alarms({ env: 'dev' }).length}\n`);
     expect(alarms({ env: 'dev', ...RECIPIENT })).toHaveLength(4);
-    expect(model).toMatch(/there are four, which read a metric\s+each and cost 0\.40/);
+    expect(model).toMatch(/there are four alarms\.\s+Each reads one\s+metric, so together they cost 0\.40/);
   });
 });
 
