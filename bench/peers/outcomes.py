@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 
 from .engines import Peer
+from .processes import LINUX
 from .rows import Figure, Row
 
 
@@ -38,6 +39,8 @@ class Outcome:
 
 def left_out(peer: Peer, row: Row) -> str:
     """Return why an engine is not run in a row, or an empty text."""
+    if row.needs_linux and not LINUX:
+        return "only Linux says how much memory is shared"
     if peer.name in row.left_out:
         return row.left_out[peer.name]
     return f"{peer.why} (it gets up to {peer.most_tasks:,})" if row.load.tasks > peer.most_tasks else ""

@@ -6,9 +6,13 @@ This module imports little, because the process of a measurement needs it before
 import ctypes
 import os
 import signal
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+LINUX: Final = sys.platform == "linux"
 
 SET_CHILD_SUBREAPER = 36
 """The number of an operation of prctl(2), from <linux/prctl.h>."""
@@ -47,7 +51,11 @@ def descendants(root: int) -> list[int]:
 
 
 def pss_bytes(root: int) -> int:
-    """Return the memory of a process and its descendants; a page that several processes map counts once."""
+    """Return the memory of a process and its descendants; a page that several processes map counts once.
+
+    Raises:
+        PermissionError: One of them hides its memory, and this user is not root.
+    """
     return sum(_pss_bytes(pid) for pid in (root, *descendants(root)))
 
 
@@ -57,6 +65,9 @@ def _pss_bytes(pid: int) -> int:
             return next((int(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:")), 0)
     except (FileNotFoundError, ProcessLookupError):  # it has ended
         return 0
+    except PermissionError as error:
+        # Counted as 0, it would make the pool look smaller than it is: the pool's worker hides its memory.
+        raise PermissionError(f"process {pid} hides its memory except from root. Fix: measure as root") from error
 
 
 def end_descendants(root: int, grace_s: float = 0.0) -> None:

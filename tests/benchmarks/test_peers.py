@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
@@ -12,15 +13,16 @@ from typing import Any
 
 import psutil
 import pytest
-from bench.peers import engines, measurement, rows
+from bench.peers import engines, measurement, outcomes, processes, rows
 from bench.peers.__main__ import main
 from bench.peers.engine import Engine
 from bench.peers.engines.pool import pool
 from bench.peers.outcomes import left_out
 from bench.peers.rows import ROWS, Load, Row
+from bench.peers.workloads import memory
 from click.testing import CliRunner
 
-from support.waiting import until
+from support.waiting import HANG_S, until
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc and subreapers")
 MISSING = "lithops"
@@ -39,7 +41,11 @@ def ours() -> Iterator[Engine]:
 
 @LINUX
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_workload_runs_on_the_pool_and_gives_its_figures(row: Row, ours: Engine) -> None:
+def test_a_workload_runs_on_the_pool_and_gives_its_figures(
+    row: Row, ours: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "REPEATS_FOR_S", 0.0)
+
     def start(array: Any) -> AbstractContextManager[Engine]:
         return nullcontext(ours) if array is None else pool(array)
 
@@ -53,6 +59,36 @@ def test_a_workload_runs_on_the_pool_and_gives_its_figures(row: Row, ours: Engin
 def test_a_workload_runs_on_a_process_pool_in_a_process_of_its_own(row: Row) -> None:
     found = measurement.measure("process-pool", row.name, tiny(row), timeout_s=60)
     assert sorted(found) == sorted(figure.name for figure in row.figures)
+
+
+def test_a_peak_of_too_few_samples_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = threading.Event()
+
+    def hidden(_: int) -> int:
+        failed.set()
+        raise PermissionError("hidden")
+
+    monkeypatch.setattr(memory, "pss_bytes", hidden)
+    with pytest.raises(PermissionError, match="hidden"), memory.Peak():
+        assert failed.wait(HANG_S)
+
+
+@LINUX
+def test_a_process_that_hides_its_memory_is_an_error_which_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(processes, "descendants", lambda _: [])
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(PermissionError, match=rf"process {os.getpid()} hides its memory.* Fix: measure as root"):
+        processes.pss_bytes(os.getpid())
+
+
+def test_memory_is_measured_only_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcomes, "LINUX", False)
+    pool = engines.BY_NAME["cloudpar"]
+    without = [row.name for row in ROWS if "only Linux" in left_out(pool, row)]
+    assert without == ["shared", "memory"]
 
 
 HANGING = """

@@ -18,15 +18,19 @@ from .warm import no_op
 MB = 1_000_000
 PER_PAGE = 512
 """How many numbers of 8 bytes a page of 4 KiB has."""
-BETWEEN_SAMPLES_S = 0.05
+BETWEEN_SAMPLES_S = 0.001
+"""A short time: the load of a fast engine takes some milliseconds. A sample itself takes several."""
 SETTLE_S = 1.0
+REPEATS_FOR_S = 3.0
+"""How long the load of `rest_and_peak` repeats, so that its peak is sampled for fast engines, too."""
 
 
 class Peak:
-    """Measures the memory again and again in a thread, and keeps the largest value."""
+    """Measures the memory again and again in a thread."""
 
     def __init__(self) -> None:
-        self.size_bytes = 0
+        self._samples: list[int] = []
+        self._error: Exception | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -37,11 +41,25 @@ class Peak:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
         self._ended.set()
         self._thread.join()
+        # Without this, a peak of too few samples would look like a result. The block's own error says more.
+        if self._error is not None and kind is None:
+            raise self._error
+
+    @property
+    def size_bytes(self) -> int:
+        """The largest sample."""
+        return max(self._samples)
+
+    def sample(self) -> None:
+        """Measure now. A block calls this at its end, when the engine has done all its work."""
+        self._samples.append(pss_bytes(os.getpid()))
 
     def _watch(self) -> None:
-        while not self._ended.is_set():
-            self.size_bytes = max(self.size_bytes, pss_bytes(os.getpid()))
-            self._ended.wait(BETWEEN_SAMPLES_S)
+        try:
+            while not self._ended.wait(BETWEEN_SAMPLES_S):
+                self.sample()
+        except Exception as error:  # noqa: BLE001 - __exit__ raises it in the thread that needs the peak
+            self._error = error
 
 
 def at(array: Any, index: int) -> float:
@@ -56,6 +74,7 @@ def shared(start: Open, load: Load) -> dict[str, float]:
     with Peak() as peak, start(array) as engine:
         assert engine.map_on_array is not None
         results = engine.map_on_array(at, range(load.tasks))
+        peak.sample()
         assert results == [float(index) for index in range(load.tasks)]
     return {"copies": peak.size_bytes / array.nbytes}
 
@@ -67,6 +86,12 @@ def rest_and_peak(start: Open, load: Load) -> dict[str, float]:
         time.sleep(SETTLE_S)
         rest = pss_bytes(os.getpid())
         with Peak() as peak:
-            engine.map(no_op, range(load.tasks))
-            engine.map(len, texts(Load(10, load.size_bytes)))
-    return {"rest": rest / MB, "peak": peak.size_bytes / MB}
+            values = texts(Load(10, load.size_bytes))
+            repeat_until = time.monotonic() + REPEATS_FOR_S
+            while True:
+                engine.map(no_op, range(load.tasks))
+                engine.map(len, values)
+                if time.monotonic() >= repeat_until:
+                    break
+            peak.sample()
+    return {"rest": rest / MB, "peak": max(rest, peak.size_bytes) / MB}
