@@ -31,7 +31,7 @@ def measure(engine: str, row: str, load: Load, timeout_s: float) -> dict[str, fl
     Raises:
         Failed: The engine cannot be imported, raised an error, crashed or took too long.
     """
-    command = [sys.executable, "-m", "bench.peers.run", engine, row, str(load.tasks), str(load.size_bytes)]
+    command = [sys.executable, "-m", "bench.peers.run", engine, row, *load.as_arguments()]
     with _folder() as folder, (folder / "said").open("wb") as out, (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             command, cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=out, stderr=log,

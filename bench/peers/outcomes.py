@@ -15,7 +15,7 @@ class Outcome:
     Attributes:
         samples: For each figure its values, one of each round.
         left_out: Why it was not run, or an empty text.
-        error: Why it failed, or an empty text. It has the samples of the rounds before.
+        error: Why it failed, or an empty text. `samples` keeps those of earlier rounds.
     """
 
     samples: dict[str, list[float]] = field(default_factory=dict)

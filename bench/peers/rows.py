@@ -1,6 +1,7 @@
 """The rows: what is measured, and with how much work."""
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field, replace
 from importlib import import_module
 from typing import Final, Literal
 
@@ -47,6 +48,15 @@ class Load:
             tasks=max(4, round(self.tasks * scale)) if self.tasks else 0,
             size_bytes=max(1, round(self.size_bytes * scale)) if self.size_bytes else 0,
         )
+
+    def as_arguments(self) -> list[str]:
+        """Return the arguments of a command, from which `from_arguments` makes the same work."""
+        return [str(value) for value in astuple(self)]
+
+    @classmethod
+    def from_arguments(cls, arguments: Iterable[str]) -> "Load":
+        """Return the work that a command's arguments say."""
+        return cls(*map(int, arguments))
 
 
 @dataclass(frozen=True)
@@ -95,7 +105,7 @@ COMPUTE, MEMORY = "computing on 2 processes", "memory (PSS of all processes)"
 ROWS: Final = (
     _seconds("start", START, "start, s", "overhead:start", what="from the import to the first result"),
     Row(
-        "round-trip", START, "one call to its result, 200 times", "overhead:round_trips",
+        "round-trip", START, "one call to its result, up to 200 times, for at most 10 s", "overhead:round_trips",
         (Figure("p50", "p50, ms", "ms"), Figure("p99", "p99, ms", "ms")), Load(200),
     ),
     _seconds("no-ops-100", NO_OPS, "100", "overhead:no_ops", what="100 no-op tasks", load=Load(100)),

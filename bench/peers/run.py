@@ -1,4 +1,4 @@
-"""One measurement, in a process of its own: `python -m bench.peers.run ENGINE ROW [TASKS SIZE_BYTES]`.
+"""One measurement, in a process of its own: `python -m bench.peers.run ENGINE ROW [TASKS SIZE_BYTES TASK_MS]`.
 
 It prints one JSON object: the figures, or the error. It imports little, so that a cold start finds nothing imported.
 """
@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import traceback
-from dataclasses import replace
 
 from . import engines, rows
 from .processes import adopt_orphans, end_descendants
@@ -25,7 +24,7 @@ def measure(engine: str, row: str, *load: str) -> int:
     with os.fdopen(os.dup(1), "w") as out:
         os.dup2(2, 1)  # what libraries print must not get into the JSON object
         chosen = rows.BY_NAME[row]
-        work = replace(chosen.load, tasks=int(load[0]), size_bytes=int(load[1])) if load else chosen.load
+        work = rows.Load.from_arguments(load) if load else chosen.load
         try:
             said: dict[str, object] = {"figures": chosen.run(engines.BY_NAME[engine].open(), work)}
         except Exception as error:  # noqa: BLE001 - a library may raise anything, and the other ones are still measured

@@ -121,6 +121,11 @@ def test_a_measurement_that_takes_too_long_says_so() -> None:
         measurement.measure("process-pool", "start", Load(), timeout_s=0.01)
 
 
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_measurement_gets_the_whole_load_of_its_row(row: Row) -> None:
+    assert Load.from_arguments(row.load.as_arguments()) == row.load
+
+
 def test_an_engine_is_left_out_of_rows_with_too_many_tasks_for_it() -> None:
     million = rows.BY_NAME["no-ops-1000000"]
     assert not left_out(engines.BY_NAME["cloudpar"], million)
