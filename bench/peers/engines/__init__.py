@@ -53,7 +53,8 @@ PEERS: Final = (
     Peer("mpire", "mpire:mpire", "mpire", "keep_alive=True, as its documentation recommends for several maps."),
     Peer(
         "dask", "dask:dask", "distributed",
-        "A LocalCluster of single-threaded processes without a dashboard; pure=False runs equal calls again.",
+        "A LocalCluster of single-threaded processes without a dashboard; scatter for arguments over 1 kB; "
+        "pure=False runs equal calls again.",
         10_000, _TASK_BY_TASK,
     ),
     Peer(
@@ -84,7 +85,6 @@ BY_NAME: Final = {peer.name: peer for peer in PEERS}
 OFFLINE: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    "LITHOPS_TELEMETRY": "0",
     "PYTHONWARNINGS": "ignore",
 }
 """Variables by which libraries report nothing to their makers and print no warnings, and Ray uses only the loopback."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from lithops import FunctionExecutor
@@ -14,24 +15,25 @@ SETTINGS = {
 }
 
 
+def task_of(function: Any) -> Any:
+    """Return a function with one named argument: Lithops reads the names, and some callables have none."""
+
+    def task(value: Any) -> Any:
+        return function(value)
+
+    return task
+
+
 @contextmanager
 def lithops(array: Any) -> Iterator[Engine]:
-    """Start an executor. The tasks are functions of their own, because Lithops looks up the names of arguments."""
+    """Start an executor."""
     with FunctionExecutor(config=SETTINGS) as executor:
 
         def map_all(function: Any, values: Any) -> list[Any]:
-            def task(value: Any) -> Any:
-                return function(value)
+            return list(executor.get_result(executor.map(task_of(function), list(values))))
 
-            return list(executor.get_result(executor.map(task, list(values))))
-
-        def call(function: Any, value: Any) -> Any:
-            def task(value: Any) -> Any:
-                return function(value)
-
-            return executor.get_result(executor.call_async(task, value))
-
-        def map_on_array(function: Any, values: Any) -> list[Any]:
-            return map_all(lambda value: function(array, value), values)
-
-        yield Engine(map_all, call, map_on_array)
+        yield Engine(
+            map_all,
+            lambda function, value: executor.get_result(executor.call_async(task_of(function), value)),
+            lambda function, values: map_all(partial(function, array), values),
+        )
