@@ -135,21 +135,16 @@ programs: setup build/programs/$(COMPLETE) ## Users' programs on the pool, besid
 	PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/programs/bin/python -m bench.programs $(addprefix --only=,$(ONLY))
 	build/programs/bin/python -m bench.coming_from
 
-bench-peers: setup build/peers/$(COMPLETE) ## The pool beside 12 other engines, some hours; ONLY=start runs one row, ENGINES=ray one engine
-	PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/peers/bin/python -m bench.peers \
-		$(addprefix --only=,$(ONLY)) $(addprefix --engines=,$(ENGINES))
+bench-peers: setup build/peers/$(COMPLETE) ## The pool beside 12 other engines, some hours; ONLY=start runs one row, ENGINES=ray one engine, OPTIONS="--rounds=1 ..."
+	@PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/peers/bin/python -m bench.peers \
+		$(addprefix --only=,$(ONLY)) $(addprefix --engines=,$(ENGINES)) $(OPTIONS)
 
-# TaPS reads variables such as APP. It is in no package registry; `git clone https://github.com/proxystore/taps` gets it.
-CHOLESKY := --app cholesky --app.matrix-size 2000 --app.block-size 100
-bench-taps: setup build/taps/$(COMPLETE) ## An application of TaPS on the pool and on other executors; TAPS=a clone of it, TAPS_APP="--app ..."
-	@test -f "$(TAPS)/pyproject.toml" || { echo "make bench-taps: no clone of github.com/proxystore/taps. Fix: make bench-taps TAPS=/path/to/it" >&2; exit 1; }
-	@$(RUN)uv pip install --quiet --no-deps --no-build-isolation --python build/taps/bin/python $(TAPS)
-	@export RAY_USAGE_STATS_ENABLED=0 RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0; for executor in cloudpar process-pool dask ray; do \
-		PYTHONPATH=$(CURDIR):$(CURDIR)/sdk/protocol:$(CURDIR)/sdk/python:$(CURDIR)/functions:$(CURDIR)/worker \
-			build/taps/bin/python -m bench.peers.taps $(or $(TAPS_APP),$(CHOLESKY)) \
-			--engine.executor $$executor --run.dir-format "build/taps/runs/{name}-{executor}-{timestamp}" 2>&1 \
-			| grep -E "Finished|rror" | sed "s/^/$$executor: /"; \
-	done
+# TaPS is in no package registry; `git clone https://github.com/proxystore/taps` gets it. The variable is TAPS_APP, because
+# TaPS itself reads APP from the environment. Without abspath, uv would take TAPS=taps for the name of a package.
+bench-taps: setup build/taps/$(COMPLETE) ## An application of TaPS on the pool and on other executors; TAPS=a clone of it, TAPS_APP="--app ...", OPTIONS="--timeout=60"
+	@test -f "$(abspath $(TAPS))/pyproject.toml" || { echo "make bench-taps: no clone of github.com/proxystore/taps. Fix: make bench-taps TAPS=/path/to/it" >&2; exit 1; }
+	@$(RUN)uv pip install --quiet --no-deps --no-build-isolation --python build/taps/bin/python "$(abspath $(TAPS))"
+	@PYTHONPATH=sdk/protocol:sdk/python:functions:worker build/taps/bin/python -m bench.peers.taps_runs $(OPTIONS) -- $(TAPS_APP)
 
 docs: setup build/docs/$(COMPLETE) ## The documentation site, in build/site/html; a warning or a broken link is an error
 	@$(RUN)python docs/website.py build/site

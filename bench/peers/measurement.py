@@ -1,4 +1,4 @@
-"""Runs one measurement in a process of its own, and ends it with all that it has started if it takes too long."""
+"""Runs a measurement in a process of its own, and ends it with all that it has started if it takes too long."""
 
 import json
 import os
@@ -32,30 +32,43 @@ def measure(engine: str, row: str, load: Load, timeout_s: float) -> dict[str, fl
         Failed: The engine cannot be imported, raised an error, crashed or took too long.
     """
     command = [sys.executable, "-m", "bench.peers.run", engine, row, *load.as_arguments()]
-    with _folder() as folder, (folder / "said").open("wb") as out, (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=out, stderr=log,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise Failed(f"no result after {timeout_s:g} s") from None
-        finally:
-            end(process)
-        return _figures(folder, process.returncode)
+    with new_folder() as folder:
+        return _figures(folder, exit_code(command, folder, timeout_s, cwd=folder))
 
 
 def _figures(folder: Path, code: int) -> dict[str, float]:
     try:
         said = json.loads((folder / "said").read_bytes())
     except ValueError:
-        lines = (folder / "log").read_text(errors="replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "it printed nothing")
-        raise Failed(f"the process ended with exit code {code}: {last[-LONGEST_REASON:]}") from None
+        raise Failed(f"the process ended with exit code {code}: {last_line(folder / 'log')}") from None
     if "error" in said:
         raise Failed(" ".join(said["error"].split())[:LONGEST_REASON])
     return {name: float(value) for name, value in said["figures"].items()}
+
+
+def exit_code(command: list[str], folder: Path, timeout_s: float, *, cwd: Path) -> int:
+    """Run a command to its end. What it prints is in the folder's files `said` and `log` (standard error).
+
+    Raises:
+        Failed: It took too long. All its processes have been ended.
+    """
+    with (folder / "said").open("wb") as out, (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=cwd, env=environment(folder), stdin=subprocess.DEVNULL, stdout=out, stderr=log,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            return process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"no result after {timeout_s:g} s") from None
+        finally:
+            end(process)
+
+
+def last_line(file: Path) -> str:
+    """Return the last line of an output, which most often says why a process has failed."""
+    lines = file.read_text(errors="replace").split("\n")
+    return next((line.strip()[-LONGEST_REASON:] for line in reversed(lines) if line.strip()), "it printed nothing")
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -86,7 +99,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def new_folder() -> Iterator[Path]:
     """Yield a new folder. Its path is short, because Ray makes sockets in it, whose paths have at most 107 bytes.
 
     All users may enter it, because the pool runs tasks as users of their own if it may.

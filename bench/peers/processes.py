@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,12 @@ SET_CHILD_SUBREAPER = 36
 
 ENDED_WITHIN_S = 10.0
 """How long to wait for killed processes. The kernel may be in the middle of a long operation for them."""
+
+EXITS_WITHIN_S = 10
+"""How long a process may take to exit after its work. A library may have left a thread that does not end."""
+
+CLEANS_UP_WITHIN_S = 3.0
+"""How long processes of a library may live on. Some remove files when the process that uses the files has ended."""
 
 
 def adopt_orphans() -> None:
@@ -82,3 +89,26 @@ def end_descendants(root: int, grace_s: float = 0.0) -> None:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
+
+
+def in_a_child(work: Callable[[], int]) -> int:
+    """Do the work in a child, end all processes that it leaves behind, also after a crash, and return the exit code.
+
+    It returns in both processes, and each must exit with the result. Both adopt orphans: the child, so that it counts
+    their memory, and this process for the time after the child.
+    """
+    adopt_orphans()
+    child = os.fork()
+    if child == 0:
+        adopt_orphans()
+        try:
+            return work()
+        finally:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(EXITS_WITHIN_S)
+    _, status = os.waitpid(child, 0)
+    end_descendants(os.getpid(), CLEANS_UP_WITHIN_S)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        print(f"killed by signal {-code} ({signal.strsignal(-code)})", file=sys.stderr)
+    return abs(code)

@@ -15,6 +15,8 @@ from taps.executor.utils import FutureDependencyExecutor
 from taps.plugins import register
 from taps.run.main import main
 
+from bench.peers.engine import WORKERS
+from bench.peers.processes import in_a_child
 from cloudpar import Pool
 
 
@@ -23,7 +25,7 @@ class CloudparConfig(ExecutorConfig):  # type: ignore[misc]  # TaPS is in anothe
     """The pool, with a master and a worker of its own."""
 
     name: Literal["cloudpar"] = Field("cloudpar", description="Executor name.")
-    workers: int = Field(2, description="Number of executors.")
+    workers: int = Field(WORKERS, description="Number of executors.")
 
     def get_executor(self) -> Executor:
         """Start the pool. It takes no futures as arguments, so TaPS waits for these, as for ProcessPoolExecutor."""
@@ -32,4 +34,4 @@ class CloudparConfig(ExecutorConfig):  # type: ignore[misc]  # TaPS is in anothe
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_a_child(lambda: main(sys.argv[1:])))
