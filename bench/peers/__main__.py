@@ -3,11 +3,14 @@
 import sys
 from dataclasses import replace
 from itertools import product
+from typing import Final
 
 import click
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cloudpar_protocol import limits
 
 from . import engines, rows
 from .engines import OURS, Peer
@@ -16,6 +19,9 @@ from .measurement import Failed, measure
 from .outcomes import Outcome, Outcomes, as_object, left_out
 from .rows import Row
 from .tables import amount, tables
+
+LARGEST_SHARED_MB: Final = limits.BLOB_BYTES // 1_000_000
+"""The largest array that the pool can send: it is part of the task code, which is one blob."""
 
 
 @click.command()
@@ -26,11 +32,12 @@ from .tables import amount, tables
 )
 @click.option(
     "--scale", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
-    help="A factor for numbers and sizes of tasks, for trials.",
+    help="For trials: a factor for the number of tasks (at least 4 remain) and the size of their arguments. "
+    "--shared-mb and the number of large arguments in the row memory stay the same.",
 )  # fmt: skip
 @click.option(
-    "--shared-mb", type=click.IntRange(1), default=1_000, show_default=True,
-    help="The size of the array that tasks share.",
+    "--shared-mb", type=click.IntRange(1, LARGEST_SHARED_MB), default=1_000, show_default=True,
+    help="The size of the array that tasks share in the row shared.",
 )  # fmt: skip
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True,
@@ -47,7 +54,7 @@ def main(
     timeout_s: float,
     as_json: bool,
 ) -> None:
-    """Measure and print. Exit code 1: the pool failed in a row."""
+    """Measure and print. Exit code 1: the pool failed in at least one row of the tables."""
     chosen = [_sized(row, scale, shared_mb) for row in rows.ROWS if not only or row.name in only]
     peers = [peer for peer in engines.PEERS if not names or peer.name in names]
     outcomes = measure_all(chosen, peers, rounds, timeout_s)
@@ -58,7 +65,8 @@ def main(
         click.echo(msgspec.json.encode(said | {"rows": as_object(outcomes, chosen)}))
     else:
         part = "" if scale == 1 else f" This is a trial with {scale:g} of the work."
-        print_all(outcomes, chosen, peers, f"Medians of {rounds} rounds, all engines in turn.{part}")
+        array = f" The shared array has {shared_mb:,} MB." if rows.SHARED in outcomes else ""
+        print_all(outcomes, chosen, peers, f"Medians of {rounds} rounds, all engines in turn.{part}{array}")
     sys.exit(1 if any(of_row[OURS].error for of_row in outcomes.values() if OURS in of_row) else 0)
 
 

@@ -157,8 +157,10 @@ def test_the_command_reports_an_engine_that_cannot_be_imported_and_measures_the_
     assert f"{MISSING} -" in ended.stderr
 
 
-@pytest.mark.parametrize("option", ["--rounds=0", "--scale=0", "--scale=2", "--shared-mb=0", "--timeout=0"])
-def test_figures_that_measure_nothing_are_refused(option: str) -> None:
+@pytest.mark.parametrize(
+    "option", ["--rounds=0", "--scale=0", "--scale=2", "--shared-mb=0", "--shared-mb=1074", "--timeout=0"]
+)
+def test_options_that_measure_nothing_or_more_than_the_pool_can_send_are_refused(option: str) -> None:
     ended = CliRunner().invoke(main, [option, "--only=start", "--engines=process-pool"])
     assert ended.exit_code == 2
     assert option.split("=", maxsplit=1)[0] in ended.output
