@@ -5,6 +5,7 @@ So a break at the k-th call costs only what follows the call. moto keeps everyth
 
 import gc
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -42,8 +43,13 @@ class Branches:
             self.is_branch, self._says = True, says
             return True
         os.close(says)
-        with os.fdopen(hears, encoding="utf-8", errors="replace") as heard:
-            said = heard.read()
+        try:
+            with os.fdopen(hears, encoding="utf-8", errors="replace") as heard:
+                said = heard.read()
+        except BaseException:  # the test took too long, or the user interrupts it
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            raise
         _, status = os.waitpid(process, 0)
         if status:
             pytest.fail(f"{name}: {said or f'wait status {status}'}")

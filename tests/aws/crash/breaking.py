@@ -108,7 +108,7 @@ class Unreliable(AwsFuse):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self.repeats = True
+        self.breaks_many = True
         self._random = random.Random(seed)
 
     def choose(self, number: int) -> Kind | None:

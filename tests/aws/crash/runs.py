@@ -88,7 +88,7 @@ def _make(go: Callable[[], None], folder: Path, branches: Branches, wanted: int)
         branches.run(go)
     finally:
         remove(folder)
-    assert branches.ended == wanted
+    assert branches.ended == wanted > 0
 
 
 def name_of(scenario: Scenario) -> str:

@@ -1,21 +1,28 @@
 import os
+import signal
+from pathlib import Path
 
 import pytest
 
 from .branches import Branches
 
 
-def test_a_branch_goes_on_from_its_point_and_the_run_from_there_too() -> None:
-    branches, run, seen = Branches(), os.getpid(), list[int]()
+def test_a_branch_goes_on_from_its_point_and_the_run_from_there_too(tmp_path: Path) -> None:
+    branches, passed = Branches(), list[int]()
 
     def go() -> None:
+        point = None
         for number in range(3):
             if not branches.is_branch and branches.branch(str(number)):
-                seen.append(number)
-        assert seen == ([] if os.getpid() == run else seen[:1])
+                point = number
+            passed.append(number)
+        (tmp_path / str(point)).write_text(str(passed))
 
     branches.run(go)
-    assert (branches.ended, seen) == (3, [])
+    assert branches.ended == 3
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys("012", "[0, 1, 2]") | {
+        "None": "[0, 1, 2]"
+    }
 
 
 def test_a_failure_in_a_branch_fails_the_run_with_its_traceback() -> None:
@@ -38,6 +45,30 @@ def test_a_branch_that_dies_fails_the_run() -> None:
 
     with pytest.raises(pytest.fail.Exception, match="call 8: wait status 768"):
         branches.run(go)
+
+
+def test_a_branch_that_does_not_end_is_killed_with_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    branches, run, started = Branches(), os.getpid(), list[int]()
+    fork = os.fork
+
+    def remember() -> int:
+        started.append(fork())
+        return started[-1]
+
+    monkeypatch.setattr("os.fork", remember)
+
+    def go() -> None:
+        # As pytest's time limit does, which is a signal, too.
+        signal.signal(signal.SIGALRM, lambda *_: pytest.fail("too long"))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        if branches.branch("call 9"):
+            signal.pause()
+            assert os.getpid() != run
+
+    with pytest.raises(pytest.fail.Exception, match="too long"):
+        branches.run(go)
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)
 
 
 def test_the_code_of_a_run_cannot_catch_the_failure_of_a_branch() -> None:

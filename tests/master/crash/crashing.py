@@ -27,14 +27,14 @@ class Fuse:
         calls: The names of the calls.
         firsts: The calls that are the first of a client's or worker's request, or of the timer's turn.
         away_s: Seconds between a crash and the start of the next process.
-        repeats: Whether several calls may fail.
+        breaks_many: Whether several calls may fail in one run.
     """
 
     def __init__(self, at: CrashPoint | None = None) -> None:
         self.calls: list[str] = []
         self.firsts: set[int] = set()
         self.away_s = 0.0
-        self.repeats = False
+        self.breaks_many = False
         self._at = at
 
     def start_request(self) -> None:

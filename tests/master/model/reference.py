@@ -69,18 +69,26 @@ class Reference:
         self.packages: dict[str, Package] = {}
         self.live: dict[int, tuple[Lease, float]] = {}
 
-    def lease(self, number: int, lease: Lease, now: float) -> None:
+    def lease(self, number: int, lease: Lease, before: Package, now: float) -> None:
         """Check that a lease is for tasks that are left, and that no other live lease has them.
 
         The exception: what is left of a chunk is sent again as a chunk of these tasks only (ADR 0041). The queue does
         not recognize it, and may deliver both. If both come in one retrieval, and a client has cancelled what no worker
-        has taken, the master cancels the tasks of the new message, which may end the package, and leases the other one.
+        has taken, the master leases the older message, and cancels the tasks of the newer one, which may be the same
+        tasks, and may end the package.
+
+        Args:
+            number: The number of the lease.
+            lease: The lease.
+            before: The package before the retrieval that brought the lease.
+            now: The time.
         """
         package = self.packages[lease.package_id]
-        assert not package.ended or package.sent_again, "a lease of a package that has ended"
-        for start, end in () if package.ended else lease.ranges:
+        before = before if package.sent_again else package
+        assert not before.ended, "a lease of a package that has ended"
+        for start, end in lease.ranges:
             assert not package.committed.keys() & range(start, end), "a lease of what has its result"
-            assert not package.cancelled & set(range(start, end)), "a lease of what was cancelled"
+            assert not before.cancelled & set(range(start, end)), "a lease of what was cancelled"
         for other, until in self.live.values():
             if until > now and other.package_id == lease.package_id and other.receipt != lease.receipt:
                 both = ranges.intersect(lease.ranges, ranges.union(other.ranges))

@@ -3,6 +3,7 @@
 Hypothesis chooses each request, so these workers have no behaviour that other tests could share.
 """
 
+from copy import copy
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
@@ -59,9 +60,10 @@ class Workers(Passing):
     def take(self, worker: str, attempt_id: str, chunks: int) -> list[int]:
         first = len(self.sides[0].leases)
         request = RetrieveTasks(attempt_id=attempt_id, worker_id=worker, executors=2, chunks=chunks)
+        before = {package_id: copy(package) for package_id, package in self.reference.packages.items()}
         leases = self.ask(WORKER_TOKEN, routes.RETRIEVE_TASKS, request).leases
         for number, lease in enumerate(leases, first):
-            self.reference.lease(number, lease, self.clock.now())
+            self.reference.lease(number, lease, before[lease.package_id], self.clock.now())
             self.seqs[number] = 0
         return [first + number for number in range(len(leases))]
 
