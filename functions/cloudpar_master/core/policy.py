@@ -51,6 +51,10 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             for this long after each fold; 0: each is folded at once. Where each fold writes the head to a table, the
             requests of many workers would otherwise write the head more often than the table permits.
         many_workers: The number of workers from which a package gets a pause between its folds.
+        fold_bytes: The bytes of a request's results that go into one fold at most; only a single event may have more.
+            They become one result page, which travels in one answer. Where one thread serves all requests, a longer
+            fold, or an answer with a larger page, would delay the other requests. On AWS each fold costs requests, so
+            there folds are larger.
         longest_await_s: The longest time that a client waits between two requests for results.
         holds_requests: Whether the master holds a client's request until there is news. If not, the client waits after
             each answer, also after one with news.
@@ -86,6 +90,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     saves_sent: bool = True
     fold_pause_s: Annotated[float, Meta(ge=0)] = 0.0
     many_workers: Count = 16
+    fold_bytes: Count = 256 * 1024
     longest_await_s: Amount = 5.0
     holds_requests: bool = True
     requests_per_s: Amount = 1_000.0

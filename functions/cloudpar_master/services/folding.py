@@ -20,11 +20,6 @@ EVENTS = 400
 """How many inbox events one fold consumes at most. On AWS one request deletes 25 events. To save the large head of a
 package with many workers once more may cost more than to delete hundreds of events."""
 
-PART_BYTES = 256 * 1024
-"""How many bytes of a request's results go into one fold at most; only a single event may have more. The results become
-one result page, which travels in one answer. Where one thread serves all requests, a longer fold, or the answer with a
-larger page, would delay the other requests."""
-
 LIGHT_BYTES = 16 * 1024
 """If a fold with more bytes of results than this loses the race to save, the fold is tried again before the results are
 appended to the inbox: storing results twice costs more than a fold."""
@@ -326,19 +321,19 @@ class Folding:
             return fold(head, [Broken(message=text)], now, policy)
 
 
-def parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+def parts(items: Sequence[Item], most_bytes: int) -> Iterator[Sequence[Item]]:
     """Divide events into parts, each of which is for one fold.
 
-    A part has at most PART_BYTES of results, or a single event.
+    A part has at most `most_bytes` of results (`fold_bytes` of the policy), or a single event.
     """
     part: list[Item] = []
-    room = PART_BYTES
+    room = most_bytes
     for item in items:
         weight = _weight(item[1])
         room -= weight
         if part and room < 0:
             yield part
-            part, room = [], PART_BYTES - weight
+            part, room = [], most_bytes - weight
         part.append(item)
     if part:
         yield part

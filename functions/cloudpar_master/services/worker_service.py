@@ -117,7 +117,8 @@ class WorkerService:
             package_id, items = part
             heads[package_id] = self._folding.advance(package_id, items)
 
-        yield from each([(package_id, part) for package_id in events for part in parts(events[package_id])], take)
+        room = self._backend.policy.fold_bytes
+        yield from each([(package_id, part) for package_id in events for part in parts(events[package_id], room)], take)
         # Close the leases only now: if a message were deleted before its results are durable, a crash in between would
         # lose both, and no worker would run the tasks again.
         self._close(request.publications)

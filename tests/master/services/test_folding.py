@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -8,7 +10,7 @@ from cloudpar_master.services.folding import EVENTS, Folding
 from cloudpar_protocol.errors import Unavailable
 from support.packages import inbox
 from support.watched_world import WatchedWorld
-from support.world import World, all_results, publication
+from support.world import POLICY, World, all_results, master, publication
 
 
 def losing(world: World, times: int) -> WatchedWorld:
@@ -200,3 +202,14 @@ def test_a_result_page_stays_far_smaller_than_an_answer(world: World, ann: Accou
     pages = world.backend.packages.pages(package_id, 0, 2**60, 2**60)
     assert sum(len(page.results) for page in pages) == 40_000
     assert max(len(msgspec.msgpack.encode(page.results)) for page in pages) < 2**20
+
+
+@pytest.mark.parametrize(("fold_bytes", "folds"), [(100_000, 3), (200_000, 2), (300_000, 1)])
+def test_a_request_takes_as_many_folds_as_the_policy_says(tmp_path: Path, fold_bytes: int, folds: int) -> None:
+    """Each of three publications has 96,000 bytes of results."""
+    with master(tmp_path, policy=replace(POLICY, fold_bytes=fold_bytes)) as world:
+        package_id = world.start(world.account(), tasks=6_000, chunksize=6_000)
+        (lease,) = world.retrieve()
+        parts = [publication(lease, range(at, at + 2_000), seq=at, data=b"") for at in range(0, 6_000, 2_000)]
+        world.publish(*parts)
+        assert len(world.backend.packages.pages(package_id, 0, 2**60, 2**60)) == folds

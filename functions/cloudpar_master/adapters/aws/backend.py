@@ -40,6 +40,7 @@ POLICY = Policy(
     looks_at_end=False,
     saves_sent=False,
     fold_pause_s=0.5,
+    fold_bytes=512 * 1024,
     longest_await_s=30.0,
     holds_requests=False,
     requests_per_s=20.0,
