@@ -7,6 +7,7 @@ SURVIVORS: Final[dict[tuple[str, str, str], str]] = {
         "how soon a timer repeats effects is a choice; the tests compare with this constant"
     ),
     ("effects.py", "SEND_AGAIN_S = 60.0", "SEND_AGAIN_S = 61.0"): "like RETRY_S",
+    ("effects.py", "LATE_PAUSES = 10", "LATE_PAUSES = 11"): "like RETRY_S",
     (
         "effects.py",
         "if life.ended and not life.settled and (not head.tasks.stopping or head.now >= (life.settle_at or 0.0)):",

@@ -152,5 +152,6 @@ def test_tasks_end_as_often_as_executors_and_unfinished_tasks_permit() -> None:
     head = altered(running(), mean_us=2e6, measured=1, done=80, fleet={1: Member(8, NOW)})
     assert task_end_s(head) == 2 / 8
     assert task_end_s(altered(head, done=96)) == 2 / 4
+    assert task_end_s(altered(head, done=99)) == 2
     for unknown in altered(head, measured=0), altered(head, done=100), altered(head, fleet={}):
         assert task_end_s(unknown) == math.inf
