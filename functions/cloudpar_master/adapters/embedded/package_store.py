@@ -149,8 +149,9 @@ class SqlitePackageStore(PackageStore):
         return saved
 
     def _replace(self, head: Head, due_at: float) -> bool:
+        body = stored.encode(head)
         row = (
-            head.version, stored.encode(head), due_at, head.cuttable, not head.life.settled, not head.life.ended,
+            head.version, body, due_at, head.cuttable, not head.life.settled, not head.life.ended,
             head.counted_bytes, head.package_id, head.version - 1, head.started_at,
         )  # fmt: skip
         # The version decides the race: without it, two processes would each save a fold of the same head, and the
@@ -160,7 +161,10 @@ class SqlitePackageStore(PackageStore):
             "UPDATE packages SET version = ?, head = ?, due_at = ?, uncut = ?, unsettled = ?, running = ?,"
             " stored_bytes = ? WHERE package_id = ? AND version = ? AND started_at = ?"
         )
-        return self._db.execute(update, row).rowcount == 1
+        saved = self._db.execute(update, row).rowcount == 1
+        if saved:
+            self._records.remember(body, head)
+        return saved
 
     def append(self, package_id: str, items: Sequence[tuple[str, Event]], born: float | None = None) -> None:
         del born
