@@ -94,6 +94,8 @@ class Receipts:
 class Results:
     """A blob store that knows which results were uploaded, and not their bytes."""
 
+    takes_parts = False
+
     def __init__(self, blobs: Blobs) -> None:
         self._keys = blobs.keys
 

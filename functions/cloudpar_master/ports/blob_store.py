@@ -1,5 +1,5 @@
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from cloudpar_protocol.payloads import Link, Parts
 
@@ -10,7 +10,12 @@ class BlobStore(Protocol):
     A link is valid for one key and one method, for LINK_S seconds; every other use is refused with a 4xx status. The
     exception is a link to a file, which the store makes only for a caller that can open the master's files. The store
     cannot check how the caller uses such a link.
+
+    Attributes:
+        takes_parts: Whether this store accepts uploads in parts.
     """
+
+    takes_parts: ClassVar[bool]
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
         """Make a link for an upload of this size and CRC-32.
@@ -19,7 +24,7 @@ class BlobStore(Protocol):
         """
 
     def part_links(self, key: str, size: int, parts_crc32: Sequence[int], upload_id: str | None, /) -> Parts | None:
-        """Make links for an upload in parts, as an alternative to `put_link`; None if this store accepts no parts.
+        """Make links for an upload in parts, as an alternative to `put_link`; None without `takes_parts`.
 
         Without `upload_id`, a new upload starts; with it, the links are new links for that upload. The store removes
         uploads that are never completed.

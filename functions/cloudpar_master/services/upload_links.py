@@ -18,21 +18,30 @@ class UploadLinks:
         self._room = PART_LINKS
 
     def make(self, key: str, upload: Upload | PrepareResult) -> tuple[Link, Parts | None]:
-        """Make a link for a payload, and links for its parts if the sender, the store and the answer's size permit it.
+        """Make the links for a payload: `may_take_parts`, then `links`."""
+        return self.links(key, upload, in_parts=self.may_take_parts(upload))
+
+    def may_take_parts(self, upload: Upload | PrepareResult) -> bool:
+        """Whether the sender, the store and the answer's size permit an upload in parts. Starts no upload.
 
         Raises:
             BadRequest: The sender gives checksums of parts, but not exactly one for each part.
         """
-        link = self._blobs.put_link(key, upload.size, upload.crc32)
         count = len(upload.parts_crc32)
         if not count:
-            return link, None
+            return False
         if count != -(-upload.size // PART_BYTES):
             raise BadRequest(
                 f"{count} checksums of parts of {upload.size:,} bytes: send one for each {PART_BYTES:,} bytes"
             )
-        if count > self._room:
-            return link, None
+        if count > self._room or not self._blobs.takes_parts:
+            return False
         self._room -= count
-        parts = self._blobs.part_links(key, upload.size, upload.parts_crc32, upload.upload_id)
-        return link, parts
+        return True
+
+    def links(self, key: str, upload: Upload | PrepareResult, *, in_parts: bool) -> tuple[Link, Parts | None]:
+        """Make a link for a payload and, if `in_parts`, also links for its parts."""
+        link = self._blobs.put_link(key, upload.size, upload.crc32)
+        if not in_parts:
+            return link, None
+        return link, self._blobs.part_links(key, upload.size, upload.parts_crc32, upload.upload_id)

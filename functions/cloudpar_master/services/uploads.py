@@ -1,5 +1,7 @@
 """Prepares uploads of task code and task data."""
 
+from typing import NamedTuple
+
 from cloudpar_master.ports import AccountRecord
 from cloudpar_protocol import limits
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply, Upload
@@ -10,6 +12,14 @@ from .backend import Backend
 from .stored_bytes import StoredBytes
 from .submission import check_owner
 from .upload_links import UploadLinks
+
+
+class _Admitted(NamedTuple):
+    """An upload that the account may make: its key, whether the blob exists already, whether to make links to parts."""
+
+    key: str
+    exists: bool
+    in_parts: bool
 
 
 class Uploads:
@@ -31,18 +41,26 @@ class Uploads:
         """
         links, promised = UploadLinks(self._backend.blobs), list[str]()
         try:
-            uploads = [self._prepare(account, upload, links, promised) for upload in request.uploads]
+            # The whole request is checked before its first link is made. A link in parts starts an upload in the store,
+            # which the store keeps for a day. If a later upload of the request were refused, the client would repeat
+            # the request, and each repetition would leave such an upload.
+            admitted = [self._admit(account, upload, links, promised) for upload in request.uploads]
         except RequestError:
             # Each repetition of a refused request names new keys for its data. If they kept their room, the account
             # would soon be full of uploads that never come.
             self._stored.take_back(account.account_id, promised)
             raise
-        return PrepareUploadsReply(uploads=uploads)
+        prepared: list[PreparedUpload] = []
+        for upload, (key, exists, in_parts) in zip(request.uploads, admitted, strict=True):
+            if exists:
+                prepared.append(PreparedUpload(key=key))
+            else:
+                link, parts = links.links(key, upload, in_parts=in_parts)
+                prepared.append(PreparedUpload(key=key, link=link, parts=parts))
+        return PrepareUploadsReply(uploads=prepared)
 
-    def _prepare(
-        self, account: AccountRecord, upload: Upload, links: UploadLinks, promised: list[str]
-    ) -> PreparedUpload:
-        """Make the links of one upload. Append to `promised` the keys for which this call has kept room."""
+    def _admit(self, account: AccountRecord, upload: Upload, links: UploadLinks, promised: list[str]) -> _Admitted:
+        """Check one upload. Append to `promised` the keys for which this call has kept room."""
         if upload.size > limits.BLOB_BYTES:
             size = f"{upload.size:,} bytes of task {upload.kind} is over the limit of {limits.BLOB_BYTES:,}"
             raise TooLarge(f"{size}: split the work into several maps, or let tasks read their data from storage")
@@ -55,11 +73,11 @@ class Uploads:
         else:
             key = f"code/{account.account_id}/{upload.hash}"
             if self._backend.blobs.exists(key, promise=True):
-                return PreparedUpload(key=key)
+                return _Admitted(key, exists=True, in_parts=False)
+        in_parts = links.may_take_parts(upload)
         promised += self._stored.promise(account, key, upload.size)
-        link, parts = links.make(key, upload)
-        if parts is not None and upload.upload_id is None:
-            # Each upload in parts that was started takes room of its own, although many such uploads may have the same
+        if in_parts and upload.upload_id is None:
+            # Each upload in parts that is started takes room of its own, although many such uploads may have the same
             # key.
-            promised += self._stored.promise(account, f"{key}#{parts.upload_id}", upload.size)
-        return PreparedUpload(key=key, link=link, parts=parts)
+            promised += self._stored.promise(account, f"{key}#{self._backend.ids.fresh()}", upload.size)
+        return _Admitted(key, exists=False, in_parts=in_parts)

@@ -1,15 +1,16 @@
-"""Links for uploads, whole and in parts, on a store that takes parts."""
+"""Links for uploads, whole and in parts, on a store that accepts parts."""
 
 from collections.abc import Iterator, Sequence
 
 import pytest
+from msgspec import structs
 
 from cloudpar_master.ports import AccountRecord, BlobStore
 from cloudpar_master.services.client_service import ClientService
 from cloudpar_master.services.upload_links import PART_LINKS, UploadLinks
 from cloudpar_master.services.worker_service import WorkerService
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
-from cloudpar_protocol.errors import BadRequest, Forbidden
+from cloudpar_protocol.errors import BadRequest, Forbidden, RateLimited, RequestError
 from cloudpar_protocol.limits import PART_BYTES
 from cloudpar_protocol.payloads import Link, Parts
 from cloudpar_protocol.worker_messages import PrepareResult, PrepareResults
@@ -19,9 +20,12 @@ from support.world import World
 class PartedBlobs(BlobStore):
     """Records the parts that callers request. Only the blobs in `there` exist."""
 
+    takes_parts = True
+
     def __init__(self) -> None:
         self.asked: list[tuple[str, int, list[int], str | None]] = []
         self.there: set[str] = set()
+        self.stored: list[tuple[str, int]] = []
 
     def put_link(self, key: str, size: int, crc32: int) -> Link:
         return Link("PUT", f"{key} {size} {crc32}")
@@ -38,7 +42,7 @@ class PartedBlobs(BlobStore):
 
     def uploads(self, account_id: str) -> Iterator[tuple[str, int]]:
         del account_id
-        yield from ()
+        yield from self.stored
 
     def free_bytes(self) -> None:
         return None
@@ -94,6 +98,34 @@ def test_an_upload_in_parts_that_goes_on_gets_new_links(
     ))  # fmt: skip
     assert again == first
     assert blobs.asked[1] == (first.key, SIZE, SUMS, "new")
+
+
+SMALL = structs.replace(LARGE, size=PART_BYTES, parts_crc32=[1])
+ROOM = 3 * SIZE // 2
+"""Room for LARGE once, but not twice. An upload in parts that was started takes room in addition to its whole link."""
+
+
+@pytest.mark.parametrize(
+    ("uploads", "refusal"),
+    [
+        ([LARGE], RateLimited),
+        ([SMALL, LARGE], RateLimited),
+        ([SMALL, structs.replace(LARGE, parts_crc32=[1])], BadRequest),
+        ([SMALL, structs.replace(LARGE, key="data/x/y")], Forbidden),
+    ],
+)
+def test_a_refused_request_starts_no_upload_in_parts_and_keeps_no_room(
+    world: World, ann: AccountRecord, uploads: list[Upload], refusal: type[RequestError]
+) -> None:
+    """The bucket aborts a started upload only after a day. Until then, it counts as the largest possible blob."""
+    blobs = PartedBlobs()
+    blobs.stored.append((f"data/{ann.account_id}/old", world.backend.policy.stored_bytes - ROOM))
+    client = ClientService(world.backend._replace(blobs=blobs))
+    for _ in range(2):
+        with pytest.raises(refusal):
+            client.prepare_uploads(ann, PrepareUploads(uploads=uploads))
+    assert blobs.asked == []
+    assert prepare(client, ann, Upload(kind="data", size=ROOM, crc32=7)).link is not None
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ DELETE_BATCH = 1000
 class S3BlobStore(BlobStore):
     """Blobs in one bucket, reached through links that S3 itself checks. The S3 client is made at its first use."""
 
+    takes_parts = True
+
     def __init__(self, client: "Callable[[], S3Client]", bucket: str, clock: Clock) -> None:
         self._client = client
         self._bucket = bucket

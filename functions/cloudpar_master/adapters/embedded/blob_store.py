@@ -91,6 +91,8 @@ class FileBlobStore(BlobStore):
         OSError: The folder cannot be made.
     """
 
+    takes_parts = False
+
     def __init__(
         self,
         folder: Path,
