@@ -85,7 +85,8 @@ class PackageStore(Protocol):
 
     A read of a head, an inbox or a page sees every write that had returned before the read started.
 
-    A list of packages (`due`, `uncut`, `of_account`, `running`, `unsettled`, `at_work`) may be a little old.
+    A list of packages (`due`, `uncut`, `of_account`, `running`, `running_heads`, `unsettled`, `at_work`) may be a
+    little old.
 
     If a stored head cannot be read, each call returns `Head.stand_in` in its place, and logs that once in a while.
     Therefore one damaged record does not make calls for other packages fail.
@@ -186,6 +187,13 @@ class PackageStore(Protocol):
 
     def stored_bytes(self, account_id: str) -> int:
         """Add up `Head.counted_bytes` of an account's packages. A hint: it may be a little old, or rounded up."""
+
+    def running_heads(self, account_id: str) -> Iterable[Head]:
+        """Return an account's running packages. A package that has just started, or that cannot be read, may be missing.
+
+        Heads may be decoded while the caller iterates, as with `of_account`. The cost depends on the running packages
+        only, whose number is limited: an account may have many more packages that have ended and are not settled yet.
+        """
 
     def unsettled(self, account_id: str) -> Iterable[Head]:
         """Return an account's packages that run, or are not settled yet.

@@ -153,7 +153,7 @@ class AccountService:
         if account is None:
             raise NotFound(f"no account {request.account_id!r}: 'cloudpar account list' shows them")
         event = CancelAsked(reason="revoked", message="the operator revoked the account's token")
-        running = [head for head in self._backend.packages.unsettled(account.account_id) if not head.life.ended]
+        running = list(self._backend.packages.running_heads(account.account_id))
         yield from each(running, lambda head: self._folding.confirm(head.package_id, "revoke", event))
         return AccountReply(account=_public(account))
 

@@ -27,7 +27,7 @@ class OpenCount:
         """
         if account_id not in self._depths:
             self._depths[account_id] = [
-                head.depth for head in self._packages.unsettled(account_id) if not _is_closed(head)
+                head.depth for head in self._packages.running_heads(account_id) if not _is_closed(head)
             ]
         depths = self._depths[account_id]
         return len(depths) < most or (depth > 0 and sum(each >= depth for each in depths) < planning.NESTED_PACKAGES)

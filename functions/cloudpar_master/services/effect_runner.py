@@ -93,9 +93,9 @@ class EffectRunner:
         reserved more than the heads of its packages say, one package has received a slice that its head does not show
         yet. That package goes on, so the answer is then False.
 
-        The check reads the heads of all packages of the account, unless the answer is False because of this package
-        alone. For an account with many packages, this reading is slow. Therefore the account's next packages get an
-        answer of False without a new check, until all of its packages have had time to request a slice.
+        The check may read the heads of all packages of the account that are not settled. For an account with many
+        packages, this reading is slow. Therefore the next packages of the account get an answer of False without a new
+        check, until all of its packages have had time to request a slice.
 
         Returns:
             The answer, and the approximate number of the account's packages that may request slices. This number
@@ -107,14 +107,19 @@ class EffectRunner:
             return False, known.packages
         if not head.quota.reserve_spent:
             return False, self._note(account_id, self._backend.packages.running(account_id).packages)
-        heads = list(self._backend.packages.unsettled(account_id))
+        heads: list[Head] = []
+        for each in self._backend.packages.unsettled(account_id):
+            if not each.quota.reserve_spent:
+                # Stop at the first such package: an account may have thousands of packages that have ended and are not
+                # settled yet, and decoding all of their heads would keep the master's one thread busy.
+                return False, self._note(account_id, self._backend.packages.running(account_id).packages)
+            heads.append(each)
         account = self._backend.accounts.get(account_id)
         held_us = 0 if account is None else account.reserved_us
         noted_us = sum(head.quota.reserved_us for head in heads)
         # What an unreadable package has reserved is not known. Without this exception, the answer would always be
         # False.
-        all_noted = held_us <= noted_us or any(head.damaged for head in heads)
-        spent = all_noted and all(head.quota.reserve_spent for head in heads)
+        spent = held_us <= noted_us or any(head.damaged for head in heads)
         return spent, len(heads) if spent else self._note(account_id, len(heads))
 
     def _note(self, account_id: str, packages: int) -> int:

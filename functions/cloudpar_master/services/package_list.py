@@ -39,4 +39,4 @@ def _running(packages: PackageStore, account_id: str | None, limit: int) -> Iter
         return packages.at_work(limit).heads
     if packages.running(account_id).packages > limit:
         return []
-    return (head for head in packages.unsettled(account_id) if not head.life.ended)
+    return packages.running_heads(account_id)

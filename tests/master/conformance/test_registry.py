@@ -113,7 +113,7 @@ def test_the_running_packages_of_an_account_are_counted(stores: Stores, others: 
     assert others.packages.running("unknown") == Running(0, 0, 0)
 
 
-def test_the_unsettled_packages_of_an_account_are_as_last_saved(stores: Stores, others: Stores) -> None:
+def test_the_running_and_the_unsettled_packages_of_an_account_are_as_last_saved(stores: Stores, others: Stores) -> None:
     for package_id, account_id in (("p1", "a"), ("p2", "b"), ("p3", "a"), ("p4", "a")):
         create(stores, package_id, account_id=account_id)
     saved(stores, make_spec("p3"), 1, NOW, state="cancelled")
@@ -123,6 +123,8 @@ def test_the_unsettled_packages_of_an_account_are_as_last_saved(stores: Stores, 
         "p3": "cancelled",
     }
     assert list(others.packages.unsettled("unknown")) == []
+    assert [head.package_id for head in others.packages.running_heads("a")] == ["p1"]
+    assert list(others.packages.running_heads("unknown")) == []
 
 
 def test_the_packages_at_work_are_the_running_ones_of_all_accounts(stores: Stores, others: Stores) -> None:

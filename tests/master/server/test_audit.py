@@ -60,7 +60,7 @@ def test_an_action_that_fails_half_way_leaves_a_line(
     def fail(*_: object) -> None:
         raise OSError(errno.EIO, "the disk is broken")
 
-    monkeypatch.setattr(SqlitePackageStore, "unsettled", fail)
+    monkeypatch.setattr(SqlitePackageStore, "running_heads", fail)
     account_id = served.call("user", routes.HELLO, Hello()).account_id or ""
     refused = served.run(served.exchange("admin", routes.REVOKE_ACCOUNT, RevokeAccount(account_id=account_id)))
     assert "the disk is broken" in error(refused).message

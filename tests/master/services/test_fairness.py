@@ -204,13 +204,13 @@ def test_an_await_of_many_closed_packages_counts_the_open_ones_of_their_account_
         ann = world.account("ann")
         one, two, *closed = [world.start(ann, tasks=1_000) for _ in range(30)]
         world.cancel(ann, one)
-        read, asked = world.backend.packages.unsettled, []
+        read, asked = world.backend.packages.running_heads, []
 
-        def unsettled(account_id: str) -> Iterable[Head]:
+        def running_heads(account_id: str) -> Iterable[Head]:
             asked.append(account_id)
             return read(account_id)
 
-        monkeypatch.setattr(world.backend.packages, "unsettled", unsettled)
+        monkeypatch.setattr(world.backend.packages, "running_heads", running_heads)
         world.news(ann, two, *closed)
         assert asked == [ann.account_id]
         assert [world.head(each).pace.closed for each in closed] == [False] + [True] * 27

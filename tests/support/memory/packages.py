@@ -166,11 +166,14 @@ class MemoryPackageStore:
         return [_head(stored) for stored in self._newest(account_id, limit)]
 
     def running(self, account_id: str) -> Running:
-        counted = [Running.of(head) for head in self.unsettled(account_id) if not head.life.ended]
+        counted = [Running.of(head) for head in self.running_heads(account_id)]
         return Running(*(sum(getattr(each, name) for each in counted) for name in Running._fields))
 
     def stored_bytes(self, account_id: str) -> int:
         return sum(_head(each).counted_bytes for each in self._newest(account_id, len(self._packages)))
+
+    def running_heads(self, account_id: str) -> list[Head]:
+        return [head for head in self.unsettled(account_id) if not head.life.ended]
 
     def unsettled(self, account_id: str) -> list[Head]:
         with ALONE:

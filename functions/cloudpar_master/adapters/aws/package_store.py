@@ -330,6 +330,11 @@ class DynamoPackageStore(PackageStore):
         """See the port. Reads the newest COUNTED heads. An index would cost a further write for each result page."""
         return sum(head.counted_bytes for head in self.of_account(account_id, COUNTED))
 
+    def running_heads(self, account_id: str) -> list[Head]:
+        """See the port. Rows of packages that have ended are ignored, as in `running`."""
+        running = [row for row in self._unsettled(account_id) if "tasks" in row]
+        return [head for head in self._heads(running) if not head.life.ended]
+
     def unsettled(self, account_id: str) -> list[Head]:
         return [head for head in self._heads(self._unsettled(account_id)) if not head.life.settled]
 

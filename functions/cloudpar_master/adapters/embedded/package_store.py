@@ -239,6 +239,13 @@ class SqlitePackageStore(PackageStore):
         total: int = self._db.execute(select, (account_id,)).fetchone()[0]
         return total
 
+    def running_heads(self, account_id: str) -> Iterator[Head]:
+        """See the port. The query finds the rows by the index of unsettled packages, and reads no others."""
+        select = f"SELECT {_HEAD} FROM packages WHERE account_id = ? AND unsettled AND running = 1"
+        rows = self._db.execute(select, (account_id,)).fetchall()
+        # A head that cannot be read is replaced by the head of a failed package, whatever the row says.
+        return (head for row in rows if not (head := self._records.head(HeadRow(*row))).life.ended)
+
     def unsettled(self, account_id: str) -> Iterator[Head]:
         rows = self._db.execute(f"SELECT {_HEAD} FROM packages WHERE account_id = ? AND unsettled", (account_id,))
         return (self._records.head(HeadRow(*row)) for row in rows.fetchall())

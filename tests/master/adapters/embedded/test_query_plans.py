@@ -37,6 +37,7 @@ CALLS: dict[str, Call] = {
     "defer": lambda packages, accounts, queue: packages.defer("p7", 2e12, 1e12),
     "uncut": lambda packages, accounts, queue: packages.uncut(),
     "running": lambda packages, accounts, queue: packages.running("a"),
+    "running_heads": lambda packages, accounts, queue: packages.running_heads("a"),
     "unsettled": lambda packages, accounts, queue: packages.unsettled("a"),
     "at_work": lambda packages, accounts, queue: packages.at_work(10),
     "stored_bytes": lambda packages, accounts, queue: packages.stored_bytes("a"),

@@ -1,8 +1,12 @@
 import pytest
 from msgspec.structs import replace
 
+from cloudpar_master.adapters.records import HeadRow, Records
+from cloudpar_master.core.head import Head
 from cloudpar_master.ports import AccountRecord
+from cloudpar_master.services.closed_packages import OpenCount
 from cloudpar_master.services.steps import finish
+from cloudpar_protocol.account_messages import RevokeAccount
 from cloudpar_protocol.client_messages import ListPackages
 from support.watched_world import WatchedWorld
 from support.world import World
@@ -49,7 +53,32 @@ def test_of_more_running_packages_than_the_limit_the_newest_are_listed_without_r
         started.append(world.start(ann))
     watched = WatchedWorld(world)
     assert names(watched, ann) == started[:1:-1]
-    assert "packages.unsettled" not in watched.calls
+    assert "packages.running_heads" not in watched.calls
+
+
+def test_the_packages_of_an_account_that_have_ended_and_are_not_settled_are_not_read_one_by_one(
+    world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An account may end packages much faster than they are settled. Such heads must not be read in one step."""
+    running = world.start(ann)
+    for _ in range(20):
+        assert not world.head(end(world, ann)).life.settled
+    read: list[str] = []
+    head_of = Records.head
+
+    def head(records: Records, row: HeadRow) -> Head:
+        read.append(row.package_id)
+        return head_of(records, row)
+
+    monkeypatch.setattr(Records, "head", head)
+    assert running in names(world, ann)
+    assert len(read) == MANY.limit + 1
+    read.clear()
+    assert OpenCount(world.backend.packages).has_few(ann.account_id, 0, 2)
+    assert read == [running]
+    read.clear()
+    finish(world.accounts.revoke_account(RevokeAccount(account_id=ann.account_id)))
+    assert set(read) == {running}
 
 
 @pytest.mark.parametrize("running", [True, False])
