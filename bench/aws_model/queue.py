@@ -88,6 +88,11 @@ class ModelQueue(TaskQueue):
         del fit
         return []
 
+    def withdraw(self, account_id: str, package_id: str) -> list[str]:
+        """See the port."""
+        del account_id, package_id
+        return []
+
     def delete(self, receipts: Sequence[str]) -> None:
         """See the port."""
         for receipt in receipts:

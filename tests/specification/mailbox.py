@@ -69,6 +69,11 @@ class Mailbox:
         del fit
         return []
 
+    def withdraw(self, account_id: str, package_id: str) -> list[str]:
+        """Remove nothing, as SQS: a step of the specification removes a message when a worker receives it."""
+        del account_id, package_id
+        return []
+
     def waiting(self) -> int:
         return sum(letter.at == "waiting" for letter in self.letters)
 

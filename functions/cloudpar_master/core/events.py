@@ -98,12 +98,14 @@ class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_de
 
 
 class Cleared(Struct, frozen=True, kw_only=True, tag="cleared"):
-    """The queue delivered a chunk of an ended package, or of a package that is draining (see `Tasks.draining`).
+    """The master does not hand out chunks of an ended package, or a chunk of a draining package (see `Tasks.draining`).
 
-    The master did not hand the chunk out, and no worker has had it.
+    The queue has delivered the chunk, or the master has removed the chunks of the ended package from its queue.
+    No worker has had these chunks.
 
     Attributes:
-        ranges: The tasks of the chunk, or only those of them that the package still wants. A sorted set of ranges.
+        generation: The generation of the delivered chunk. It has no meaning for an ended package.
+        ranges: The tasks of the chunks, or only those of them that the package still wants. A sorted set of ranges.
     """
 
     generation: int

@@ -189,7 +189,7 @@ class PackageStore(Protocol):
         """Add up `Head.counted_bytes` of an account's packages. A hint: it may be a little old, or rounded up."""
 
     def running_heads(self, account_id: str) -> Iterable[Head]:
-        """Return an account's running packages. A package that has just started, or that cannot be read, may be missing.
+        """Return an account's running packages. One that has just started, or that cannot be read, may be missing.
 
         Heads may be decoded while the caller iterates, as with `of_account`. The cost depends on the running packages
         only, whose number is limited: an account may have many more packages that have ended and are not settled yet.

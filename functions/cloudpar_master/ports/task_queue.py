@@ -163,6 +163,15 @@ class TaskQueue(Protocol):
     def passed_over(self, fit: Fit) -> list[str]:
         """Return the packages whose waiting messages do not fit. Empty if this queue cannot look into messages."""
 
+    def withdraw(self, account_id: str, package_id: str) -> list[str]:
+        """Remove the waiting messages of a package. Returns the bodies of those that were never received.
+
+        Hidden messages stay, because workers have their chunks. A queue that cannot look into messages removes none.
+
+        Without this call, the chunks of ended packages would stay in the queue until idle workers receive them. Each
+        call that chooses among messages looks at each package that has some.
+        """
+
     def delete(self, receipts: Sequence[str]) -> None:
         """Remove messages; a receipt that is no longer valid is ignored."""
 

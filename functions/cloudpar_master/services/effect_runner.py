@@ -1,13 +1,15 @@
 """Carries effects out, and makes an event of each answer."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from cloudpar_master.core.effects import Delete, Effect, Forget, Reserve, Send, Settle
-from cloudpar_master.core.events import Deleted, Event, QuotaGranted, Sent, Settled
+from cloudpar_master.core.events import Cleared, Deleted, Event, QuotaGranted, Sent, Settled
 from cloudpar_master.core.fold.quota import REQUESTS_PER_S
 from cloudpar_master.core.head import Head
 from cloudpar_master.core.recent import Recent
-from cloudpar_protocol.payloads import BlobData
+from cloudpar_protocol import ranges
+from cloudpar_protocol.payloads import BlobData, Range
 
 from .backend import Backend
 from .chunk_text import ChunkText, sending
@@ -68,6 +70,30 @@ class EffectRunner:
             case Forget():
                 raise AssertionError(effect)
 
+    def withdraw(self, head: Head) -> Event | None:
+        """Remove the waiting chunks of an ended package from the queue, until the package is settled.
+
+        Returns an event that names the tasks of the chunks that no worker has received, so that the package does not
+        wait for their times. None: it waits for none of these tasks.
+
+        This is no effect in a head, because a process may die, or lose the race to save, after this call and before it
+        has saved the event. No later call returns these chunks again. The package then waits until `settle_at`, as on
+        AWS.
+        """
+        if not head.life.ended or head.life.settled:
+            return None
+        untouched: list[Range] = []
+        for body in self._backend.queue.withdraw(head.account_id, head.package_id):
+            with suppress(ValueError):  # a damaged text names no chunk
+                chunk = ChunkText.parse(body)
+                # A worker that was lost before the chunk was put back may still run the tasks, and report their times.
+                if not chunk.queue_losses:
+                    untouched.append((chunk.start, chunk.end))
+        cleared = ranges.intersect(ranges.union(untouched), head.tasks.stopping)
+        # The generations do not matter. An ended package has no open ranges. A worker gets the newest chunk of a task
+        # only after earlier ones have left the queue, because the messages of a package come in order.
+        return Cleared(generation=head.version, ranges=cleared) if cleared else None
+
     def release(self, head: Head) -> None:
         """Give the slices of an unreadable package back to its account. The time used is not known, so it is free.
 
@@ -81,9 +107,11 @@ class EffectRunner:
 
         Returns False if another master has saved or removed the tombstone meanwhile.
         """
-        # Results first: after a crash between the two calls the tombstone is still there, so the timer repeats both. In
+        # The head last: after a crash between two calls the tombstone is still there, so the timer repeats all. In
         # the other order, no record would lead to these results any more.
         self._backend.blobs.abandon(f"results/{head.package_id}/")
+        # A lease may have ended after the settlement. No later call would know that this message is of no use.
+        self._backend.queue.withdraw(head.account_id, head.package_id)
         return self._backend.packages.forget(head)
 
     def _all_spent(self, head: Head) -> tuple[bool, int]:

@@ -272,7 +272,8 @@ class Folding:
             if any(isinstance(effect, Forget) for effect in effects):
                 forgotten = self._effects.forget(head)
                 return None if forgotten else self._backend.packages.load(head.package_id)
-            answers = [answer for effect in effects if (answer := self._effects.answer(head, effect)) is not None]
+            found = [*(self._effects.answer(head, effect) for effect in effects), self._effects.withdraw(head)]
+            answers = [answer for answer in found if answer is not None]
             if not answers:
                 return head
             if all(self._can_wait(head, answer) for answer in answers):

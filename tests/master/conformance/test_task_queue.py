@@ -192,3 +192,16 @@ def test_a_queue_brings_messages_that_fit_or_leaves_the_choice_to_its_caller(sto
     brought = set(bodies(stores.queue.receive(10, VISIBILITY_S, stores.ids.fresh(), (), fit)))
     assert (brought, set(passed_over)) in [({"p1", "p3"}, {"p2", "p4"}), ({"p1", "p2", "p3", "p4"}, set())]
     assert set(bodies(take(stores, 10))) == {"p1", "p2", "p3", "p4"} - brought
+
+
+def test_a_queue_that_looks_into_messages_removes_the_waiting_ones_of_a_package(stores: Stores, others: Stores) -> None:
+    """SQS removes none. A received message stays, because a worker has it."""
+    names = [f"ended-{number}" for number in range(4)]
+    stores.queue.send([Sending(name, name, "ann", "ended") for name in names])
+    others.queue.send([Sending("other", "other", "ann", "other"), Sending("same", "same", "bob", "ended")])
+    taken = take(stores, 1)
+    waiting, kept = set(names) - set(bodies(taken)), {"other", "same"} - set(bodies(taken))
+    withdrawn = others.queue.withdraw("ann", "ended")
+    assert stores.queue.withdraw("ann", "ended") == []
+    rest = set(bodies(take(stores)))
+    assert (set(withdrawn), rest) in [(waiting, kept), (set(), waiting | kept)]

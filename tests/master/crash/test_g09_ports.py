@@ -25,6 +25,7 @@ HARMLESS = {
     "fleet.size": "it only reads, for the timer on AWS, which looks again a minute later",
     "packages.at_work": "it only reads, for the timer on AWS, which looks again a minute later",
     "fleet.status": "it only reads, and what it reads appears in an answer only; it may not know at any time",
+    "packages.unsettled": "it only reads, before a slice is refused, and the package requests the slice again",
     "queue.waiting": "it only counts, before a start has stored anything, and the client repeats the start",
 }
 """The calls that are in no scenario, and why a crash at them does no harm."""

@@ -171,6 +171,18 @@ class TimedQueue:
     def passed_over(self, fit: Fit) -> list[str]:
         return self._queue.passed_over(fit)
 
+    def withdraw(self, account_id: str, package_id: str) -> list[str]:
+        self._look()
+        line = account_id, package_id
+        found = sorted((self._sent[body][0], message) for body, message in self._here.items())
+        gone = [message for sent, message in found if (sent.account, sent.package) == line]
+        self._queue.delete([message.receipt for message in gone])
+        for message in gone:
+            del self._here[message.body]
+            self._there.remove(message.body)
+        # The look was the first receipt of a message that no caller has received.
+        return [message.body for message in gone if message.receives == 1]
+
     def delete_unused(self, receipts: Sequence[str]) -> None:
         for body, (receipt, _) in self._out.items():
             if receipt in receipts:

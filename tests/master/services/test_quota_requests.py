@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
 from cloudpar_master.core.fold.quota import REQUESTS_PER_S
-from cloudpar_master.core.head import Head
+from cloudpar_master.core.head import Head, Quota
 from cloudpar_master.core.quota import FIRST_SLICE_US
-from cloudpar_master.ports import PackageStore
+from cloudpar_master.ports import AccountRecord, PackageStore
+from cloudpar_master.services.effect_runner import EffectRunner
 from cloudpar_master.services.timer import PACKAGES
 from support.world import POLICY, World, publication
 
@@ -100,3 +102,21 @@ def test_idle_executors_pass_over_packages_that_were_refused_compute_time(world:
     versions = [world.head(each).version for each in refused]
     assert {lease.package_id for lease in world.retrieve()} == {package_id}
     assert [world.head(each).version for each in refused] == versions
+
+
+def test_the_check_for_spent_time_stops_at_the_first_package_that_has_some(
+    world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An account may have thousands of packages that have ended and are not settled yet."""
+    spent, *_ = [world.head(world.start(ann, tasks=1)) for _ in range(5)]
+    unsettled, read = world.backend.packages.unsettled, list[str]()
+
+    def noted(account_id: str) -> Iterable[Head]:
+        for head in unsettled(account_id):
+            read.append(head.package_id)
+            yield head
+
+    monkeypatch.setattr(world.backend.packages, "unsettled", noted)
+    effects = EffectRunner(world.backend)
+    assert effects._all_spent(replace(spent, quota=Quota())) == (False, 5)
+    assert len(read) == 1

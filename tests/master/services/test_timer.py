@@ -40,6 +40,7 @@ def test_a_tick_returns_how_much_there_was_to_do(world: World, ann: AccountRecor
 
 def test_a_package_that_no_client_awaits_ends(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann)
+    world.lease()
     world.clock.move(POLICY.lifetime_s)
     world.timer.tick()
     assert (world.head(package_id).life.state, world.head(package_id).life.settled) == ("failed", False)

@@ -97,6 +97,16 @@ class MemoryTaskQueue:
             left = (letter.package for letter in waiting if not fit.takes(letter.needs))
             return list(dict.fromkeys(left)) if self._letters.looks else []
 
+    def withdraw(self, account_id: str, package_id: str) -> list[str]:
+        with ALONE:
+            self._surface(self._clock.now())
+            if not self._letters.looks:
+                return []
+            line = "waiting", account_id, package_id
+            gone = [each for each in self._letters.there if (each.state, each.account, each.package) == line]
+            self._letters.there = [letter for letter in self._letters.there if letter not in gone]
+            return [letter.body for letter in gone if not letter.receives]
+
     def _lines(self, besides: Collection[str], fit: Fit) -> list[Line]:
         oldest: dict[tuple[str, str], Line] = {}
         for number, letter in enumerate(self._letters.there):

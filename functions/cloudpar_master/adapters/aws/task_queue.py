@@ -162,6 +162,11 @@ class SqsTaskQueue(TaskQueue):
         del fit
         return []
 
+    def withdraw(self, account_id: str, package_id: str) -> list[str]:
+        """See the port. SQS cannot look into messages, so those of an ended package stay until they are received."""
+        del account_id, package_id
+        return []
+
     def delete_unused(self, receipts: Sequence[str]) -> None:
         """See the port. In SQS packages do not take turns, so there is nothing to correct."""
         self.delete(receipts)

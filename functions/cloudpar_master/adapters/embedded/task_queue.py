@@ -124,6 +124,16 @@ class SqliteTaskQueue(TaskQueue):
         found = (line.package for line, python in lines if not fit.takes(Needs(line.account, line.package, python)))
         return list(dict.fromkeys(found))
 
+    def withdraw(self, account_id: str, package_id: str) -> list[str]:
+        """See the port. The cost depends on the number of the package's messages only."""
+        waiting, line = "state = 'waiting' AND (account, package) = (?, ?)", (account_id, package_id)
+        with self._db.transaction():
+            self._surface(self._clock.now())
+            select = f"SELECT body FROM messages WHERE {waiting} AND receives = 0 ORDER BY id"
+            bodies = [body for (body,) in self._db.execute(select, line)]
+            self._db.execute(f"DELETE FROM messages WHERE {waiting}", line)
+        return bodies
+
     def _lines(self) -> list[tuple[Line, str]]:
         """Return the oldest waiting message of each package, with the Python version that its chunk needs ("": any)."""
         return [(Line(*row), python) for *row, python in self._db.execute(_LINES)]

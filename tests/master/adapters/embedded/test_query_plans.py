@@ -26,6 +26,7 @@ CALLS: dict[str, Call] = {
     "receive": lambda packages, accounts, queue: queue.receive(10, 6.0, "attempt"),
     "receive what fits": lambda packages, accounts, queue: queue.receive(10, 6.0, "attempt", (), FIT),
     "passed over": lambda packages, accounts, queue: queue.passed_over(Fit(("3.12",))),
+    "withdraw": lambda packages, accounts, queue: queue.withdraw("another account", "p7"),
     "send": lambda packages, accounts, queue: queue.send([Sending("new", "body")]),
     "delete": lambda packages, accounts, queue: queue.delete(["receipt 7"]),
     "extend": lambda packages, accounts, queue: queue.extend(["receipt 7"], 6.0),

@@ -21,6 +21,18 @@ from support.watched_world import WatchedWorld
 from support.world import CODE, POLICY, World, master, publication
 
 
+def as_on_aws(world: World) -> World:
+    """Return a world of the same stores, whose master leaves the chunks of ended packages in the queue."""
+    watched = WatchedWorld(world)
+    watched.ports["queue"].instead["withdraw"] = lambda *_: []
+    return watched
+
+
+def start_stale(world: World, account: AccountRecord, **changes: Any) -> None:
+    """Start and cancel a package whose chunks stay in the queue."""
+    as_on_aws(world).cancel(account, world.start(account, **changes))
+
+
 def test_a_lease_has_everything_that_a_worker_needs(world: World, ann: AccountRecord) -> None:
     package_id = world.start(ann, tasks=12, call="args", task_timeout_s=7.5, data=RangeData(3, 2))
     world.clock.move(0.25)
@@ -88,7 +100,7 @@ def test_a_message_of_finished_tasks_is_deleted(world: World, ann: AccountRecord
     world.start(ann, tasks=5)
     slow = world.lease()
     world.clock.move(POLICY.lease_s + 1)
-    world.publish(publication(replace(slow, receipt="expired")))
+    as_on_aws(world).publish(publication(replace(slow, receipt="expired")))
     assert world.backend.queue.waiting() == 1
     assert world.retrieve() == []
     world.clock.move(POLICY.lease_s + 1)
@@ -111,7 +123,7 @@ def test_tasks_given_back_are_not_leased_by_the_old_message(world: World, ann: A
 
 
 def test_a_chunk_is_found_behind_stale_ones(world: World, ann: AccountRecord) -> None:
-    world.cancel(ann, world.start(ann, chunksize=1))
+    start_stale(world, ann, chunksize=1)
     wanted = world.start(ann)
     (lease,) = world.retrieve(chunks=1)
     assert lease.package_id == wanted
@@ -145,7 +157,7 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
 
     watched.ports["queue"].instead["receive"] = receive
     for _ in range(2):
-        world.cancel(ann, world.start(ann))
+        start_stale(world, ann)
     package_id = world.start(ann)
     (lease,) = watched.retrieve(chunks=1, attempt="a")
     assert lease.package_id == package_id
@@ -158,7 +170,7 @@ def test_an_attempt_is_not_repeated_once_its_messages_are_deleted(world: World, 
 def test_a_repeated_request_at_another_process_brings_the_same(world: World, ann: AccountRecord) -> None:
     """That process does not know that messages of the attempt were deleted, but AWS refuses the attempt."""
     for _ in range(2):
-        world.cancel(ann, world.start(ann))
+        start_stale(world, ann)
     world.start(ann)
     (lease,) = world.retrieve(chunks=1, attempt="a")
     other = WatchedWorld(world)
@@ -174,9 +186,8 @@ def test_a_repeated_request_at_another_process_brings_the_same(world: World, ann
 
 
 def test_a_worker_that_met_only_stale_chunks_may_retry_at_once(world: World, ann: AccountRecord) -> None:
-    packages = [world.start(ann, chunksize=1) for _ in range(STALE_ROUNDS)]
-    for package_id in packages:
-        world.cancel(ann, package_id)
+    for _ in range(STALE_ROUNDS):
+        start_stale(world, ann, chunksize=1)
     request = RetrieveTasks(worker_id="w", attempt_id="a", executors=1, chunks=1)
     replies = [world.worker.retrieve_tasks(request) for _ in range(20)]
     assert not any(reply.leases for reply in replies)
