@@ -22,7 +22,15 @@ from .fair_shares import STRANGERS, FairShares
 BINARY = "application/octet-stream"
 
 TRANSFERS: Final = "transfers"
-"""The role under which all transfers take turns: a link does not say whether a worker or a user follows it."""
+"""The role under which the transfers of users take turns."""
+
+WORKERS_TRANSFERS: Final = "workers' transfers"
+"""The role under which the transfers of workers take turns. With a common role, a user's many transfers would delay the
+transfers of the same account on a worker, which have few threads for all accounts."""
+
+WORKERS_LINKS: Final = {("PUT", "results"), ("GET", "code"), ("GET", "data")}
+"""The methods and kinds of payloads for which the master makes links for workers only. The opposite links are only for
+users."""
 
 PART_BYTES: Final = 64 * 1024
 """How many bytes of a download the server reads at a time, and keeps while the client does not read them."""
@@ -67,8 +75,14 @@ class BlobRoutes:
         try:
             self._store.check(request.method, key, query)
             account = _owner(self._packages, key)
-            turn = partial(self._shares.wait, TRANSFERS, account)
-            admitted(request, account, by_link=True)
+            if (request.method, key.split("/")[0]) in WORKERS_LINKS:
+                # The connection counts for no account. Otherwise an account could use up its own connections on
+                # purpose: the worker would repeat this transfer, and could not serve the other accounts meanwhile.
+                turn = partial(self._shares.wait, WORKERS_TRANSFERS, account)
+                admitted(request, by_link=True)
+            else:
+                turn = partial(self._shares.wait, TRANSFERS, account)
+                admitted(request, account, by_link=True)
             if request.method == "PUT":
                 await self._write(key, query, request, turn)
                 return Response()

@@ -32,9 +32,10 @@ class FairShares:
     Roles come first because all workers together count as one account. If workers took turns with each account, many
     busy accounts would delay the workers' beats until leases end.
 
-    Each part of an upload or download waits like a request, under a role for transfers. A refusal waits, too: under
-    the role STRANGERS if the sender has no valid token, and otherwise under the sender's own role and account. Without
-    that, a client that is refused could send its next requests so fast that all others wait.
+    Each part of an upload or download waits like a request, under a role for transfers of users or one for those of
+    workers. A refusal waits, too: under the role STRANGERS if the sender has no valid token, and otherwise under the
+    sender's own role and account. Without that, a client that is refused could send its next requests so fast that all
+    others wait.
     """
 
     def __init__(self) -> None:

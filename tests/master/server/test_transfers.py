@@ -140,19 +140,62 @@ async def test_a_download_whose_disk_fails_in_the_middle_closes_the_connection_w
 @pytest.mark.anyio
 async def test_a_link_counts_to_the_account_of_its_payload_unless_a_token_has_come(served: Served) -> None:
     shares = Shares(1)
-    await answered(served, [upload(served, "", "data/ann/0", [])])
-    target = served.assembly.blobs.get_link("data/ann/0").url.removeprefix("http://master.test")
+    owned = await served.ask("user", routes.START_TASKS, start_tasks())
+    key = f"results/{owned.package_id}/lease/0"
+    account = blob_routes._owner(SqlitePackageStore(served.assembly.database), key)
+    await answered(served, [upload(served, "", key, [])])
+    target = served.assembly.blobs.get_link(key).url.removeprefix("http://master.test")
     request = f"GET {target} HTTP/1.1\r\nHost: m\r\nRange: bytes=0-0\r\n\r\n".encode()
     hello = b"POST /v1/hello HTTP/1.1\r\nHost: m\r\nAuthorization: Bearer worker\r\nContent-Length: 0\r\n\r\n"
     async with dialing(served.app, shares=shares) as dial:
         first, second = await dial(), await dial()
         await first.talk(request, b"\r\n\r\n\0")
-        assert shares._accounts == {first.server: "ann"}
+        assert shares._accounts == {first.server: account}
         await second.talk(hello, b"\r\n\r\n")
         await until(lambda: not second.server._tasks)
         await second.reader.read(10_000)
         await second.talk(request, b"\r\n\r\n\0")
-        assert shares._accounts == {first.server: "ann"}
+        assert shares._accounts == {first.server: account}
+
+
+@pytest.mark.anyio
+async def test_an_account_whose_connections_are_all_stalled_delays_no_transfer_of_a_worker(served: Served) -> None:
+    """Otherwise the worker would repeat the transfer, and other accounts on this worker would wait behind it."""
+    shares, blobs = Shares(3), served.assembly.blobs
+    package_id = (await served.ask("user", routes.START_TASKS, start_tasks())).package_id
+    account = blob_routes._owner(SqlitePackageStore(served.assembly.database), f"results/{package_id}/lease/0")
+    for key in (f"code/{account}/0", f"data/{account}/0"):
+        await answered(served, [upload(served, "", key, [])])
+    stalling = b"POST /v1/hello HTTP/1.1\r\nHost: m\r\nAuthorization: Bearer user\r\nContent-Length: 1\r\n\r\n"
+    links = [
+        blobs.put_link(f"results/{package_id}/lease/0", 1, zlib.crc32(b"x")),
+        blobs.get_link(f"code/{account}/0"),
+        blobs.get_link(f"data/{account}/0"),
+    ]
+    async with dialing(served.app, shares=shares) as dial:
+        for _ in range(3):
+            (await dial()).writer.write(stalling)
+        await until(lambda: shares._numbers[account] == 3)
+        for link in links:
+            line, target = await dial(), link.url.removeprefix("http://master.test")
+            body = b"x" if link.method == "PUT" else b""
+            head = f"{link.method} {target} HTTP/1.1\r\nHost: m\r\nContent-Length: {len(body)}\r\n\r\n"
+            assert (await line.talk(head.encode() + body, b"\r\n")).split()[1] == b"200"
+            assert shares._numbers[account] == 3
+
+
+@pytest.mark.anyio
+async def test_many_transfers_of_a_user_delay_those_of_the_same_account_on_a_worker_by_few_parts(
+    served: Served,
+) -> None:
+    journal: list[str] = []
+    package_id = (await served.ask("user", routes.START_TASKS, start_tasks())).package_id
+    result = f"results/{package_id}/lease/0"
+    account = blob_routes._owner(SqlitePackageStore(served.assembly.database), result)
+    many = [upload(served, "user", f"data/{account}/{number}", journal) for number in range(MANY)]
+    await answered(served, [*many, upload(served, "worker", result, journal)])
+    before = journal[: [index for index, name in enumerate(journal) if name == "worker"][-1]]
+    assert before.count("user") <= MANY + 2 * PARTS
 
 
 def test_payloads_belong_to_the_account_that_their_key_or_package_names(served: Served) -> None:
