@@ -2,7 +2,8 @@
 
 import pytest
 
-from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode
+from cloudpar_protocol.limits import INLINE_RESULT_BYTES
+from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode, TaskResult
 from cloudpar_protocol.worker_messages import Lease, LeaseView
 from cloudpar_worker.core import backlog
 from cloudpar_worker.core import instructions as do
@@ -95,6 +96,48 @@ def test_an_account_has_at_most_two_downloads_under_way() -> None:
     assert downloads(worker) == [lease.lease_id for lease in leases[:2]]
     worker.handle(on.DownloadFailed(leases[0].lease_id, stale=False))
     assert downloads(worker) == [leases[2].lease_id]
+
+
+def upload(worker: Worker, index: int, executor_id: int) -> None:
+    large_result(worker, index, executor_id=executor_id, data=bytes(INLINE_RESULT_BYTES + 1))
+
+
+def publishes(worker: Worker) -> list[list[str]]:
+    return [[made.lease_id for made in each.publications] for each in worker.of(do.Publish)]
+
+
+def test_results_of_an_account_are_published_while_uploads_of_another_account_never_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without this, two uploads that the blob store refuses again and again would hold up all accounts of a worker."""
+    monkeypatch.setattr(backlog, "RESULT_BYTES", 10**9)
+    leases = [lease_of(CODE, 1, account="bad") for _ in range(3)] + [lease_of(CODE, 1, account="good") for _ in "12"]
+    worker = Worker(*leases, executors=5)
+    executors = {lease_id: executor_id for executor_id, lease_id in worker.fed}
+    sent = []
+    for lease in leases[:4]:
+        upload(worker, 0, executors[lease.lease_id])
+        sent += publishes(worker)
+    assert sent == [[leases[0].lease_id], [leases[1].lease_id], [leases[3].lease_id]]
+    worker.done(0, executors[leases[4].lease_id])
+    assert publishes(worker) == [[leases[4].lease_id]]
+    # The third upload waits, but the agent does not wake for it again and again.
+    assert worker.state.deadline_at_us > worker.now
+    published(worker, leases[0])
+    assert publishes(worker) == [[leases[2].lease_id]]
+
+
+def test_large_results_travel_apart_from_results_of_other_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "RESULT_BYTES", 10**9)
+    leases = [lease_of(CODE, 20, account=account) for account in ("bad", "good", "small")]
+    worker = Worker(*leases, executors=3)
+    for executor_id, lease_id in worker.fed:
+        result = b"" if lease_id == leases[2].lease_id else bytes(INLINE_RESULT_BYTES + 1)
+        worker.state.facts.leases[lease_id].finished([TaskResult(0, "ok", 1, result)], worker.now)
+        assert executor_id in worker.state.facts.executors
+    worker.handle(on.TimePassed(), 10**7)
+    made = {each.publications[0].lease_id: each.uploads_for for each in worker.of(do.Publish)}
+    assert made == {leases[0].lease_id: "bad", leases[1].lease_id: "good", leases[2].lease_id: None}
 
 
 def test_code_of_waiting_tasks_counts() -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from cloudpar_protocol.limits import INLINE_RESULT_BYTES
+from cloudpar_protocol.payloads import TaskResult
 from cloudpar_protocol.worker_messages import LeaseRef, LeaseView
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
@@ -106,3 +108,41 @@ def test_the_last_results_of_a_long_shared_lease_wait_for_half_of_the_time(beat_
     assert worker.published == []
     worker.handle(on.TimePassed(), after_us=2 * SECOND)
     assert worker.published == [(first.package_id, 1)]
+
+
+def working_for(*accounts: str) -> Worker:
+    """Return a worker with a lease of each account, and with an unpublished result of each but the account "idle".
+
+    The result of the account "large" has to be uploaded.
+    """
+    leases = [lease_of(CODE, 9, mean_us=SECOND, lease_s=180.0, beat_s=20.0, account=account) for account in accounts]
+    worker = Worker(*leases, executors=len(leases))
+    for record in worker.state.facts.leases.values():
+        data = bytes(INLINE_RESULT_BYTES + 1) if record.lease.account == "large" else b""
+        if record.lease.account != "idle":
+            record.finished([TaskResult(0, "ok", 1_000, data)], worker.now)
+    return worker
+
+
+def test_of_several_publications_the_one_that_uploads_nothing_names_the_other_leases() -> None:
+    worker = working_for("large", "small", "idle")
+    *published, other = worker.state.facts.leases.values()
+    worker.handle(on.TimePassed(), after_us=SECOND)
+    small, large = worker.of(do.Publish)
+    assert small.others is not None
+    assert [ref.lease_id for ref in small.others] == [other.lease.lease_id]
+    assert (small.uploads_for, large.uploads_for, large.others) == (None, "large", [])
+    assert [each.publications[0].lease_id for each in (large, small)] == [each.lease.lease_id for each in published]
+
+
+def test_publications_move_no_beat_while_large_results_of_another_lease_are_uploaded() -> None:
+    """Only beats renew that lease meanwhile. Without them it would expire, and its tasks would run again."""
+    worker = working_for("large", "small")
+    worker.handle(on.TimePassed(), after_us=SECOND)
+    large, small = worker.state.facts.leases
+    worker.handle(on.Published([small], [], False, 1_000))
+    worker.state.facts.leases[small].finished([TaskResult(1, "ok", 1_000, b"")], worker.now)
+    assert beats_after(worker, 18 * SECOND) == []
+    (publish,) = worker.of(do.Publish)
+    assert publish.others == []
+    assert [ref.lease_id for ref in beats_after(worker, 2 * SECOND)] == [large, small]

@@ -9,15 +9,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cloudpar_protocol.errors import Outcome
+from cloudpar_protocol.limits import INLINE_RESULT_BYTES
 from cloudpar_protocol.payloads import BlobData, BlobRef, RangeData, TaskCode
 from cloudpar_protocol.worker_messages import Lease, LeaseView, Publication, Return
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.backlog import PUBLISH_JOBS
 from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
 from cloudpar_worker.core.state import WorkerState
+from cloudpar_worker.shell.result_upload import is_large
 from support.leases import lease_of
 
 CODE = TaskCode("0" * 64, b"code")
+LARGE = bytes(INLINE_RESULT_BYTES + 1)
 REFERENCE = TaskCode("1" * 64, reference="package.module:function")
 EXECUTORS = 2
 PYTHONS = ["3.11", "3.12"]
@@ -40,7 +44,8 @@ class Executor:
         lease_id, index = self.queue.popleft()
         del lease_id
         skipped = self.skips
-        self.unread.append(ExecutorResult(index, SKIPPED if skipped else "ok", 0 if skipped else 1000))
+        result = ExecutorResult(index, "ok", 1000, LARGE if index % 3 == 1 else None)
+        self.unread.append(ExecutorResult(index, SKIPPED, 0) if skipped else result)
         self.count += 1
 
     @property
@@ -76,7 +81,7 @@ class Worker(RuleBasedStateMachine):
         self.forgotten: set[str] = set()
         self.held: set[str] = set()
         self.asked = 0
-        self.publishing: list[list[Publication]] = []
+        self.publishing: list[do.Publish] = []
         self.returning: list[list[Return]] = []
         self.downloads: list[do.Download] = []
         self.beats: list[do.Extend] = []
@@ -162,7 +167,11 @@ class Worker(RuleBasedStateMachine):
             if publication.refused is not None:  # the package fails, with all of its tasks
                 self.unwanted[publication.lease_id].update(range(publication.start, publication.end))
             assert all(result.outcome in get_args(Outcome) for result in publication.results)
-        self.publishing.append(publish.publications)
+        accounts = {self.leases[each.lease_id].account for each in publish.publications}
+        large = any(is_large(result) for each in publish.publications for result in each.results)
+        assert (accounts == {publish.uploads_for}) if large else (publish.uploads_for is None)
+        self.publishing.append(publish)
+        assert sum(each.uploads_for == publish.uploads_for for each in self.publishing) <= PUBLISH_JOBS
 
     def do_extend(self, extend: do.Extend) -> None:
         assert not self.beats
@@ -356,7 +365,7 @@ class Worker(RuleBasedStateMachine):
         hungry=st.booleans(),
     )
     def published(self, which: int, state: str, keep: int, hungry: bool) -> None:
-        publications = self.publishing.pop(which % len(self.publishing))
+        publications = self.publishing.pop(which % len(self.publishing)).publications
         lease_ids = list(dict.fromkeys(publication.lease_id for publication in publications))
         self.say(on.Published(lease_ids, self.views(lease_ids, state, keep), hungry, 100))
 
@@ -415,7 +424,7 @@ class Worker(RuleBasedStateMachine):
         elif self.downloads:
             self.downloaded_at_last()
         elif self.publishing:
-            publications = self.publishing.pop(0)
+            publications = self.publishing.pop(0).publications
             self.say(on.Published(list(dict.fromkeys(item.lease_id for item in publications)), [], False, 1))
         elif self.returning:
             self.say(on.GivenBack([item.lease_id for item in self.returning.pop(0)]))

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
@@ -10,20 +10,23 @@ from typing import Any
 import pytest
 
 from cloudpar_protocol.errors import BadRequest
-from cloudpar_protocol.limits import BULK_ITEMS
+from cloudpar_protocol.limits import BULK_ITEMS, INLINE_RESULT_BYTES
 from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskResult
 from cloudpar_protocol.worker_messages import (
     ExtendLeasesReply,
     Lease,
     LeaseRef,
     LeaseView,
+    PrepareResults,
     Publication,
     PublishResultsReply,
     RetrieveTasks,
     RetrieveTasksReply,
 )
 from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.backlog import DOWNLOADS, PUBLISH_JOBS
 from cloudpar_worker.shell import master_io
+from cloudpar_worker.shell.master_client import PayloadRefused
 from cloudpar_worker.shell.master_io import MasterIO
 from support.leases import code_from, lease_of
 
@@ -176,3 +179,60 @@ def test_a_lease_whose_payload_cannot_be_verified_is_refused_alone(
     assert isinstance(stimulus, on.Retrieved)
     assert stimulus.leases == [first, second]
     assert list(stimulus.broken) == [first.lease_id]
+
+
+class Stuck:
+    """A master and a blob store that never serve the large results of anyone, or the downloads of a bad link."""
+
+    own_folder = False
+
+    def __init__(self) -> None:
+        self._released = threading.Event()
+
+    def call(self, _route: Any, request: Any, **_: Any) -> PublishResultsReply:
+        if isinstance(request, PrepareResults):
+            self._released.wait()
+            raise BadRequest("x")
+        return PublishResultsReply(leases=[])
+
+    def get(self, link: Link, *_: Any) -> bytes:
+        if link.url == "bad":
+            self._released.wait()
+        raise PayloadRefused("x")
+
+    def release(self) -> None:
+        """Let the threads go on."""
+        self._released.set()
+
+
+@pytest.fixture
+def _stuck(io: MasterIO) -> Iterator[None]:
+    stuck: Any = Stuck()
+    io._client = io.payloads._client = stuck
+    yield
+    stuck.release()
+
+
+@pytest.mark.usefixtures("_stuck")
+def test_results_are_published_while_uploads_of_another_account_never_end(
+    io: MasterIO, heard: SimpleQueue[on.Stimulus]
+) -> None:
+    large = [TaskResult(0, "ok", 1, bytes(INLINE_RESULT_BYTES + 1))]
+    for number in range(PUBLISH_JOBS):
+        made = Publication(**LEASE | {"lease_id": f"bad {number}"}, seq=0, results=large)
+        io.publish([made], None, "bad")
+    for uploads_for in (None, "good"):
+        io.publish([Publication(**LEASE, seq=0, results=[])], None, uploads_for)
+        stimulus = heard.get(timeout=60)
+        assert isinstance(stimulus, on.Published)
+        assert stimulus.lease_ids == ["l"]
+
+
+@pytest.mark.usefixtures("_stuck")
+def test_payloads_are_downloaded_while_downloads_of_another_account_never_end(
+    io: MasterIO, heard: SimpleQueue[on.Stimulus]
+) -> None:
+    data = BlobData(BlobRef("data/one", 100))
+    for url in ["bad"] * DOWNLOADS + ["good"]:
+        io.download(lease_of(code_from(b"code"), 1, data=data, data_link=Link("GET", url)), (0, 1))
+    assert isinstance(heard.get(timeout=60), on.DownloadFailed)

@@ -1,7 +1,8 @@
-"""Bounds what the agent holds for each account: results that the master does not have, and payloads for waiting tasks.
+"""Bounds what the agent holds and transfers for each account: results for the master, and payloads for waiting tasks.
 
 This memory does not count towards the memory limit of any executor. Without the bounds here, one account could fill the
-agent's memory. If the agent then ended, the tasks of all accounts would end with it.
+agent's memory. If the agent then ended, the tasks of all accounts would end with it. Transfers are repeated until they
+succeed, so one account could also occupy all threads that transfer payloads.
 """
 
 from typing import Final
@@ -18,8 +19,13 @@ PAYLOAD_BYTES: Final = 256 * 1024 * 1024
 A download that starts below this number can exceed it.
 """
 DOWNLOADS: Final = 2
-"""How many downloads of one account may be under way or wait for a thread. The agent has this many threads for
-downloads.
+"""How many downloads of one account may be under way or wait for a thread. The agent has one thread more for downloads,
+so that other accounts always have one.
+"""
+PUBLISH_JOBS: Final = 2
+"""How many Publish instructions with large results may be under way for one account: the agent sends the requests of
+one while it prepares the next. The agent has one thread more for such instructions, so that other accounts always have
+one. As many instructions without large results may be under way for all accounts together.
 """
 
 
@@ -49,3 +55,8 @@ def may_download(facts: Facts, record: LeaseRecord) -> bool:
     if data_bytes + sum(codes.values()) >= PAYLOAD_BYTES:
         return False
     return sum(each.downloading for each in records) < DOWNLOADS
+
+
+def may_publish(facts: Facts, record: LeaseRecord) -> bool:
+    """Whether the agent may start to publish the pending results of a lease."""
+    return facts.publish_jobs[record.uploads_next_for] < PUBLISH_JOBS

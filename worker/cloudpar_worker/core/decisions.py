@@ -7,10 +7,10 @@ from cloudpar_protocol.payloads import TaskResult
 
 from . import instructions as do
 from .assignment import feed
+from .backlog import may_publish
 from .executor_record import ExecutorRecord
 from .facts import NEVER, Facts
 from .master_policy import (
-    PUBLISH_JOBS,
     download,
     extend,
     isolate,
@@ -133,12 +133,11 @@ def _deadline(facts: Facts, now_us: int) -> int:
         times.append(facts.spawn_at_us)
     if facts.drain_started_at_us is not None and now_us < facts.drain_started_at_us + ABANDON_RETRIEVAL_US:
         times.append(facts.drain_started_at_us + ABANDON_RETRIEVAL_US)
-    if facts.publish_jobs < PUBLISH_JOBS:
-        times += [
-            publication_at_us(facts, record)
-            for record in facts.leases.values()
-            if record.pending and not record.publishing
-        ]
+    times += [
+        publication_at_us(facts, record)
+        for record in facts.leases.values()
+        if record.pending and not record.publishing and may_publish(facts, record)
+    ]
     times += [
         at_us for each in facts.executors.values() if (at_us := each.disobeys_at_us) is not None and not each.stop
     ]

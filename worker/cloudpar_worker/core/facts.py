@@ -1,5 +1,6 @@
 """The state of the agent's state machine, and the changes to it that the handlers of several stimuli share."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -58,7 +59,8 @@ class Facts:
         pause_us: The length of the next such pause.
         retrieving, peeking, fetching, beating: Whether a request of this kind is under way. A fetch retrieves chunks of
             packages of which this worker has no waiting tasks.
-        publish_jobs: The number of Publish instructions that are being carried out.
+        publish_jobs: The number of Publish instructions that are being carried out: by account those that upload the
+            account's large results, and under None those that upload nothing.
         holds: Whether the master holds requests.
         others_wait: Whether chunks of packages that have no waiting tasks here may wait at the master. It is False
             again when the worker has sent a fetch.
@@ -108,7 +110,7 @@ class Facts:
         self.retrieving = self.peeking = self.fetching = self.beating = False
         self.holds = self.others_wait = False
         self.peek_at_us = self.fetch_ends_at_us = 0
-        self.publish_jobs = 0
+        self.publish_jobs = Counter[str | None]()
         self.publish_now = False
         self.chunk_us = 0.0
         self.nested, self.last_nested_at_us = False, 0
@@ -153,6 +155,12 @@ class Facts:
         pythons, set_aside = list(self.pythons), list(self.set_aside)
         idle = not self.leases
         self.out.append(do.Retrieve(chunks, hold_s, self.host, pythons, set_aside, list(besides), peek, idle))
+
+    def publish_ended(self, account: str | None) -> None:
+        """Record the end of a Publish instruction. `account` is the key under which `publish_jobs` counts it."""
+        self.publish_jobs[account] -= 1
+        if not self.publish_jobs[account]:
+            del self.publish_jobs[account]  # otherwise the agent would remember each account that ever uploaded
 
     def kill(self, executor: ExecutorRecord, stop: Stop) -> None:
         """Kill an executor for the reason `stop`, unless it is being killed already."""

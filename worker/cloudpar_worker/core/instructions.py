@@ -93,10 +93,13 @@ class Publish(Instruction, frozen=True):
     """Upload the large results of these publications, and send the publications in this order.
 
     If `others` is not None, also renew leases: those of the publications, and those in `others`.
+
+    `uploads_for` is the account, if these publications have large results; otherwise None.
     """
 
     publications: list[Publication]
     others: list[LeaseRef] | None = None
+    uploads_for: str | None = None
 
 
 class Extend(Instruction, frozen=True):

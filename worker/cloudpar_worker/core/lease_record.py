@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from cloudpar_protocol import ranges
+from cloudpar_protocol.limits import INLINE_RESULT_BYTES
 from cloudpar_protocol.payloads import BlobData, Range, TaskResult, Unfit
 from cloudpar_protocol.seals import Seals
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, Return
@@ -28,6 +29,7 @@ class LeaseRecord:
         result_bytes: The approximate memory of all results that the master does not have yet.
         pending_at_us: The time at which the first pending result came.
         publishing: Whether a publication is under way.
+        uploads_for: The account, if the publication under way uploads large results; otherwise None.
         returning: Whether a give-back is under way.
         downloading: Whether a download is under way.
         closing: Whether the last publication or give-back of the lease is under way. The record is dropped after it.
@@ -60,6 +62,8 @@ class LeaseRecord:
         self.wanted: list[Range] | None = None
         self.pending: list[TaskResult] = []
         self.pending_bytes = self.result_bytes = 0
+        self._pending_large = False
+        self.uploads_for: str | None = None
         self.pending_at_us = 0
         self.publishing = self.returning = self.downloading = self.closing = False
         self.undeliverable = False
@@ -79,6 +83,11 @@ class LeaseRecord:
     def unpublished(self) -> int:
         """The number of the lease's results that the master does not have yet, as far as this worker knows."""
         return len(self.pending) + self._sent
+
+    @property
+    def uploads_next_for(self) -> str | None:
+        """The account, if a pending result is too large to travel inside its publication; otherwise None."""
+        return self.lease.account if self._pending_large else None
 
     @property
     def untouched(self) -> int:
@@ -118,6 +127,7 @@ class LeaseRecord:
 
     def publish_pending(self) -> list[TaskResult]:
         """Take all pending results to publish them; mark the lease as closing if no message about it can follow."""
+        self.uploads_for, self._pending_large = self.uploads_next_for, False
         results, self.pending, self.pending_bytes = self.pending, [], 0
         self._publishing_us = sum([result.duration_us for result in results])
         self.publishing = True
@@ -129,7 +139,7 @@ class LeaseRecord:
 
     def published(self) -> int:
         """Record that the publication under way has ended; return the execution time of its results."""
-        self.publishing = False
+        self.publishing, self.uploads_for = False, None
         self.result_bytes -= self._sent_bytes
         self._sent = self._sent_bytes = 0
         published_us, self._publishing_us = self._publishing_us, 0
@@ -189,7 +199,10 @@ class LeaseRecord:
             self.pending_at_us = now_us
         # The client of a sealed package accepts no result without a seal.
         self.pending += results if self._seals is None else self._seals.sealed(results)
-        data_bytes = sum([len(result.data) for result in results if result.data])
+        sizes = [len(result.data) for result in results if result.data]
+        data_bytes = sum(sizes)
+        if data_bytes > INLINE_RESULT_BYTES and max(sizes) > INLINE_RESULT_BYTES:
+            self._pending_large = True
         self.pending_bytes += data_bytes
         with_texts = [result for result in results if result.outcome != "ok" or result.stdout or result.stderr]
         self.result_bytes += data_bytes + _RESULT_BYTES * len(results) + sum(map(_text_bytes, with_texts))

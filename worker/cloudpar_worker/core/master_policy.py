@@ -4,11 +4,11 @@ from collections.abc import Container, Iterable
 from typing import Final
 
 from cloudpar_protocol.limits import BULK_ITEMS, HOLD_S, PUBLICATION_TASKS
-from cloudpar_protocol.worker_messages import LeaseRef, Return
+from cloudpar_protocol.worker_messages import LeaseRef, Publication, Return
 
 from . import instructions as do
 from . import publishing
-from .backlog import full_accounts, may_download
+from .backlog import full_accounts, may_download, may_publish
 from .choosing import is_payable
 from .facts import NEVER, Facts
 from .lease_record import LeaseRecord
@@ -30,8 +30,6 @@ LONG_US: Final = 5_000_000
 """If a lease's results may be collected for at least this time, in microseconds, the worker publishes the last results
 of the lease after half of the time for which it may collect them.
 """
-PUBLISH_JOBS: Final = 2
-"""How many Publish instructions may be under way: the agent sends the requests of one while it prepares the next."""
 AHEAD_HOLD_S: Final = 0.3
 """How long the master may hold the retrieval of a worker without a free executor, in seconds. After a longer hold, a
 chunk could wait here behind a task that takes longer than expected, while an executor elsewhere is free.
@@ -178,9 +176,11 @@ def publish(facts: Facts, now_us: int) -> None:
     if not idle and facts.drain_started_at_us is None:
         facts.publish_now = False
     facts.publish_now = facts.publish_now or short_of_budget
-    if facts.publish_jobs >= PUBLISH_JOBS:
-        return
-    free = [record for record in facts.leases.values() if not record.publishing and not record.closing]
+    free = [
+        record
+        for record in facts.leases.values()
+        if not record.publishing and not record.closing and may_publish(facts, record)
+    ]
     # A retrieval is under way, so a free executor gets work in a moment. If the worker published now, each chunk would
     # need two publications: the last tasks of a chunk seldom end at the same time, so near the end of nearly every
     # chunk an executor is free for a moment.
@@ -191,25 +191,39 @@ def publish(facts: Facts, now_us: int) -> None:
         or _any_last_here(facts, free)
         or (facts.holds and sum([record.pending_bytes for record in free]) >= PUBLISH_BYTES)
     )
-    made = []
+    # Large results of each account travel on their own. An upload may be repeated for a long time, and results of other
+    # accounts must not wait behind it.
+    made: dict[str | None, list[Publication]] = {}
     for record in free:
         done = record.exhausted and not record.returning
         # For an exhausted lease the worker publishes even without results, to close the lease.
         if (due and record.pending) or (done and not record.pending):
             record.report_cost(facts.unreported_us)
             facts.durations_of(record.lease).publications += 1
-            made += publishing.publications(record)
+            made.setdefault(record.uploads_next_for, []).extend(publishing.publications(record))
     # Each lease has at most one batch of publications under way. If further results of the lease are urgent, they are
     # sent right after this batch.
     facts.publish_now = facts.publish_now and any(record.pending for record in facts.leases.values())
     if made:
-        facts.publish_jobs += 1
-        others = _others(facts, {each.lease_id for each in made})
-        facts.out.append(do.Publish(made, others))
-        if others is not None and facts.beat_at_us != NEVER:
-            # The answer will move the next beat. If the answer does not come soon, the beat renews the leases after
-            # all.
-            facts.beat_at_us = max(facts.beat_at_us, now_us + beat_us(_alive(facts)) // 4 if _alive(facts) else 0)
+        _publish(facts, made, now_us)
+
+
+def _publish(facts: Facts, made: dict[str | None, list[Publication]], now_us: int) -> None:
+    """Publish in one instruction for each key of `made`, and delay the next beat if these renew all leases.
+
+    The keys are those of `Facts.publish_jobs`.
+    """
+    uploading = any(record.uploads_for is not None for record in _alive(facts))
+    others = _others(facts, {each.lease_id for some in made.values() for each in some})
+    # What uploads nothing is sent soonest, so it renews the other leases.
+    for account in sorted(made, key=lambda account: account is not None):
+        facts.publish_jobs[account] += 1
+        facts.out.append(do.Publish(made[account], others, account))
+        others = None if others is None else []
+    if others is not None and not uploading and facts.beat_at_us != NEVER:
+        # The answer will move the next beat. If the answer does not come soon, the beat renews the leases after all. An
+        # upload may be under way longer than its lease lasts, and only a beat renews this lease meanwhile.
+        facts.beat_at_us = max(facts.beat_at_us, now_us + beat_us(_alive(facts)) // 4 if _alive(facts) else 0)
 
 
 def _any_last_here(facts: Facts, free: list[LeaseRecord]) -> bool:

@@ -353,7 +353,7 @@ class WorkerState:
 
     def _published(self, stimulus: on.Published, now_us: int) -> None:
         facts = self.facts
-        facts.publish_jobs -= 1
+        facts.publish_ended(facts.leases[stimulus.lease_ids[0]].uploads_for)
         for lease_id in stimulus.lease_ids:
             record = facts.leases[lease_id]
             package_id = record.lease.package_id

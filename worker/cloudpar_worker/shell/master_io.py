@@ -32,6 +32,7 @@ from cloudpar_protocol.worker_messages import (
 )
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.backlog import DOWNLOADS, PUBLISH_JOBS
 from cloudpar_worker.core.publishing import requests
 
 from .master_client import MasterClient, PayloadRefused, TokenRefused
@@ -42,8 +43,19 @@ from .task_credentials import CredentialStore
 from .verifying import SealBroken, verify
 
 Job = Callable[[], on.Stimulus]
-_THREADS = {"retrieve": 1, "peek": 1, "fetch": 1, "download": 2, "publish": 2, "extend": 1, "give_back": 1}
-"""How many threads send each kind of request."""
+_THREADS = {
+    "retrieve": 1,
+    "peek": 1,
+    "fetch": 1,
+    "download": DOWNLOADS + 1,
+    "publish": PUBLISH_JOBS,
+    "upload": PUBLISH_JOBS + 1,
+    "extend": 1,
+    "give_back": 1,
+}
+"""How many threads send each kind of request. A transfer of a payload is repeated until it ends, so it may occupy its
+thread for a long time. Therefore transfers have one thread more than one account may occupy.
+"""
 _FRESH_LINK_S = LINK_S * 2 / 3
 """A link younger than this, in seconds, cannot have expired. If a request by such a link is refused, the refusal has
 another reason.
@@ -222,8 +234,10 @@ class MasterIO:
         if self._credentials is not None:
             self._credentials.keep({lease.package_id for lease in others})
 
-    def publish(self, publications: list[Publication], others: list[LeaseRef] | None) -> None:
-        """Send publications in as many requests as needed. For `others`, see the instruction Publish.
+    def publish(
+        self, publications: list[Publication], others: list[LeaseRef] | None, uploads_for: str | None = None
+    ) -> None:
+        """Send publications in as many requests as needed. For the arguments, see the instruction Publish.
 
         Large results are uploaded before the request that refers to them.
         """
@@ -241,7 +255,7 @@ class MasterIO:
                 lease_ids, list(views.values()), hungry, int((time.monotonic() - started_at) * 1e6), waiting
             )
 
-        self._enqueue("publish", job)
+        self._enqueue("publish" if uploads_for is None else "upload", job)
 
     def _publish(self, part: list[Publication], others: list[LeaseRef] | None) -> list[PublishResultsReply]:
         try:
