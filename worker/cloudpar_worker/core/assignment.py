@@ -1,7 +1,9 @@
 """Distributes ready tasks among executors."""
 
+from functools import partial
+
 from . import instructions as do
-from .choosing import choose
+from .choosing import choose, running_us
 from .executor_record import ExecutorRecord, Stop
 from .facts import Facts
 from .feeding import ONE_AHEAD_US, run_tasks, undivided_tasks
@@ -39,7 +41,7 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
             tasks = 0 if executor.worn else run_tasks(executor, durations, record.item_bytes, parts[lease_id])
             if not tasks:
                 break
-            facts.turns.fed(record, ready, facts.leases.values(), now_us)
+            facts.turns.fed(record, ready, facts.leases.values(), partial(running_us, facts, now_us), now_us)
             taken = record.take(tasks)
             parts[lease_id] -= taken[1] - taken[0]
             executor.feed(record, *taken, now_us)

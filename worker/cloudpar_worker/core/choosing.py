@@ -1,6 +1,9 @@
 """Chooses the lease that an executor serves next."""
 
+from functools import partial
 from typing import Final
+
+from cloudpar_protocol.worker_messages import Lease
 
 from .backlog import full_accounts
 from .executor_record import ExecutorRecord
@@ -8,7 +11,6 @@ from .facts import Facts
 from .feeding import ONE_AHEAD_US
 from .lease_record import LeaseRecord
 from .nesting import free_places, may_start
-from .supervision import running_of
 
 AFFINITY_US: Final = 50_000
 """The time, in microseconds, for which an executor continues with short tasks that it can serve while a lease that it
@@ -18,9 +20,9 @@ start.
 
 SWITCH_US: Final = 1_000_000
 """This concerns an executor that cannot serve the package that is next in turn, but can serve a later one. The executor
-is replaced only if the first package is at least this far behind the later one, in microseconds of execution time. The
-bound applies only if the account of the first package already runs a task here. It does not apply to a lease with the
-first task of its package.
+is replaced only if the first package is at least this far behind the later one (Turns.behind_us), in microseconds of
+execution time. The bound applies only if the account of the first package already runs a task here. It does not apply
+to a first task that goes before all others.
 """
 
 
@@ -54,10 +56,19 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
 def in_turn(facts: Facts, records: list[LeaseRecord], now_us: int) -> list[LeaseRecord]:
     """Sort leases by the order in which their tasks run."""
 
-    def running_us(package_id: str) -> int:
-        return sum([now_us - executor.started_at_us for executor in running_of(facts, package_id)])
+    def mean_us(record: LeaseRecord) -> float:
+        return facts.durations_of(record.lease).mean_us
 
-    return facts.turns.order(records, running_us, lambda record: facts.durations_of(record.lease).mean_us, now_us)
+    return facts.turns.order(records, partial(running_us, facts, now_us), mean_us, now_us)
+
+
+def running_us(facts: Facts, now_us: int) -> list[tuple[Lease, int]]:
+    """Return, for each task that runs and is not being stopped, its lease and the time since it started."""
+    return [
+        (executor.running.record.lease, now_us - executor.started_at_us)
+        for executor in facts.executors.values()
+        if executor.running and executor.stop is None
+    ]
 
 
 def is_short(facts: Facts, record: LeaseRecord) -> bool:
@@ -70,10 +81,10 @@ def _keeps(facts: Facts, own: LeaseRecord, other: LeaseRecord, now_us: int) -> b
     waiting_us = now_us - other.arrived_at_us
     if is_short(facts, own) and waiting_us < AFFINITY_US:
         return True
-    if other.first:
+    if facts.turns.goes_first(other):
         return False
     served = any(each.running and each.account == other.lease.account for each in facts.executors.values())
-    return served and facts.turns.behind_us(other.lease.package_id, own.lease.package_id) < SWITCH_US
+    return served and facts.turns.behind_us(other.lease, own.lease) < SWITCH_US
 
 
 def _free_for(facts: Facts, record: LeaseRecord) -> int:

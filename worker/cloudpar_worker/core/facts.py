@@ -147,7 +147,7 @@ class Facts:
             results = [replace(results[0], duration_us=results[0].duration_us + owed_us), *results[1:]]
             total_us += owed_us
         self.budgets.used(lease.package_id, total_us)
-        self.turns.ran(lease.package_id, total_us)
+        self.turns.ran(lease, total_us)
         self.out += [do.Discard(lease.lease_id, used) for used in record.finished(results, now_us)]
 
     def retrieve(self, chunks: int, hold_s: float, besides: Sequence[str] = (), *, peek: bool = False) -> None:

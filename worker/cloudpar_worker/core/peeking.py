@@ -56,7 +56,7 @@ def fetch(facts: Facts, now_us: int) -> None:
     if not ready:
         return  # an ordinary retrieval also brings chunks of other packages
     following = in_turn(facts, ready, now_us)[0]
-    if following.first or (free and is_short(facts, following)):
+    if facts.turns.goes_before_fetched(following) or (free and is_short(facts, following)):
         return  # the next task here goes before fetched tasks in any case, or does not take long
     chunks = free or int(any(is_short(facts, run.record) for run in _running(facts)))
     if chunks:
@@ -68,9 +68,9 @@ def fetch(facts: Facts, now_us: int) -> None:
 def overtakes(facts: Facts, lease: Lease) -> bool:
     """Whether a lease that was just retrieved runs before the untouched tasks of the other packages here.
 
-    It does in three cases: it has the first task of its package, its account has no untouched tasks of other packages
-    here, or its package is behind all packages that have untouched tasks here. In each case more such chunks may wait
-    at the master.
+    It does in three cases: it has the first task of its package, and that task goes before all others; its account has
+    no untouched tasks of other packages here; or its package is behind all packages that have untouched tasks here
+    (Turns.behind_us). In each case more such chunks may wait at the master.
 
     Otherwise no chunk at the master goes before the tasks here, because the master first hands out chunks of the
     packages that are furthest behind. If the worker fetched more chunks in this case, it could collect a chunk of each
@@ -78,9 +78,11 @@ def overtakes(facts: Facts, lease: Lease) -> bool:
     """
     others = [record.lease for record in facts.leases.values() if record.untouched]
     others = [other for other in others if other.package_id != lease.package_id]
-    if lease.start == 0 or lease.account not in {other.account for other in others}:
+    if lease.account not in {other.account for other in others}:
         return True
-    return all(facts.turns.behind_us(lease.package_id, other.package_id) > 0 for other in others)
+    if lease.start == 0 and facts.turns.has_allowance(lease.account):
+        return True
+    return all(facts.turns.behind_us(lease, other) > 0 for other in others)
 
 
 def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None:
@@ -98,10 +100,10 @@ def ran_out(facts: Facts, record: LeaseRecord, ready: list[LeaseRecord]) -> None
 def holds_back(facts: Facts, record: LeaseRecord, now_us: int) -> bool:
     """Whether to delay the tasks of a lease, because the chunks of a fetch under way may go before these tasks.
 
-    The delay is at most FETCH_US. Short tasks are not delayed, nor is the first task of a package.
+    The delay is at most FETCH_US. Short tasks are not delayed, nor is a first task that goes before all others.
     """
     on_its_way = facts.fetching and now_us < facts.fetch_ends_at_us
-    return on_its_way and not record.first and not is_short(facts, record)
+    return on_its_way and not facts.turns.goes_before_fetched(record) and not is_short(facts, record)
 
 
 def _at_work(facts: Facts) -> list[str]:

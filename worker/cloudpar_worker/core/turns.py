@@ -1,13 +1,17 @@
-"""Decides whose tasks run next here: packages take turns by the execution time that their tasks have had.
+"""Decides whose tasks run next here: accounts take turns by the execution time that their tasks have had.
 
 The master decides which chunks a worker gets (cloudpar_master.core.turns); this module decides in which order they run.
-The package whose tasks have had the least execution time is furthest behind, and is next. In both modules, a new
-package starts with as much time as the package that is furthest behind.
+The account whose tasks have had the least execution time is furthest behind, and is next; within this account, the
+package whose tasks have had the least. In both modules, a new account or package starts with as much time as the one
+that is furthest behind.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from cloudpar_protocol.worker_messages import Lease
+
+from .execution_times import REMEMBERED, ExecutionTimes
 from .lease_record import LeaseRecord
 
 PATIENCE_US: Final = 200_000
@@ -16,77 +20,126 @@ this time, and for longer than one of the other tasks takes, one of the other ta
 of small packages could stop a large package.
 """
 
-REMEMBERED: Final = 1_000
-"""For how many packages the time is remembered. A further package replaces the package whose last result is the oldest.
-The replaced package then counts as new.
+ALLOWANCE_US: Final = 3_000_000
+"""How far an account may be ahead of the one that is furthest behind, in microseconds, so that the first tasks of its
+packages go before all other tasks. If it is further ahead, they take turns like all others. Without this limit, an
+account with many packages of one long task each would run one of them for each task of another account, however short
+that is. With 1 s, calls of an account with long jobs waited beside the long job of another account.
 """
+
+Running = Callable[[], Iterable[tuple[Lease, int]]]
+"""Returns, for each running task, its lease and the microseconds since the task started."""
 
 
 class Turns:
-    """The execution time that the tasks of each package have had here.
-
-    A new package starts with the time of the package that is furthest behind. This time is called the level.
-    """
+    """The execution time that the tasks of each account, and of each package of an account, have had here."""
 
     def __init__(self) -> None:
-        self._level_us = 0
-        self._finish_us: dict[str, int] = {}
+        self._accounts = ExecutionTimes()
+        self._packages: dict[str, ExecutionTimes] = {}
+        self._least_us = 0
         self._passed_over_at_us: int | None = None
 
     def order(
-        self,
-        ready: Sequence[LeaseRecord],
-        running_us: Callable[[str], int],
-        task_us: Callable[[LeaseRecord], float],
-        now_us: int,
+        self, ready: Sequence[LeaseRecord], running: Running, task_us: Callable[[LeaseRecord], float], now_us: int
     ) -> list[LeaseRecord]:
         """Return the leases in the order in which their tasks run.
 
         Args:
             ready: Leases with ready tasks, in the order in which they came.
-            running_us: Returns, for a package id, the sum of the times since its running tasks started.
+            running: See Running.
             task_us: Returns the mean duration of a lease's tasks; 0 if unknown.
             now_us: The agent's time.
         """
-        packages = dict.fromkeys(record.lease.package_id for record in ready)
-        if len(packages) <= 1:
+        leases = {record.lease.package_id: record.lease for record in ready}
+        if len(leases) <= 1:
             return list(ready)
-        standings = {package_id: self._start_us(package_id) + running_us(package_id) for package_id in packages}
-        firsts = [record for record in ready if record.first]
-        others = sorted(
-            (record for record in ready if not record.first), key=lambda record: standings[record.lease.package_id]
-        )
+        accounts = {lease.account: self._accounts.start_us(lease.account) for lease in leases.values()}
+        packages = {key: self._packages_of(lease.account).start_us(key) for key, lease in leases.items()}
+        for lease, ran_us in running():
+            _add(accounts, lease.account, ran_us)
+            _add(packages, lease.package_id, ran_us)
+        firsts = [record for record in ready if self.goes_first(record)]
+        others = [record for record in ready if not self.goes_first(record)]
+        others.sort(key=lambda record: (accounts[record.lease.account], packages[record.lease.package_id]))
         if not (firsts and others) or self._passed_over_at_us is None:
             return firsts + others
         patience_us = max(PATIENCE_US, task_us(others[0]))
         return others + firsts if now_us - self._passed_over_at_us > patience_us else firsts + others
 
+    def goes_first(self, record: LeaseRecord) -> bool:
+        """Whether the next task of a lease is the first one of its package, and may go before all other tasks."""
+        return record.first and self.has_allowance(record.lease.account)
+
+    def goes_before_fetched(self, record: LeaseRecord) -> bool:
+        """Whether the next task of a lease also goes before all tasks that a fetch may bring.
+
+        An account whose last chunk here has ended may have more at the master. If this worker remembers an account that
+        has had much less time, such a chunk may go before the first tasks here.
+        """
+        ahead_us = self._accounts.before_last_us(record.lease.account) - self._accounts.least_us(record.lease.account)
+        return self.goes_first(record) and ahead_us <= ALLOWANCE_US
+
+    def has_allowance(self, account: str) -> bool:
+        """Whether the first tasks of an account's packages may go before all other tasks (ALLOWANCE_US).
+
+        The account's last results do not count: otherwise it would lose this precedence because of a single long task.
+        """
+        return self._accounts.before_last_us(account) - self._least_us <= ALLOWANCE_US
+
     def fed(
-        self, record: LeaseRecord, ready: Sequence[LeaseRecord], leases: Iterable[LeaseRecord], now_us: int
+        self,
+        record: LeaseRecord,
+        ready: Sequence[LeaseRecord],
+        leases: Iterable[LeaseRecord],
+        running: Running,
+        now_us: int,
     ) -> None:
         """Record that an executor gets tasks of a ready lease. Call it before the tasks are taken from the lease.
 
-        `leases` are all leases here. The level (see Turns) rises to the smallest time among the packages that have
-        tasks without a result here.
+        `leases` are all leases here. The levels (see ExecutionTimes) rise to the smallest time among the accounts, and
+        among the packages of this account, that have tasks without a result here.
         """
-        active = {each.lease.package_id for each in leases if not each.exhausted}
-        self._level_us = max(self._level_us, min(map(self._start_us, active)))
-        if not record.first or all(each.first for each in ready):
+        account = record.lease.account
+        active = [each.lease for each in leases if not each.exhausted]
+        accounts = {lease.account: self._accounts.start_us(lease.account) for lease in active}
+        self._accounts.rise(min(accounts.values()))
+        if len(accounts) > 1:
+            # Without the time of running tasks, an account that only runs a task of an hour would count as furthest
+            # behind for an hour, and first tasks of all other accounts would lose their precedence.
+            for lease, ran_us in running():
+                _add(accounts, lease.account, ran_us)
+        self._least_us = min(accounts.values())
+        packages = self._packages_of(account)
+        packages.rise(min(packages.start_us(lease.package_id) for lease in active if lease.account == account))
+        if not self.goes_first(record) or all(map(self.goes_first, ready)):
             self._passed_over_at_us = None
         elif self._passed_over_at_us is None:
             self._passed_over_at_us = now_us
 
-    def behind_us(self, package_id: str, other_id: str) -> int:
-        """Return the microseconds by which a package is behind the package `other_id`; negative if it is ahead."""
-        return self._start_us(other_id) - self._start_us(package_id)
+    def behind_us(self, lease: Lease, other: Lease) -> int:
+        """Return the microseconds by which the package of a lease is behind that of another lease; negative if ahead.
 
-    def ran(self, package_id: str, total_us: int) -> None:
-        """Add the execution time of a package's tasks."""
-        finish_us = self._start_us(package_id) + total_us
-        self._finish_us.pop(package_id, None)
-        self._finish_us[package_id] = finish_us
-        if len(self._finish_us) > REMEMBERED:
-            del self._finish_us[next(iter(self._finish_us))]
+        If the packages belong to two accounts, return this for the accounts.
+        """
+        if lease.account != other.account:
+            return self._accounts.start_us(other.account) - self._accounts.start_us(lease.account)
+        packages = self._packages_of(lease.account)
+        return packages.start_us(other.package_id) - packages.start_us(lease.package_id)
 
-    def _start_us(self, package_id: str) -> int:
-        return max(self._level_us, self._finish_us.get(package_id, 0))
+    def ran(self, lease: Lease, total_us: int) -> None:
+        """Add the execution time of tasks of a lease."""
+        self._accounts.add(lease.account, total_us)
+        self._packages_of(lease.account).add(lease.package_id, total_us)
+
+    def _packages_of(self, account: str) -> ExecutionTimes:
+        if account not in self._packages:
+            self._packages[account] = ExecutionTimes()
+            if len(self._packages) > REMEMBERED:
+                del self._packages[next(iter(self._packages))]
+        return self._packages[account]
+
+
+def _add(times_us: dict[str, int], key: str, more_us: int) -> None:
+    if key in times_us:
+        times_us[key] += more_us
