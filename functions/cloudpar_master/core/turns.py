@@ -63,6 +63,9 @@ class Served(NamedTuple):
 class Turns:
     """Decides whose turn it is; the queue keeps the chunks.
 
+    An account is charged for the time that its tasks have taken, and for the likely time of the chunks that workers
+    have. A package is charged for the likely time of the chunks that it has sent.
+
     After a restart of the master, all accounts and packages count as new, which does no harm.
     """
 
@@ -71,18 +74,21 @@ class Turns:
         self._packages: dict[str, VirtualTime] = {}
         self._served = Recent[str, Served](REMEMBERED)
 
-    def take(self, lines: Collection[Line], worker_id: str, now_s: float) -> Line:
+    def take(self, lines: Collection[Line], worker_id: str, now_s: float, others: Collection[Line] = ()) -> Line:
         """Choose one of the lines, and count its oldest chunk as handed out. There must be at least one line.
 
         Args:
             lines: The waiting chunks that the worker can take.
             worker_id: The worker that gets the chunk; "" if it is not known.
             now_s: The time, in seconds.
+            others: Further waiting chunks, of packages of which the worker has chunks already.
         """
         by_account: dict[str, list[Line]] = {}
         for line in lines:
             by_account.setdefault(line.account, []).append(line)
-        self._accounts.advance(by_account)
+        # Without the others, the virtual time would rise to that of an account that has received much, whenever the
+        # worker has chunks of all other accounts. Then it would no longer count that these have received less.
+        self._accounts.advance({*by_account, *(line.account for line in others)})
         for account, own in by_account.items():
             self._packages_of(account).advance(line.flow for line in own)
         chosen = self._first_chunk(by_account) or self._in_turn(self._kept(by_account, worker_id, now_s))
@@ -98,8 +104,20 @@ class Turns:
         If the charge stayed, a short package that the first worker cannot run would wait behind a long package that it
         should overtake.
         """
-        self._accounts.refund(line.account, line.cost_us)
-        self._packages_of(line.account).refund(line.flow, line.cost_us)
+        self._accounts.correct(line.account, -line.cost_us)
+        self._packages_of(line.account).correct(line.flow, -line.cost_us)
+
+    def used(self, account: str, used_us: int) -> None:
+        """Charge an account for the time that its tasks have taken, as workers have reported it.
+
+        The likely time of a chunk is a guess until tasks of its package have been measured, and a client can mislead
+        it. If only the guess counted, an account with packages of one long task each would get nearly all executors.
+        """
+        self._accounts.correct(account, used_us)
+
+    def replaced(self, account: str, cost_us: int) -> None:
+        """Take back a part of the charge for a chunk that a worker has: `used` counts the time of its tasks instead."""
+        self._accounts.correct(account, -cost_us)
 
     def _first_chunk(self, by_account: dict[str, list[Line]]) -> Line | None:
         """Return the line whose first chunk goes before all other chunks; None if no line has such a chunk."""

@@ -165,6 +165,29 @@ def test_an_account_neither_gains_nor_loses_by_chunks_that_come_back() -> None:
     assert abs(done["ann's"] - done["bob's"]) <= 2
 
 
+def test_an_account_whose_tasks_took_longer_than_expected_waits_until_others_have_received_as_much() -> None:
+    """Once, an account with packages of one long task each got nearly all executors."""
+    queue = two_accounts()
+    queue.turns.used("ann", 20 * SHORT_US)
+    queue.turns.replaced("ann", SHORT_US)
+    assert queue.takes(19) == {"bob's": 19}
+    assert queue.take() == "ann's"
+
+
+def test_an_account_whose_tasks_took_less_than_expected_does_not_get_ahead_of_others() -> None:
+    queue = two_accounts()
+    assert queue.takes(20) == {"ann's": 10, "bob's": 10}
+    queue.turns.replaced("ann", 10 * SHORT_US)
+    assert queue.takes(20)["bob's"] >= 9
+
+
+def test_an_account_keeps_its_turn_while_a_worker_that_has_its_chunks_gets_those_of_others() -> None:
+    own, ann, bob = Turns(), Line(0, "ann", "a", False, LONG_US), Line(1, "bob", "b", False, LONG_US)
+    for _ in range(3):
+        own.take([bob], "w", 0.0, others=[ann])
+    assert [own.take([ann, bob], "", 0.0).account for _ in range(3)] == ["ann"] * 3
+
+
 def test_a_first_chunk_goes_first_up_to_the_allowance_and_then_takes_turns() -> None:
     turns, long = Turns(), Line(0, "ann", "long", first=False, cost_us=LONG_US)
     news = [Line(number, "ann", f"new {number}", first=True, cost_us=ALLOWANCE_US) for number in range(1, 5)]

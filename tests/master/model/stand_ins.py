@@ -150,7 +150,8 @@ class TimedQueue:
         now = self._clock.now()
         messages: list[Message] = []
         while len(messages) < limit and (lines := self._lines(besides)):
-            message = self._here.pop(lines[self._turns.take(lines, stay.of(len(messages)), now)])
+            others = [line for line in self._lines(()) if line.package in besides]
+            message = self._here.pop(lines[self._turns.take(lines, stay.of(len(messages)), now, others)])
             self._out[message.body] = message.receipt, now + visibility_s
             messages.append(message._replace(wait_us=round((now - self._sent[message.body][1]) * 1e6)))
         return messages
@@ -187,9 +188,27 @@ class TimedQueue:
         for body, (receipt, _) in self._out.items():
             if receipt in receipts:
                 self._turns.give_back(self._sent[body][0])
-        self.delete(receipts)
+        self._remove(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
+        for body, (receipt, _) in self._out.items():
+            if receipt in receipts:
+                line = self._sent[body][0]
+                self._turns.replaced(line.account, line.cost_us)
+        self._remove(receipts)
+
+    def used(self, account: str, used_us: int) -> None:
+        self._turns.used(account, used_us)
+
+    def reported(self, times: Sequence[tuple[str, int]]) -> None:
+        reported_us = dict(times)
+        for body, (receipt, _) in self._out.items():
+            line, at = self._sent[body]
+            replaced_us = min(line.cost_us, reported_us.get(receipt, 0))
+            self._turns.replaced(line.account, replaced_us)
+            self._sent[body] = line._replace(cost_us=line.cost_us - replaced_us), at
+
+    def _remove(self, receipts: Sequence[str]) -> None:
         self._queue.delete(receipts)
         self._there -= {body for body, (receipt, _) in self._out.items() if receipt in receipts}
         self._out = {body: held for body, held in self._out.items() if held[0] not in receipts}

@@ -82,8 +82,10 @@ class MemoryTaskQueue:
                 self.extend([message.receipt for message in before], visibility_s)
                 return before
             messages: list[Message] = []
-            while len(messages) < limit and (lines := self._lines(besides, fit if self._letters.looks else ANY)):
-                letter = self._letters.there[self._turns.take(lines, stay.of(len(messages)), now).number]
+            fit = fit if self._letters.looks else ANY
+            while len(messages) < limit and (lines := self._lines(besides, fit)):
+                others = [line for line in self._lines((), fit) if line.package in besides]
+                letter = self._letters.there[self._turns.take(lines, stay.of(len(messages)), now, others).number]
                 wait_us = max(0, round((now - letter.at) * 1e6))
                 letter.state, letter.at, letter.receipt = "hidden", now + visibility_s, self._ids.fresh()
                 letter.receives += 1
@@ -134,9 +136,29 @@ class MemoryTaskQueue:
             for number, letter in enumerate(self._letters.there):
                 if letter.receipt in receipts:
                     self._turns.give_back(Line(number, letter.account, letter.package, letter.first, letter.cost_us))
-        self.delete(receipts)
+        self._remove(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
+        with ALONE:
+            for letter in self._letters.there:
+                if letter.receipt in receipts:
+                    self._turns.replaced(letter.account, letter.cost_us)
+        self._remove(receipts)
+
+    def used(self, account: str, used_us: int) -> None:
+        with ALONE:
+            self._turns.used(account, used_us)
+
+    def reported(self, times: Sequence[tuple[str, int]]) -> None:
+        with ALONE:
+            for receipt, ran_us in times:
+                for letter in self._letters.there:
+                    if letter.receipt == receipt:
+                        replaced_us = min(letter.cost_us, ran_us)
+                        letter.cost_us -= replaced_us
+                        self._turns.replaced(letter.account, replaced_us)
+
+    def _remove(self, receipts: Sequence[str]) -> None:
         with ALONE:
             self._letters.there = [letter for letter in self._letters.there if letter.receipt not in receipts]
 

@@ -103,14 +103,12 @@ class SqliteTaskQueue(TaskQueue):
             if before:
                 self._hide([message.receipt for message in before], now + visibility_s)
                 return before
-            lines = {
-                line.number: line
-                for line, python in self._lines()
-                if line.package not in besides and fit.takes(Needs(line.account, line.package, python))
-            }
+            fitting = [line for line, python in self._lines() if fit.takes(Needs(line.account, line.package, python))]
+            lines = {line.number: line for line in fitting if line.package not in besides}
+            others = [line for line in fitting if line.package in besides]
             messages: list[Message] = []
             while lines and len(messages) < limit:
-                line = self._turns.take(lines.values(), stay.of(len(messages)), now)
+                line = self._turns.take(lines.values(), stay.of(len(messages)), now, others)
                 messages.append(self._take(line.number, now, visibility_s, attempt_id))
                 del lines[line.number]
                 select = f"{_OLDEST} AND (account, package) = (?, ?) ORDER BY id LIMIT 1"
@@ -152,15 +150,36 @@ class SqliteTaskQueue(TaskQueue):
         return Message(body, receipt, receives + 1, max(0, round((now - visible_at) * 1e6)))
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
-        select = f"SELECT {_LINE} FROM messages WHERE receipt = ?"
-        for receipt in receipts:
-            for row in self._db.execute(select, (receipt,)).fetchall():
-                self._turns.give_back(Line(*row))
-        self.delete(receipts)
+        for line in self._lines_of(receipts):
+            self._turns.give_back(line)
+        self._remove(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
+        for line in self._lines_of(receipts):
+            self._turns.replaced(line.account, line.cost_us)
+        self._remove(receipts)
+
+    def _lines_of(self, receipts: Sequence[str]) -> list[Line]:
+        """Return the messages with these receipts. None comes twice, because a charge must be taken back only once."""
+        select = f"SELECT {_LINE} FROM messages WHERE receipt = ?"
+        return [Line(*row) for each in dict.fromkeys(receipts) for row in self._db.execute(select, (each,)).fetchall()]
+
+    def _remove(self, receipts: Sequence[str]) -> None:
         with self._db.transaction():
             self._db.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
+
+    def used(self, account: str, used_us: int) -> None:
+        self._turns.used(account, used_us)
+
+    def reported(self, times: Sequence[tuple[str, int]]) -> None:
+        """See the port. The message keeps what is left of its cost, so that no part of it is taken back twice."""
+        with self._db.transaction():
+            for receipt, ran_us in times:
+                for line in self._lines_of([receipt]):
+                    replaced_us = min(line.cost_us, ran_us)
+                    self._turns.replaced(line.account, replaced_us)
+                    update = "UPDATE messages SET cost_us = cost_us - ? WHERE id = ?"
+                    self._db.execute(update, (replaced_us, line.number))
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """See the port. A message that became visible is hidden again, unless another receiver has got it."""
