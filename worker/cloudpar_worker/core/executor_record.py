@@ -12,13 +12,15 @@ from cloudpar_protocol.worker_messages import Lease
 from .executor_result import SKIPPED, UNFIT, ExecutorResult
 from .lease_record import LeaseRecord
 
-LATENCY_US: Final = 10_000
-"""An executor may report less time than the agent's clock shows. The permitted difference is this many microseconds,
-plus 5 % of the time that the clock shows, plus an allowance for each task and each byte. If the difference is greater,
-all of it is charged.
+LATENCY_US: Final = 2_000
+"""An executor may report less time than the agent's clock shows. The permitted difference is 5 % of the time that the
+clock shows, plus three allowances: this many microseconds each time that the idle executor gets tasks, because a busy
+machine wakes it up late, and the two allowances below. The rest of the difference is charged.
 """
-TASK_LATENCY_US: Final = 50
-"""The allowance for each task, in microseconds, because the agent notices the end of a task late."""
+TASK_LATENCY_US: Final = 15
+"""The allowance for each task, in microseconds: about what an executor on a busy machine needs for a task that does
+nothing. With a larger allowance, task code that changes the executor's clock could compute for free in many tiny tasks.
+"""
 BYTES_A_US: Final = 200
 """The allowance for data and results is one microsecond for this many bytes, because an executor transfers at least as
 many in that time.
@@ -110,9 +112,8 @@ class ExecutorRecord:
         self._recalled = (0, 0)
         self._skippable = (0, 0)
         self._busy_at_us = self._real_at_us = 0
-        self._charged_us = 0
-        self._carried = 0
-        self._owed_us = 0
+        self._charged_us = self._uncharged_us = self._owed_us = 0
+        self._latency_us = self._carried_bytes = 0
 
     @property
     def usable(self) -> bool:
@@ -207,13 +208,16 @@ class ExecutorRecord:
         if not self.runs:
             self.idle_cpu = None  # from now on the executor computes for this task
             self.started_at_us = self._real_at_us = now_us
-            self._busy_at_us = now_us - self._owed_us
-            self._charged_us = self._carried = 0
+            # This is the time at which the executor got its first task, moved forward by all the time for which it was
+            # idle. If the sums started from zero here, the small allowance for one late start would have to be large
+            # enough for the latest start, and task code could compute for as long in each of many small packages.
+            self._busy_at_us = now_us - self._charged_us - self._uncharged_us
+            self._latency_us += LATENCY_US
         lease = record.lease
         self.account, self.threads, self.network = lease.account, lease.threads_per_task, lease.network
         self.codes.add(record.lease.code.hash)
         self._fed_tasks += end - start
-        self._carried += record.item_bytes * (end - start)
+        self._carried_bytes += record.item_bytes * (end - start)
         self.runs.append(FedRun(record, start, end))
 
     def has_queued(self) -> bool:
@@ -287,10 +291,11 @@ class ExecutorRecord:
         """Return the results with the durations that will be charged.
 
         The executor itself measures the durations in `results`. The agent corrects them by two bounds on the sum of all
-        durations since the executor was last idle. Both bounds use the agent's clock. Upper bound: the sum may not
-        exceed the time since the executor was idle. Lower bound: except for latencies, the sum may not be less than the
-        time until `absent_at_us`. At `absent_at_us` these results had not arrived yet, so the executor was certainly
-        working until then. Without the lower bound task code could change the executor's clock and compute for free.
+        durations since the executor's start. Both bounds use the agent's clock and leave out the time for which the
+        executor was idle. Upper bound: the sum may not exceed the time. Lower bound: except for latencies, the sum may
+        not be less than the time until `absent_at_us`. At `absent_at_us` these results had not arrived yet, so the
+        executor was certainly working until then. Without the lower bound task code could change the executor's clock
+        and compute for free.
 
         Skipped tasks are not charged. If the sum is too small and all results are of skipped tasks, the missing time is
         charged with the next task that is not skipped, or when the executor ends (`unpaid_us`). Otherwise task code
@@ -306,18 +311,20 @@ class ExecutorRecord:
                 replace(result, duration_us=max(result.duration_us * at_most // claimed, 1)) for result in results
             ]
             claimed = sum([results[number].duration_us for number in real])
-        self._carried += len(results) * TASK_LATENCY_US * BYTES_A_US
-        self._carried += sum([len(result.data) for result in results if result.data])
+        self._latency_us += len(results) * TASK_LATENCY_US
+        self._carried_bytes += sum([len(result.data) for result in results if result.data])
         observed = absent_at_us - self._busy_at_us
-        missing = observed - self._charged_us - claimed
-        self._owed_us = 0
-        if missing > LATENCY_US + observed // 20 + self._carried // BYTES_A_US:
-            if real:
-                results = results.copy()
-                results[real[0]] = replace(results[real[0]], duration_us=results[real[0]].duration_us + missing)
-                claimed += missing
-            else:
-                self._owed_us = missing
+        # The difference may be negative here, too: these results may have arrived a while after `absent_at_us`. It must
+        # not become credit for later tasks, because the executor did work in this while.
+        self._uncharged_us = max(observed - self._charged_us - claimed, 0)
+        permitted = self._latency_us + observed // 20 + self._carried_bytes // BYTES_A_US
+        missing = max(self._uncharged_us - permitted, 0)
+        if missing and real:
+            results = results.copy()
+            results[real[0]] = replace(results[real[0]], duration_us=results[real[0]].duration_us + missing)
+            claimed += missing
+            self._uncharged_us -= missing
+        self._owed_us = 0 if real else missing
         self._charged_us += claimed
         self.started_at_us = now_us
         self._real_at_us = now_us if real else self._real_at_us
