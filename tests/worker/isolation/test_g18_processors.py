@@ -13,7 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from cloudpar_worker.zygote.cpu_share import niceness
+from cloudpar_protocol import nesting
+from cloudpar_worker.sandbox import kernel
+from cloudpar_worker.zygote.cpu_share import LAST, niceness
 from support.leases import inline, lease_of
 from support.waiting import until
 from worker.isolation.probes.probing import Clues
@@ -25,6 +27,8 @@ BUSY = 40
 BUSY_S = 120.0
 ENOUGH = niceness(BUSY // 2)
 """The niceness that is reached for certain: not all busy threads are found busy at one moment."""
+ROOT = 1 << 21 | 1 << 23
+"""The capabilities with which a zygote may raise the priority of executors again."""
 USUAL = os.getpriority(os.PRIO_PROCESS, 0)
 """The niceness with which the tests run, and so the worker and the main threads of its executors."""
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
@@ -121,6 +125,45 @@ def test_g18_busy_threads_of_a_task_together_weigh_like_one(shared: Shared) -> N
     with line:
         until(lambda: sum(each >= min(USUAL + ENOUGH, 19) for each in thread_niceness(executor).values()) >= BUSY)
         assert psutil.Process(executor).nice() == USUAL
+
+
+def says_that_it_waits(clues: Clues) -> None:
+    """Compute, and say that the task waits for tasks of its own, until the end of the test."""
+    executor = nesting.here()
+    assert executor
+    executor.begins_to_wait(object())
+    with socket.create_connection(clues["reports"]) as line:
+        line.sendall(f"{os.getpid()}\n".encode())
+        line.setblocking(False)
+        ends_at = time.monotonic() + BUSY_S
+        while time.monotonic() < ends_at:
+            try:
+                line.recv(1)
+            except BlockingIOError:
+                continue
+            return
+
+
+@pytest.mark.skipif(kernel.capabilities() & ROOT != ROOT, reason="only root may raise a priority again")
+def test_g18_tasks_that_compute_and_say_that_they_wait_together_weigh_like_one(
+    start: Callable[..., Shared],
+) -> None:
+    shared = start("own-users", executors=1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        data = inline([{"reports": server.getsockname()}])
+        shared.master.hand_out(lease_of(says_that_it_waits, 1, data=data))
+        first_line, (first,) = reported(server)
+        shared.master.hand_out(lease_of(says_that_it_waits, 1, data=data, depth=1))
+        second_line, (second,) = reported(server)
+    with second_line:
+        with first_line:
+            until(lambda: psutil.Process(second).nice() == LAST)
+            assert psutil.Process(first).nice() == USUAL
+            if AUTOGROUP.exists() and AUTOGROUP.read_text() == "1\n":
+                assert (session_niceness(first), session_niceness(second)) == (0, LAST)
+        until(lambda: psutil.Process(second).nice() == USUAL)
+        if AUTOGROUP.exists():
+            assert session_niceness(second) == 0
 
 
 def limits(_: Clues) -> list[Any]:

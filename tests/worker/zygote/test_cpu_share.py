@@ -5,9 +5,11 @@ import signal
 
 import pytest
 
+from cloudpar_worker.sandbox import kernel
 from cloudpar_worker.sandbox.sandboxes import Sandbox
 from cloudpar_worker.zygote import cpu_share
-from cloudpar_worker.zygote.cpu_share import CpuShare, niceness
+from cloudpar_worker.zygote.cpu_share import LAST, CpuShare, niceness
+from cloudpar_worker.zygote.messages import LIGHTEN, RESTORE
 
 SANDBOX = Sandbox("/nowhere", None)
 
@@ -46,3 +48,38 @@ def test_a_second_child_starts_only_after_the_first_has_ended(monkeypatch: pytes
 @pytest.mark.parametrize(("threads", "least"), [(0, 0), (1, 0), (2, 4), (40, 17), (69, 19), (500, 19)])
 def test_so_many_threads_weigh_no_more_than_one(threads: int, least: int) -> None:
     assert niceness(threads) == least
+
+
+ROOT = 1 << 21 | 1 << 23
+EXECUTOR, USER, USUAL = 77, 60_000, 5
+LOWEST = [("session", EXECUTOR, LAST), (os.PRIO_USER, USER, LAST)]
+RESTORED = [("session", EXECUTOR, 0), (os.PRIO_USER, USER, USUAL)]
+
+
+@pytest.mark.parametrize(
+    ("request_", "capabilities", "niceness_now", "expected"),
+    [
+        (LIGHTEN, ROOT, USUAL, LOWEST),
+        (LIGHTEN, ROOT, LAST, LOWEST),
+        (RESTORE, ROOT, LAST, RESTORED),
+        (RESTORE, ROOT, USUAL, []),
+        (LIGHTEN, 1 << 21, USUAL, []),
+        (LIGHTEN, 1 << 23, USUAL, []),
+    ],
+)
+def test_an_executor_gets_the_lowest_weight_only_if_it_can_get_its_usual_weight_again(
+    monkeypatch: pytest.MonkeyPatch,
+    request_: bytes,
+    capabilities: int,
+    niceness_now: int,
+    expected: list[tuple[object, ...]],
+) -> None:
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr(kernel, "capabilities", lambda: capabilities)
+    monkeypatch.setattr(os, "getpriority", lambda _kind, process: niceness_now if process == EXECUTOR else USUAL)
+    monkeypatch.setattr(os, "setpriority", lambda *call: calls.append(call))
+    monkeypatch.setattr(
+        cpu_share, "_weigh_session", lambda process, _user, wanted, **_: calls.append(("session", process, wanted))
+    )
+    cpu_share.set_weight(EXECUTOR, USER, request_)
+    assert calls == expected

@@ -84,6 +84,9 @@ class ExecutorRecord:
             memory and no processes, or when the executor is measured while it is idle.
         idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds. None if
             the executor was never measured, if it had tasks at the last measurement, or if it has got tasks since.
+        cpu: The same two times at the last measurement with a running task. None if there was no such measurement.
+        computes: Whether it computed before the last measurement, although its task may say that it waits.
+        light: Whether it has the lowest weight (`nesting.lightest`).
         proven: Whether it has returned a result.
         codes: The hashes of the task code that it has got.
         recalled_at_us: The time of the last recall of its queued tasks. None if there was no recall, or if the agent
@@ -105,6 +108,8 @@ class ExecutorRecord:
         self.awaits_at_us = self.memory_bytes = 0
         self.needs_measuring = False
         self.idle_cpu: tuple[int, int] | None = None
+        self.cpu: tuple[int, int] | None = None
+        self.computes = self.light = False
         self.proven = False
         self.codes: set[str] = set()
         self.recalled_at_us: int | None = None

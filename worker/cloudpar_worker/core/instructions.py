@@ -48,9 +48,14 @@ class CheckRecall(Instruction, frozen=True):
 
 
 class Measure(Instruction, frozen=True):
-    """Measure the memory and the output of these executors."""
+    """Measure the memory and the output of these executors.
+
+    The kernel shares the processors among executors by their weights. Those in `light` get the lowest weight, and the
+    others the usual one.
+    """
 
     executor_ids: list[int]
+    light: list[int]
 
 
 class Retrieve(Instruction, frozen=True):

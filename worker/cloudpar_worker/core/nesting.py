@@ -8,13 +8,19 @@ Within these limits every task can end. The deepest tasks that wait here wait fo
 that deeper level waits here, so the tasks of that level run elsewhere or may start here. The limits also bound the
 number of processes: if many tasks each start tasks, only some of them start before the first of the tasks that they
 started. A worker with very many leases ignores the second limit (LEASES).
+
+The first limit depends on what tasks say. A task that says that it waits may compute, and tasks that really waited may
+all continue at once. So a shared worker has a third limit, which depends on what it measures: of each account, at most
+n executors that compute keep their share of the processors. The others get the lowest weight (`lightest`).
 """
 
+from collections import Counter
 from typing import Final
 
 from cloudpar_protocol.worker_messages import Lease
 
 from . import outcomes
+from . import stimuli as on
 from .executor_record import ExecutorRecord, Stop
 from .facts import Facts
 from .lease_record import LeaseRecord
@@ -29,6 +35,10 @@ LEASES: Final = 1_000
 """While tasks wait and none of the chunks here may start, the worker retrieves more chunks. Once it has this many
 leases, it ignores the limit for each depth: the tasks for which others wait may be in the queue behind many more chunks
 like those that are here.
+"""
+WAIT_CPU_US: Final = 20_000
+"""A task that waits computes if, from one measurement to the next, its executor uses more CPU time than this, in
+microseconds, and more than a tenth of the time. The kernel shows CPU time in steps of 10,000 microseconds.
 """
 
 
@@ -114,6 +124,41 @@ def stop_overfull(facts: Facts) -> None:
     if len(waiting) > 1 and (held := _held_bytes(facts)) > most:
         newest = max(waiting, key=lambda each: each.awaits_at_us)
         facts.kill(newest, outcomes.nested_memory(len(waiting), held, most, *newest.position()))
+
+
+def measured(executor: ExecutorRecord, stimulus: on.Measured, now_us: int) -> None:
+    """Record whether an executor with a running task computes, whatever the task says.
+
+    If the task has started processes, the executor counts as computing.
+    """
+    since_us, cpu_us = executor.cpu or (now_us, stimulus.cpu_us)
+    executor.cpu = now_us, stimulus.cpu_us
+    used_us = stimulus.cpu_us - cpu_us
+    computes = used_us > max(WAIT_CPU_US, (now_us - since_us) // 10) or stimulus.processes > 0
+    # With the lowest weight, a task that computes may get hardly any CPU time. If it then counted as waiting, it would
+    # get its weight back, and lose it again at the next measurement.
+    executor.computes = computes or (executor.computes and executor.light)
+
+
+def lightest(facts: Facts) -> list[int]:
+    """Return the executors that get the lowest weight: on a shared worker, those beyond n of an account that compute.
+
+    Otherwise an account could get several times the processor time of another one, at the cost of the other one, whose
+    tasks would be charged for the time that they wait for a processor.
+    """
+    running = [each for each in facts.executors.values() if each.running and each.stop is None]
+    computing = [each for each in running if each.computes or not each.awaits] if facts.shared else []
+    # A task that waits may need a result of one that does not wait, so it is the first to get the lowest weight. Then
+    # the executors that the worker was started with come before those that took the place of waiting tasks: a task that
+    # has waited gets its share again as soon as it continues.
+    computing.sort(key=lambda each: (each.awaits, each.executor_id))
+    seen = Counter[str | None]()
+    for executor in facts.executors.values():
+        executor.light = False
+    for executor in computing:
+        seen[executor.account] += 1
+        executor.light = seen[executor.account] > facts.wanted_executors
+    return [executor.executor_id for executor in computing if executor.light]
 
 
 def _running_beside(facts: Facts, executor: ExecutorRecord | None) -> list[ExecutorRecord]:

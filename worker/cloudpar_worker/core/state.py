@@ -16,7 +16,7 @@ from cloudpar_protocol.payloads import TaskResult, Unfit
 from cloudpar_protocol.worker_messages import Lease, LeaseView
 
 from . import instructions as do
-from . import outcomes
+from . import nesting, outcomes
 from . import stimuli as on
 from .decisions import decide, decide_after_results, give_up
 from .executor_record import ExecutorRecord, FedRun, Stop
@@ -25,7 +25,6 @@ from .facts import PAUSE_US, Facts
 from .feeding import linger_us
 from .lease_record import LeaseRecord
 from .master_policy import beat_us, renewed
-from .nesting import memory_limit
 from .peeking import PEEK_AGAIN_US, overtakes
 from .supervision import DESCRIPTORS, IDLE_CPU_US, MEASURE_US, OUTPUT_LIMIT_BYTES, OVERSIZED_PART
 from .suspects import is_suspect
@@ -230,7 +229,7 @@ class WorkerState:
         executor = facts.executors.get(stimulus.executor_id)
         if executor is None or executor.stop is not None:
             return
-        rss, limit = stimulus.rss_bytes, memory_limit(facts, executor)
+        rss, limit = stimulus.rss_bytes, nesting.memory_limit(facts, executor)
         executor.memory_bytes = rss
         large = rss > limit * OVERSIZED_PART
         if executor.running is None:
@@ -242,6 +241,7 @@ class WorkerState:
             executor.needs_measuring, executor.idle_cpu = False, None if executor.runs else (now_us, stimulus.cpu_us)
             return
         executor.needs_measuring, executor.idle_cpu = large or (facts.shared and stimulus.processes > 0), None
+        nesting.measured(executor, stimulus, now_us)
         if rss > limit:
             facts.kill(executor, outcomes.memory(rss, limit, *executor.position()))
         elif stimulus.output_bytes > OUTPUT_LIMIT_BYTES:

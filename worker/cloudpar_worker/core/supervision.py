@@ -129,11 +129,11 @@ def measure(facts: Facts, now_us: int) -> None:
     waiting = [executor for executor in facts.executors.values() if executor.needs_measuring and executor.usable]
     between = [executor.executor_id for executor in waiting if executor.running is None]
     if between:
-        facts.out.append(do.Measure(between))
+        facts.out.append(do.Measure(between, []))
     if not used:
         facts.measure_at_us = NEVER
     elif now_us < facts.measure_at_us:
         facts.measure_at_us = min(facts.measure_at_us, now_us + every_us)
     else:
         facts.measure_at_us = now_us + every_us
-        facts.out.append(do.Measure([executor.executor_id for executor in used]))
+        facts.out.append(do.Measure([executor.executor_id for executor in used], nesting.lightest(facts)))

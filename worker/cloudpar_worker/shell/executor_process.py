@@ -21,6 +21,7 @@ from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run
 from cloudpar_worker.executor.recall import RecallPage, open_page
 from cloudpar_worker.sandbox.processes import process_of
 from cloudpar_worker.sandbox.shared_memory import used_bytes
+from cloudpar_worker.zygote.cpu_share import LAST
 
 _CHANNEL_BYTES = 1 << 20
 """The send buffer that each end of the channel requests from the kernel, in bytes."""
@@ -262,6 +263,12 @@ class ExecutorProcess:
             process = process_of(self.pid)
             return process.threads if process else 0
         return 0
+
+    def is_light(self) -> bool:
+        """Whether the executor's main thread has the lowest weight, and the agent has a greater weight."""
+        with suppress(OSError):  # the executor has ended
+            return os.getpriority(os.PRIO_PROCESS, 0) < os.getpriority(os.PRIO_PROCESS, self.pid) == LAST
+        return False
 
     def output_bytes(self) -> int:
         """Return the size of the larger output file. `held_bytes` says what counts as the size of a file."""

@@ -2,7 +2,7 @@
 
 import os
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from selectors import EVENT_READ, EVENT_WRITE, BaseSelector
 from typing import Final
 
@@ -10,7 +10,7 @@ from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.executor.frames import Garbage
-from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, KILL, MEASURED, WEIGH
+from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, KILL, LIGHTEN, MEASURED, RESTORE, WEIGH
 
 from .crash_report import without_own_frames
 from .executor_process import ExecutorProcess
@@ -122,16 +122,23 @@ class Executors:
             self._receive(self._alive[executor_id], all_of_it=True)
             self._on_stimulus(on.RecallChecked(executor_id, self._alive[executor_id].recall_page.started))
 
-    def measure(self, executor_ids: list[int]) -> None:
+    def measure(self, executor_ids: list[int], light: Collection[int]) -> None:
         """Measure the memory and output of these executors.
 
         On a shared worker, also ask the zygote to lower the priority of the threads that tasks have started, in those
-        executors that have started processes or threads.
+        executors that have started processes or threads. Executors in `light` get the lowest priority as a whole, and
+        the others the usual one if they have the lowest.
         """
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())
         for process in wanted if self._shared else []:
-            if self._memory.started(process.executor_id) or process.threads() > THREADS:
+            # The executor itself shows whether it has the lowest priority: the zygote ignores a request while it still
+            # carries out an earlier one.
+            if process.executor_id in light:
+                self._zygotes.send(process.python, LIGHTEN, process.executor_id)
+            elif process.is_light():
+                self._zygotes.send(process.python, RESTORE, process.executor_id)
+            elif self._memory.started(process.executor_id) or process.threads() > THREADS:
                 self._zygotes.send(process.python, WEIGH, process.executor_id)
 
     def _channel_handler(self, executor_id: int) -> EventHandler:

@@ -76,8 +76,8 @@ class Zygotes:
     def send(self, python: str, operation: bytes, executor_id: int) -> None:
         """Request an operation for an executor.
 
-        KILL also kills the executor's process group. MEASURE and WEIGH also apply to all processes that the executor
-        started.
+        KILL also kills the executor's process group. MEASURE, WEIGH, LIGHTEN and RESTORE also apply to all processes
+        that the executor started.
         """
         # If the zygote is gone, its executors are gone too, and `on_exit` reports that.
         if python in self._running:

@@ -36,7 +36,7 @@ from cloudpar_worker.sandbox.sandboxes import Sandbox, Sandboxes
 
 from .cpu_share import CpuShare
 from .memory_meter import MemoryMeter
-from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN, WEIGH
+from .messages import DIED, FAILED, FORKED, KILL, MEASURED, MESSAGE, SPAWN, SPAWN_FDS, UNKNOWN, WEIGHTS
 
 _ENDING_S: Final = 0.1
 """A zygote that ends checks at least once in this many seconds whether its executors and cleanups have ended."""
@@ -128,10 +128,10 @@ class Zygote:
             for pid, (known, sandbox) in self._executors.items():
                 if known == executor_id and operation == KILL:
                     _kill_group(pid)
-                elif known == executor_id and operation == WEIGH:
+                elif known == executor_id and operation in WEIGHTS:
                     if sandbox is not None:
                         with contextlib.suppress(OSError):  # no further process can start; the agent soon asks again
-                            self._cpu_share.start(pid, sandbox)
+                            self._cpu_share.start(pid, sandbox, operation)
                 elif known == executor_id:
                     self._measure(executor_id, pid, sandbox)
         return True

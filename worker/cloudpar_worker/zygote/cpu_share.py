@@ -5,6 +5,9 @@ niceness has a smaller weight. So this module raises the niceness of the threads
 with 40 busy processes would leave only 1/41 of a processor to a task beside it, and the account of the other task would
 pay for the time for which that task waits. The weights only matter while threads compete: on an idle processor, each
 thread runs at full speed.
+
+For the same reason, the agent gives some executors the lowest weight as a whole (see core/nesting.py). Only a zygote of
+root does this, because the kernel lets no other process lower a niceness again.
 """
 
 import math
@@ -19,14 +22,17 @@ from cloudpar_worker.sandbox import kernel, uid_pool
 from cloudpar_worker.sandbox.processes import processes
 from cloudpar_worker.sandbox.sandboxes import Sandbox
 
+from .messages import LIGHTEN, RESTORE, WEIGH
+
 _PATIENCE_S: Final = 5.0
 """A child process that takes longer than this, in seconds, is killed: a task with the same user id may have stopped it.
 """
 _STEP: Final = 1.25
 """The kernel divides a thread's weight by this number for each step of niceness."""
-_LAST: Final = 19
+LAST: Final = 19
 """The greatest niceness. 70 or more threads with this niceness weigh more than one thread without niceness."""
 _SYS_ADMIN: Final = 1 << 21
+_SYS_NICE: Final = 1 << 23
 
 
 class CpuShare:
@@ -36,8 +42,10 @@ class CpuShare:
         self._under_way: dict[int, tuple[int, float]] = {}
         """For each executor, by its process id: the child process, and the time by which the child must end."""
 
-    def start(self, executor: int, sandbox: Sandbox) -> None:
+    def start(self, executor: int, sandbox: Sandbox, request: bytes = WEIGH) -> None:
         """Start a child process that weighs an executor's threads (see `weigh`), unless one is still running.
+
+        With the request LIGHTEN or RESTORE, the child first sets the weight of the whole executor (see `set_weight`).
 
         Raises:
             OSError: The system permits no further process.
@@ -52,6 +60,8 @@ class CpuShare:
             self._under_way[executor] = child, time.monotonic() + _PATIENCE_S
             return
         with suppress(BaseException):
+            if request != WEIGH and sandbox.uid is not None:
+                set_weight(executor, sandbox.uid, request)
             weigh(executor, sandbox.uid)
         os._exit(0)
 
@@ -69,10 +79,32 @@ class Thread(NamedTuple):
     niceness: int
 
 
+def set_weight(executor: int, user: int, request: bytes) -> None:
+    """Give all threads of an executor the lowest weight (LIGHTEN), or their usual weight again (RESTORE).
+
+    Without the capabilities of root it does nothing, because the executor could not get its weight back.
+
+    Args:
+        executor: The executor's process id.
+        user: The executor's own user id. The processes of this user are the executor and all that it has started.
+        request: LIGHTEN or RESTORE.
+    """
+    needed = _SYS_ADMIN | _SYS_NICE
+    # If the worker was started with `nice`, the zygote has the niceness that its executors usually have.
+    usual, now = os.getpriority(os.PRIO_PROCESS, 0), os.getpriority(os.PRIO_PROCESS, executor)
+    if kernel.capabilities() & needed != needed or (request == RESTORE and now != LAST):
+        return
+    with suppress(OSError, ValueError):  # this kernel has no autogroup
+        _weigh_session(executor, user, LAST if request == LIGHTEN else 0, lowers=True)
+    # One call changes all threads of this user at the same moment. It comes last, because the niceness of the main
+    # thread shows whether the weight has been set.
+    os.setpriority(os.PRIO_USER, user, LAST if request == LIGHTEN else usual)
+
+
 def weigh(executor: int, user: int | None) -> None:
     """Raise the niceness of an executor's threads that need a processor, except the main thread, which runs tasks.
 
-    The niceness only grows, because the kernel does not let an ordinary process lower it.
+    The niceness only grows here, because the kernel does not let an ordinary process lower it.
 
     Args:
         executor: The executor's process id.
@@ -89,18 +121,21 @@ def weigh(executor: int, user: int | None) -> None:
     # within its session. Without the following lines, each session that a task makes would weigh as much as the
     # executor's session.
     sessions = {each.session: each.process for each in threads if each.session != executor}
+    main = os.getpriority(os.PRIO_PROCESS, executor)
+    # A new session weighs as much as any other, even if an executor with the lowest weight has made it.
+    least = LAST if main == LAST else niceness(len(sessions))
     for process in sessions.values():
         # An error means that the process has ended, that it hides its memory (with one user for all executors), or that
         # this kernel has no autogroup.
         with suppress(OSError, ValueError):
-            _weigh_session(process, user, niceness(len(sessions)))
+            _weigh_session(process, user, least)
     if user is not None and privileged:
         # If a thread has ended, a thread of another user may get its number. As this user, the process cannot change
         # the thread of the other user.
         kernel.act_as(user, uid_pool.guard_uid(user))
     # If the worker was started with `nice`, the main threads already have a niceness. Threads that tasks start must
     # have a greater niceness.
-    wanted = min(os.getpriority(os.PRIO_PROCESS, executor) + niceness(len(threads)), _LAST)
+    wanted = min(main + niceness(len(threads)), LAST)
     for thread in threads:
         if thread.niceness < wanted:
             with suppress(OSError):  # the thread has ended
@@ -109,7 +144,7 @@ def weigh(executor: int, user: int | None) -> None:
 
 def niceness(threads: int) -> int:
     """Return the least niceness with which this many threads together weigh no more than one without niceness."""
-    return min(math.ceil(math.log(threads, _STEP)), _LAST) if threads > 1 else 0
+    return min(math.ceil(math.log(threads, _STEP)), LAST) if threads > 1 else 0
 
 
 def _family(executor: int, user: int | None) -> Iterable[int]:
@@ -140,8 +175,8 @@ def _runnable(pid: int) -> Iterator[Thread]:
                     yield Thread(int(name), pid, int(fields[3]), int(fields[16]))
 
 
-def _weigh_session(process: int, user: int | None, wanted: int) -> None:
-    """Raise the niceness of a process's session, which the kernel schedules as a whole."""
+def _weigh_session(process: int, user: int | None, wanted: int, *, lowers: bool = False) -> None:
+    """Raise, or with `lowers` set, the niceness of a process's session, which the kernel schedules as a whole."""
     # An open folder of /proc stays the folder of the same process. If the process ends and a process of another user
     # gets its number, the files that are opened below never belong to that other process.
     folder = os.open(f"/proc/{process}", os.O_PATH | os.O_DIRECTORY)
@@ -151,7 +186,7 @@ def _weigh_session(process: int, user: int | None, wanted: int) -> None:
         if user is None or owner == user:
             group = os.open("autogroup", os.O_RDWR, dir_fd=folder)
             try:
-                if int(os.read(group, 100).split()[-1]) < wanted:
+                if lowers or int(os.read(group, 100).split()[-1]) < wanted:
                     os.write(group, b"%d" % wanted)
             finally:
                 os.close(group)
