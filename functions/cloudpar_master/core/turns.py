@@ -28,6 +28,9 @@ AHEAD_US = ALLOWANCE_US // 2
 Therefore a large worker does not give all its executors to one account, and the rest of ALLOWANCE_US is left for the
 first chunks of the account's next packages."""
 
+HANDED_OUT = 50_000
+"""For how many chunks that workers have the charge is remembered, so that it can be taken back."""
+
 _FIRST_CHUNKS = ""
 """The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
 
@@ -73,6 +76,7 @@ class Turns:
         self._accounts = VirtualTime()
         self._packages: dict[str, VirtualTime] = {}
         self._served = Recent[str, Served](REMEMBERED)
+        self._handed_out = Recent[str, Line](HANDED_OUT)
 
     def take(self, lines: Collection[Line], worker_id: str, now_s: float, others: Collection[Line] = ()) -> Line:
         """Choose one of the lines, and count its oldest chunk as handed out. There must be at least one line.
@@ -96,7 +100,11 @@ class Turns:
         self._note(worker_id, chosen.account, now_s)
         return chosen
 
-    def give_back(self, line: Line) -> None:
+    def handed_out(self, receipt: str, line: Line) -> None:
+        """Note the receipt under which a worker has the chunk that `take` chose."""
+        self._handed_out[receipt] = line
+
+    def give_back(self, receipt: str) -> None:
         """Take back the charge for a chunk that a worker gave back whole.
 
         The new chunks with its tasks are charged when they are handed out.
@@ -104,8 +112,9 @@ class Turns:
         If the charge stayed, a short package that the first worker cannot run would wait behind a long package that it
         should overtake.
         """
-        self._accounts.correct(line.account, -line.cost_us)
-        self._packages_of(line.account).correct(line.flow, -line.cost_us)
+        if line := self._handed_out.pop(receipt, None):
+            self._accounts.correct(line.account, -line.cost_us)
+            self._packages_of(line.account).correct(line.flow, -line.cost_us)
 
     def used(self, account: str, used_us: int) -> None:
         """Charge an account for the time that its tasks have taken, as workers have reported it.
@@ -115,9 +124,18 @@ class Turns:
         """
         self._accounts.correct(account, used_us)
 
-    def replaced(self, account: str, cost_us: int) -> None:
-        """Take back a part of the charge for a chunk that a worker has: `used` counts the time of its tasks instead."""
-        self._accounts.correct(account, -cost_us)
+    def reported(self, receipt: str, ran_us: int) -> None:
+        """Take back as much of an account's charge for a chunk: `used` counts the time of its tasks instead."""
+        if line := self._handed_out.get(receipt):
+            replaced_us = min(line.cost_us, ran_us)
+            self._accounts.correct(line.account, -replaced_us)
+            # The rest of the charge stays, so that no part of it is taken back twice.
+            self._handed_out[receipt] = line._replace(cost_us=line.cost_us - replaced_us)
+
+    def closed(self, receipt: str) -> None:
+        """Take back the rest of an account's charge for a chunk that has ended."""
+        if line := self._handed_out.pop(receipt, None):
+            self._accounts.correct(line.account, -line.cost_us)
 
     def _first_chunk(self, by_account: dict[str, list[Line]]) -> Line | None:
         """Return the line whose first chunk goes before all other chunks; None if no line has such a chunk."""

@@ -151,7 +151,9 @@ class TimedQueue:
         messages: list[Message] = []
         while len(messages) < limit and (lines := self._lines(besides)):
             others = [line for line in self._lines(()) if line.package in besides]
-            message = self._here.pop(lines[self._turns.take(lines, stay.of(len(messages)), now, others)])
+            line = self._turns.take(lines, stay.of(len(messages)), now, others)
+            message = self._here.pop(lines[line])
+            self._turns.handed_out(message.receipt, line)
             self._out[message.body] = message.receipt, now + visibility_s
             messages.append(message._replace(wait_us=round((now - self._sent[message.body][1]) * 1e6)))
         return messages
@@ -185,28 +187,21 @@ class TimedQueue:
         return [message.body for message in gone if message.receives == 1]
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
-        for body, (receipt, _) in self._out.items():
-            if receipt in receipts:
-                self._turns.give_back(self._sent[body][0])
+        for receipt in receipts:
+            self._turns.give_back(receipt)
         self._remove(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        for body, (receipt, _) in self._out.items():
-            if receipt in receipts:
-                line = self._sent[body][0]
-                self._turns.replaced(line.account, line.cost_us)
+        for receipt in receipts:
+            self._turns.closed(receipt)
         self._remove(receipts)
 
     def used(self, account: str, used_us: int) -> None:
         self._turns.used(account, used_us)
 
     def reported(self, times: Sequence[tuple[str, int]]) -> None:
-        reported_us = dict(times)
-        for body, (receipt, _) in self._out.items():
-            line, at = self._sent[body]
-            replaced_us = min(line.cost_us, reported_us.get(receipt, 0))
-            self._turns.replaced(line.account, replaced_us)
-            self._sent[body] = line._replace(cost_us=line.cost_us - replaced_us), at
+        for receipt, ran_us in times:
+            self._turns.reported(receipt, ran_us)
 
     def _remove(self, receipts: Sequence[str]) -> None:
         self._queue.delete(receipts)

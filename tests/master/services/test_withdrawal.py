@@ -10,10 +10,16 @@ from support.world import POLICY, World, publication
 
 End = Callable[[World, AccountRecord, str], object]
 
+
+def expire(world: World, ann: AccountRecord, package_id: str) -> None:
+    world.clock.move(POLICY.lifetime_s)
+    world.timer.tick()
+
+
 ENDS: dict[str, End] = {
     "cancel": lambda world, ann, package_id: world.cancel(ann, package_id),
     "acknowledge": lambda world, ann, package_id: world.acknowledge(ann, package_id),
-    "expiry": lambda world, ann, package_id: (world.clock.move(POLICY.lifetime_s), world.timer.tick()),
+    "expiry": expire,
 }
 
 

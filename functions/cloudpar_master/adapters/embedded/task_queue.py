@@ -110,6 +110,7 @@ class SqliteTaskQueue(TaskQueue):
             while lines and len(messages) < limit:
                 line = self._turns.take(lines.values(), stay.of(len(messages)), now, others)
                 messages.append(self._take(line.number, now, visibility_s, attempt_id))
+                self._turns.handed_out(messages[-1].receipt, line)
                 del lines[line.number]
                 select = f"{_OLDEST} AND (account, package) = (?, ?) ORDER BY id LIMIT 1"
                 row = self._db.execute(select, (line.account, line.package)).fetchone()
@@ -150,19 +151,14 @@ class SqliteTaskQueue(TaskQueue):
         return Message(body, receipt, receives + 1, max(0, round((now - visible_at) * 1e6)))
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
-        for line in self._lines_of(receipts):
-            self._turns.give_back(line)
+        for receipt in receipts:
+            self._turns.give_back(receipt)
         self._remove(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        for line in self._lines_of(receipts):
-            self._turns.replaced(line.account, line.cost_us)
+        for receipt in receipts:
+            self._turns.closed(receipt)
         self._remove(receipts)
-
-    def _lines_of(self, receipts: Sequence[str]) -> list[Line]:
-        """Return the messages with these receipts. None comes twice, because a charge must be taken back only once."""
-        select = f"SELECT {_LINE} FROM messages WHERE receipt = ?"
-        return [Line(*row) for each in dict.fromkeys(receipts) for row in self._db.execute(select, (each,)).fetchall()]
 
     def _remove(self, receipts: Sequence[str]) -> None:
         with self._db.transaction():
@@ -172,14 +168,8 @@ class SqliteTaskQueue(TaskQueue):
         self._turns.used(account, used_us)
 
     def reported(self, times: Sequence[tuple[str, int]]) -> None:
-        """See the port. The message keeps what is left of its cost, so that no part of it is taken back twice."""
-        with self._db.transaction():
-            for receipt, ran_us in times:
-                for line in self._lines_of([receipt]):
-                    replaced_us = min(line.cost_us, ran_us)
-                    self._turns.replaced(line.account, replaced_us)
-                    update = "UPDATE messages SET cost_us = cost_us - ? WHERE id = ?"
-                    self._db.execute(update, (replaced_us, line.number))
+        for receipt, ran_us in times:
+            self._turns.reported(receipt, ran_us)
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """See the port. A message that became visible is hidden again, unless another receiver has got it."""
