@@ -60,6 +60,7 @@ class Messages(Struct):
     """The queue's data. `receipts`: how many receipts the queue has made."""
 
     looks: bool = True
+    withdraws: bool = False
     there: list[Letter] = []
     sent_until: dict[str, float] = {}
     attempts: dict[str, tuple[float, list[str]]] = {}

@@ -57,6 +57,7 @@ class System:
         self.network = Network(self)
         self.work = Work(random)
         self.masters = [Master(self, f"m{number}", FOLDER) for number in range(random.randint(1, 3))]
+        self.data.letters.withdraws = len(self.masters) == 1
         self._agents: list[Agent] = []
         self._numbers = count(1)
         self._old = False

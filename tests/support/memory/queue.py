@@ -31,10 +31,16 @@ class Letter(Struct):
 
 
 class Letters:
-    """The stored messages of a queue. `looks`: the queue looks into messages, and brings only what fits a worker."""
+    """The stored messages of a queue.
+
+    Attributes:
+        looks: Whether the queue looks into messages, and brings only what fits a worker.
+        withdraws: Whether it removes messages of ended packages. Only the queue of a master with one process does so: a
+            slow process could remove the messages of a later package with the same id.
+    """
 
     def __init__(self) -> None:
-        self.looks = True
+        self.looks = self.withdraws = True
         self.there: list[Letter] = []
         self.sent_until: dict[str, float] = {}
         self.attempts: dict[str, tuple[float, list[str]]] = {}
@@ -104,7 +110,7 @@ class MemoryTaskQueue:
     def withdraw(self, account_id: str, package_id: str) -> list[str]:
         with ALONE:
             self._surface(self._clock.now())
-            if not self._letters.looks:
+            if not (self._letters.looks and self._letters.withdraws):
                 return []
             line = "waiting", account_id, package_id
             gone = [each for each in self._letters.there if (each.state, each.account, each.package) == line]

@@ -49,7 +49,12 @@ def clear(head: Head, event: Cleared) -> None:
     """
     taken = open_ranges.take(head, event.ranges, event.generation, only=True, comes_back=True)
     _count(head, [(each.start, each.end) for each in taken])
+    never_ran = ranges.intersect(event.ranges, head.tasks.stopping)
     stopped(head, event.ranges)
+    if head.life.state == "cancelled":
+        # Without this record, the reply to a client that cancels the package would not name these tasks.
+        more = ranges.subtract(never_ran, head.tasks.cancelled)
+        _count(head, more if len(more) <= head.tasks.free_entries else [])
 
 
 def drain(draft: Draft) -> None:

@@ -56,7 +56,8 @@ class Tasks(Struct, kw_only=True):
         cursor: The number of the first uncut task. All tasks after it are uncut, too.
         open: The ranges of tasks that are in chunks and have no result yet. They are sorted and do not overlap. A chunk
             may have several ranges, for example after results from its middle.
-        cancelled: The ranges of tasks that were cancelled while the package ran. These tasks have no result.
+        cancelled: The ranges of tasks that were cancelled while the package ran, and of those that no worker had when
+            the package was cancelled. These tasks have no result.
         stopping: The ranges of tasks that the package does not want any more and that a worker may still run. The time
             of such a task is charged once, if the worker reports it before `Life.settle_at`.
         draining: Whether a client or an operator has requested to cancel all tasks that no worker has. A chunk that no

@@ -683,6 +683,7 @@ export interface components {
          *         links: Links for the blobs that `results` name, by key.
          *         failed: Ranges of tasks that ended in an error, at most 100 ranges; progress.errors counts all such tasks.
          *         cancelled: Ranges of tasks that were cancelled while the other tasks of the package ran on. They have no result.
+         *             If the package itself was cancelled, its other tasks without a result may be among them.
          *         reason: A short code that says why the package failed, was cancelled or expired.
          *         message: The reason in words for users.
          *         settled: Whether the charge is final.

@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from cloudpar_master.core.events import Acknowledged, CancelAsked, Cleared, GaveBack, Lost
+from cloudpar_master.core.events import Acknowledged, Broken, CancelAsked, Cleared, GaveBack, Lost
 from cloudpar_master.core.head import ENTRIES, GIVEN_BACK, Head, OpenRange
 from cloudpar_protocol.payloads import Range
 from master.core.folds import NOW, POLICY, finished, published, running, spans, take, then
@@ -245,8 +245,27 @@ def test_tasks_that_are_cancelled_already_count_once_when_the_queued_ones_are_ca
 
 
 def test_an_ended_package_does_not_wait_for_tasks_of_a_chunk_that_no_worker_had() -> None:
-    head = then(running(), CancelAsked(), Cleared(generation=2, ranges=[(10, 20)]))
-    assert (head.tasks.stopping, head.tasks.cancelled, head.tasks.done) == ([(0, 10), (20, 40)], [], 0)
+    event = Cleared(generation=2, ranges=[(10, 20)])
+    head = then(running(), CancelAsked(), event)
+    assert (head.tasks.stopping, head.tasks.cancelled, head.tasks.done) == ([(0, 10), (20, 40)], [(10, 20)], 10)
+    assert then(head, event).tasks == head.tasks
+    head = then(running(), cancel((10, 20)), CancelAsked(), event)
+    assert (head.tasks.stopping, head.tasks.cancelled, head.tasks.done) == ([(0, 10), (20, 40)], [(10, 20)], 10)
+
+
+def test_the_tasks_of_a_failed_package_that_no_worker_had_are_not_cancelled() -> None:
+    """A client would otherwise see `cancelled` instead of the reason for which the package failed."""
+    head = then(running(), Broken(message="damaged"), Cleared(generation=2, ranges=[(10, 20)]))
+    assert (head.life.state, head.tasks.cancelled, head.tasks.done) == ("failed", [], 0)
+    assert head.tasks.stopping == [(0, 10), (20, 40)]
+
+
+def test_a_full_head_of_a_cancelled_package_records_no_tasks_that_no_worker_had() -> None:
+    full = [OpenRange(start, start + 9, 2, sent=True) for start in range(0, 10 * ENTRIES, 10)]
+    head = running(tasks=10 * ENTRIES)
+    head.tasks.open = full
+    head = then(head, CancelAsked(), Cleared(generation=2, ranges=[(3, 6)]))
+    assert (len(head.tasks.stopping), head.tasks.cancelled) == (ENTRIES, [])
 
 
 def test_a_draining_package_without_chunks_ends() -> None:
