@@ -132,6 +132,12 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
             assert not anchor or anchor in anchors(linked), f"{page}: {target}"
 
 
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_test_that_a_page_names_exists(page: Path) -> None:
+    for name in re.findall(r"`(tests/[\w/]+\.py)(?:::\w+)?`", page.read_text(encoding="utf-8")):
+        assert (ROOT / name).is_file(), f"{page}: {name}"
+
+
 def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as code hosts make them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)

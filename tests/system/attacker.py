@@ -29,7 +29,7 @@ from cloudpar_protocol.client_messages import (
     StartTasks,
     Upload,
 )
-from cloudpar_protocol.limits import HOLD_S
+from cloudpar_protocol.limits import HOLD_S, INLINE_RESULT_BYTES
 from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Link, RangeData, TaskCode, TaskData
 from hostile.target import Knock
 from hostile.test_g21_bodies import CORPUS
@@ -47,6 +47,16 @@ STALL_S: Final = 2.0
 
 def nothing(_: int) -> None:
     """A task of about a microsecond."""
+
+
+def take_5_ms(_: int) -> None:
+    """A task that takes longer than a master expects of a task that returns nothing."""
+    time.sleep(0.005)
+
+
+def return_much(_: int) -> bytes:
+    """A task whose result is too large for a publication, so that the worker uploads it by a link."""
+    return bytes(4 * INLINE_RESULT_BYTES)
 
 
 def leave_process(_: int) -> None:
@@ -91,6 +101,7 @@ class Attacker:
             self.other_sessions: 16, self.trailers: 8, self.pipelined: 8, self.damaged_bodies: 8,
             self.short_results: 2, self.left_processes: 1, self.left_entries: 1, self.unknown_tokens: 64,
             self.challenges: 32, self.unknown_paths: 32, self.same_link: 64, self.missing_code: 4, self.deleted_data: 2,
+            self.unfit_packages: 4, self.single_tasks: 8, self.large_results: 1,
         }  # fmt: skip
 
     async def run(self) -> None:
@@ -112,11 +123,13 @@ class Attacker:
             finally:
                 line.close()
 
-    def _order(self, data: TaskData, function: Callable[..., Any] | TaskCode, tasks: int) -> StartTasks:
+    def _order(
+        self, data: TaskData, function: Callable[..., Any] | TaskCode, tasks: int, python: str = PYTHON
+    ) -> StartTasks:
         code = function if isinstance(function, TaskCode) else code_of(function)
         return StartTasks(
             idempotency_key=secrets.token_hex(16), session=secrets.token_hex(8), n=tasks, code=code, data=data,
-            python=PYTHON,
+            python=python,
         )  # fmt: skip
 
     async def _prepare(self, line: Line, kind: str, body: bytes, size: int | None = None) -> tuple[str, Link] | None:
@@ -285,7 +298,22 @@ class Attacker:
     async def left_entries(self, line: Line) -> None:
         await self._package(line, leave_entries, 5)
 
-    async def _package(self, line: Line, function: Callable[[int], None], tasks: int) -> None:
+    async def single_tasks(self, line: Line) -> None:
+        """Let packages of one task run, so that the master knows the duration of none of them."""
+        await self._package(line, take_5_ms, 1)
+
+    async def large_results(self, line: Line) -> None:
+        await self._package(line, return_much, 4)
+
+    async def unfit_packages(self, line: Line) -> None:
+        """End a package before a worker can run it."""
+        order = self._order(RangeData(0, 1), nothing, 1_000, python="3.99")
+        status, answer = await line.call(routes.START_TASKS, order)
+        if status == 200:
+            package_id = codec.decode(answer, routes.START_TASKS.reply).package_id
+            await line.call(routes.ACKNOWLEDGE, Acknowledge(package_ids=[package_id]))
+
+    async def _package(self, line: Line, function: Callable[[int], object], tasks: int) -> None:
         """Start a package, wait until it ends, and acknowledge it."""
         status, answer = await line.call(routes.START_TASKS, self._order(RangeData(0, 1), function, tasks))
         if status != 200:
