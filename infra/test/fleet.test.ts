@@ -1,8 +1,8 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { only, template, text } from './deployment';
+import { freshFolder } from './folder';
 
 const dev = template({ env: 'dev' });
 const GROUP = 'AWS::AutoScaling::AutoScalingGroup';
@@ -173,7 +173,7 @@ describe('scaling', () => {
 describe('image', () => {
   it('is built for each architecture from the repository and the requirements given', () => {
     const images = (text: string) => {
-      const requirements = join(mkdtempSync(join(tmpdir(), 'cloudpar-test-')), 'requirements.txt');
+      const requirements = join(freshFolder(), 'requirements.txt');
       writeFileSync(requirements, text);
       const built = template({ env: 'dev', workerImage: undefined, requirements, pythons: '3.12' });
       return Object.values(built.findResources(TEMPLATE)).map(({ Properties }) =>

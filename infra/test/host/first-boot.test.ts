@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { template, text } from '../deployment';
+import { freshFolder } from '../folder';
 
 const HOST = join(import.meta.dirname, '../../lib/host');
 const [data] = Object.values(template({ env: 'dev' }).findResources('AWS::EC2::LaunchTemplate')).map(
@@ -20,7 +20,7 @@ const BOOT = [
 ];
 
 describe('the first boot', () => {
-  const root = mkdtempSync(join(tmpdir(), 'cloudpar-boot-'));
+  const root = freshFolder();
   const moved = (lines: string) => lines.replaceAll(/\/(?=(etc|opt)\/)/g, `${root}/`);
   const calls = join(root, 'calls');
   for (const program of ['dnf', 'shutdown', 'systemctl']) {
@@ -62,7 +62,7 @@ describe('the first boot', () => {
 describe('a first boot that fails', () => {
   /** Runs the first boot with one call that fails, and returns the calls. */
   function boot(failing: string): string[] {
-    const root = mkdtempSync(join(tmpdir(), 'cloudpar-boot-'));
+    const root = freshFolder();
     for (const program of ['shutdown', 'dnf', 'systemctl', 'mkdir', 'chmod', 'cat', 'sleep']) {
       const real = ['mkdir', 'chmod', 'cat'].includes(program) ? `exec /bin/${program} "$@"` : '';
       const body = `call="${program} $*"; echo "$call" >> ${root}/calls; [[ $call != "${failing}"* ]] || exit 1; ${real}`;

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { freshFolder } from '../folder';
 
 const HOST = join(import.meta.dirname, '../../lib/host');
 
@@ -41,7 +41,7 @@ describe('scripts around the container', () => {
   }
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'cloudpar-host-'));
+    folder = freshFolder();
     program('docker', 'if [[ $1 == login ]]; then cat > /dev/null; fi');
     program('aws', 'echo tok');
     program('chown', '');

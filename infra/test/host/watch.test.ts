@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { freshFolder } from '../folder';
 
 const SCRIPT = join(import.meta.dirname, '../../lib/host/watch.sh');
 const HOOK = '--region eu-west-1 --auto-scaling-group-name workers --lifecycle-hook-name drain --instance-id i-1';
@@ -22,7 +22,7 @@ const STOP = 'systemctl stop --no-block cloudpar-worker.service';
 class Host {
   readonly answers = new Map([['instance-id', 'i-1']]);
   readonly looks: string[] = [];
-  private readonly folder = mkdtempSync(join(tmpdir(), 'cloudpar-host-'));
+  private readonly folder = freshFolder();
   private readonly server: Server;
   private sessions = 0;
   private process: ChildProcess | undefined;
