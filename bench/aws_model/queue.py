@@ -102,12 +102,6 @@ class ModelQueue(TaskQueue):
         """See the port."""
         self.delete(receipts)
 
-    def used(self, account: str, used_us: int) -> None:
-        """See the port."""
-
-    def reported(self, times: Sequence[tuple[str, int]]) -> None:
-        """See the port."""
-
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """See the port."""
         for receipt in receipts:

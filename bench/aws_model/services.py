@@ -35,7 +35,7 @@ READ_KB = 4
 """The kilobytes that one read unit of DynamoDB pays for, in a strongly consistent read."""
 
 BATCH = 10
-PURE = {"get_link", "put_link", "limits", "offline", "network", "used", "reported"}
+PURE = {"get_link", "put_link", "limits", "offline", "network"}
 """The methods of ports that send no request to AWS: they only compute, or read the memory of their process."""
 
 FOLDER = Path(tempfile.gettempdir()) / "cloudpar-aws-model"

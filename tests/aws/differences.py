@@ -30,8 +30,6 @@ CHOICE = "SQS hands out messages in order and skips none"
 AWS = {
     "test_a_chunk_that_came_back_unused_does_not_count_when_packages_take_turns": CHOICE,
     "test_a_blob_may_have_any_name": DOTS,
-    "test_a_report_replaces_the_expected_time_of_a_chunk_once": CHOICE,
-    "test_an_account_whose_chunk_took_longer_than_expected_waits_for_its_turn": CHOICE,
     "test_a_message_that_is_delivered_too_often_is_dead": DEAD,
     "test_a_message_says_how_long_it_has_waited": SURFACED,
     "test_blobs_of_similar_keys_are_apart": DOTS,

@@ -12,9 +12,6 @@ from support.checks import hold
 
 from .deployment import PARTS, PortCall
 
-TURNS = {"used", "reported"}
-"""The calls that only decide whose turn it is. They are no steps: here a process remembers nothing of turns."""
-
 
 class Itself(NamedTuple):
     """Stands for an answer that is one of the call's own arguments: `create` answers the spec that it has stored."""
@@ -85,8 +82,6 @@ class _Port:
 
     def __getattr__(self, name: str) -> Any:
         def call(*arguments: Any, **named: Any) -> Any:
-            if name in TURNS:
-                return None
             return self._tape.call(self._part, name, arguments, named)
 
         return call

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .system import System
 
 CALL_US = 8_000
-PURE = {"get_link", "put_link", "used", "reported"}
+PURE = {"get_link", "put_link"}
 """These calls only compute: they have no effect outside of the process."""
 PASSING = (Unavailable, RateLimited)
 """The errors that the timer may meet, since the next tick tries again. Every other error is a bug."""

@@ -62,12 +62,6 @@ class Mailbox:
     def delete_unused(self, receipts: Sequence[str]) -> None:
         self.delete(receipts)
 
-    def used(self, account: str, used_us: int) -> None:
-        """Do nothing: a test chooses the message that is received next."""
-
-    def reported(self, times: Sequence[tuple[str, int]]) -> None:
-        """Do nothing, like `used`."""
-
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """Do nothing: leases end when a step says so."""
 

@@ -28,9 +28,6 @@ AHEAD_US = ALLOWANCE_US // 2
 Therefore a large worker does not give all its executors to one account, and the rest of ALLOWANCE_US is left for the
 first chunks of the account's next packages."""
 
-HANDED_OUT = 50_000
-"""For how many chunks that workers have the charge is remembered, so that it can be taken back."""
-
 _FIRST_CHUNKS = ""
 """The key under which the first chunks of all packages of an account take turns, as if they belonged to one package."""
 
@@ -66,9 +63,6 @@ class Served(NamedTuple):
 class Turns:
     """Decides whose turn it is; the queue keeps the chunks.
 
-    An account is charged for the time that its tasks have taken, and for the likely time of the chunks that workers
-    have. A package is charged for the likely time of the chunks that it has sent.
-
     After a restart of the master, all accounts and packages count as new, which does no harm.
     """
 
@@ -76,23 +70,19 @@ class Turns:
         self._accounts = VirtualTime()
         self._packages: dict[str, VirtualTime] = {}
         self._served = Recent[str, Served](REMEMBERED)
-        self._handed_out = Recent[str, Line](HANDED_OUT)
 
-    def take(self, lines: Collection[Line], worker_id: str, now_s: float, others: Collection[Line] = ()) -> Line:
+    def take(self, lines: Collection[Line], worker_id: str, now_s: float) -> Line:
         """Choose one of the lines, and count its oldest chunk as handed out. There must be at least one line.
 
         Args:
             lines: The waiting chunks that the worker can take.
             worker_id: The worker that gets the chunk; "" if it is not known.
             now_s: The time, in seconds.
-            others: Further waiting chunks, of packages of which the worker has chunks already.
         """
         by_account: dict[str, list[Line]] = {}
         for line in lines:
             by_account.setdefault(line.account, []).append(line)
-        # Without the others, the virtual time would rise to that of an account that has received much, whenever the
-        # worker has chunks of all other accounts. Then it would no longer count that these have received less.
-        self._accounts.advance({*by_account, *(line.account for line in others)})
+        self._accounts.advance(by_account)
         for account, own in by_account.items():
             self._packages_of(account).advance(line.flow for line in own)
         chosen = self._first_chunk(by_account) or self._in_turn(self._kept(by_account, worker_id, now_s))
@@ -100,11 +90,7 @@ class Turns:
         self._note(worker_id, chosen.account, now_s)
         return chosen
 
-    def handed_out(self, receipt: str, line: Line) -> None:
-        """Note the receipt under which a worker has the chunk that `take` chose."""
-        self._handed_out[receipt] = line
-
-    def give_back(self, receipt: str) -> None:
+    def give_back(self, line: Line) -> None:
         """Take back the charge for a chunk that a worker gave back whole.
 
         The new chunks with its tasks are charged when they are handed out.
@@ -112,30 +98,8 @@ class Turns:
         If the charge stayed, a short package that the first worker cannot run would wait behind a long package that it
         should overtake.
         """
-        if line := self._handed_out.pop(receipt, None):
-            self._accounts.correct(line.account, -line.cost_us)
-            self._packages_of(line.account).correct(line.flow, -line.cost_us)
-
-    def used(self, account: str, used_us: int) -> None:
-        """Charge an account for the time that its tasks have taken, as workers have reported it.
-
-        The likely time of a chunk is a guess until tasks of its package have been measured, and a client can mislead
-        it. If only the guess counted, an account with packages of one long task each would get nearly all executors.
-        """
-        self._accounts.correct(account, used_us)
-
-    def reported(self, receipt: str, ran_us: int) -> None:
-        """Take back as much of an account's charge for a chunk: `used` counts the time of its tasks instead."""
-        if line := self._handed_out.get(receipt):
-            replaced_us = min(line.cost_us, ran_us)
-            self._accounts.correct(line.account, -replaced_us)
-            # The rest of the charge stays, so that no part of it is taken back twice.
-            self._handed_out[receipt] = line._replace(cost_us=line.cost_us - replaced_us)
-
-    def closed(self, receipt: str) -> None:
-        """Take back the rest of an account's charge for a chunk that has ended."""
-        if line := self._handed_out.pop(receipt, None):
-            self._accounts.correct(line.account, -line.cost_us)
+        self._accounts.refund(line.account, line.cost_us)
+        self._packages_of(line.account).refund(line.flow, line.cost_us)
 
     def _first_chunk(self, by_account: dict[str, list[Line]]) -> Line | None:
         """Return the line whose first chunk goes before all other chunks; None if no line has such a chunk."""

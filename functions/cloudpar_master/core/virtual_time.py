@@ -55,12 +55,8 @@ class VirtualTime:
             longest_ago = next(iter(self._finish_us))
             del self._finish_us[longest_ago], self._last_start_us[longest_ago]
 
-    def correct(self, key: str, more_us: int) -> None:
-        """Correct the charges of a key by an amount, which may be negative, if the key is still remembered.
-
-        The amount belongs to chunks that were charged before, so it does not count from `now_us` as a new charge does.
-        Otherwise the result would depend on the order of several corrections.
-        """
+    def refund(self, key: str, cost_us: int) -> None:
+        """Take back the charge for a chunk that a worker gave back whole, if the key is still remembered."""
         if key in self._finish_us:
-            self._finish_us[key] += more_us
+            self._finish_us[key] -= cost_us
             self._last_start_us[key] = min(self._last_start_us[key], self._finish_us[key])

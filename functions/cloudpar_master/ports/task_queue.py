@@ -181,22 +181,6 @@ class TaskQueue(Protocol):
         The queue does not count these chunks when it decides whose turn it is.
         """
 
-    def used(self, account: str, used_us: int) -> None:
-        """Charge an account for execution time that its package has committed; see core.turns.
-
-        A queue in which accounts do not take turns ignores this.
-        """
-
-    def reported(self, times: Sequence[tuple[str, int]]) -> None:
-        """Take back charges for the likely times of chunks (`Sending.cost_us`), up to these microseconds.
-
-        A worker has reported this time for tasks of these chunks, so `used` counts it. `delete` takes back the rest of
-        a chunk's charge.
-
-        Args:
-            times: For each receipt, the reported microseconds. A receipt that is no longer valid is ignored.
-        """
-
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """Keep messages invisible for this long from now; a receipt that is no longer valid is ignored."""
 

@@ -306,11 +306,6 @@ class Folding:
         if not self._backend.packages.save(folded, look_at(folded, self._backend.policy), results):
             return None
         self._note_pause(folded)
-        # Only a saved fold counts, and it counts only what it commits: a fold that lost its race is repeated, and a
-        # worker may send a publication again.
-        used_us = folded.quota.used_us - head.quota.used_us
-        if used_us:
-            self._backend.queue.used(folded.account_id, used_us)
         # Delete the events only now: if a process dies before this line, the events are folded again, which does no
         # harm. If the events were deleted before the save, a crash in between would lose them.
         if inbox:

@@ -119,7 +119,6 @@ class WorkerService:
 
         room = self._backend.policy.fold_bytes
         yield from each([(package_id, part) for package_id in events for part in parts(events[package_id], room)], take)
-        self._report(request.publications)
         # Close the leases only now: if a message were deleted before its results are durable, a crash in between would
         # lose both, and no worker would run the tasks again.
         self._close(request.publications)
@@ -159,19 +158,6 @@ class WorkerService:
             replace(result, seal=seals.place(result, result.blob)) if result.blob is not None else result
             for result in seals.sealed(results)
         ]
-
-    def _report(self, publications: Sequence[Publication]) -> None:
-        """Let reported times replace the likely times of chunks that are not closed; `_close` does so for the others.
-
-        Otherwise an account would be charged twice for the results of a long chunk until the chunk ends.
-        """
-        times = [
-            (pub.receipt, sum(result.duration_us for result in pub.results))
-            for pub in publications
-            if pub.results and not pub.closes
-        ]
-        if times:
-            self._backend.queue.reported(times)
 
     def _close(self, items: Iterable[Publication | Return]) -> None:
         receipts = [item.receipt for item in items if item.closes]

@@ -179,33 +179,6 @@ def test_a_chunk_that_came_back_unused_does_not_count_when_packages_take_turns(s
     assert after.body != first.body
 
 
-def take_one_of_each(stores: Stores) -> Message:
-    """Let two accounts have had one chunk of a second each, and return that of the first one."""
-    for account in ("ann", "bob"):
-        stores.queue.send(
-            [Sending(f"{account} {number}", account, account, account, cost_us=10**6) for number in range(9)]
-        )
-    first, second = take(stores, 2)
-    assert (first.body, second.body) == ("ann", "bob")
-    return first
-
-
-def test_an_account_whose_chunk_took_longer_than_expected_waits_for_its_turn(stores: Stores) -> None:
-    chunk = take_one_of_each(stores)
-    stores.queue.used("ann", 3 * 10**6)
-    stores.queue.delete([chunk.receipt, chunk.receipt])
-    assert bodies(take(stores, 3)) == ["bob", "bob", "ann"]
-
-
-def test_a_report_replaces_the_expected_time_of_a_chunk_once(stores: Stores) -> None:
-    chunk = take_one_of_each(stores)
-    stores.queue.used("ann", 2 * 10**6)
-    for _ in range(2):
-        stores.queue.reported([(chunk.receipt, 2 * 10**6), ("no receipt", 10**6)])
-    stores.queue.delete([chunk.receipt])
-    assert bodies(take(stores, 2)) == ["bob", "ann"]
-
-
 def test_a_queue_brings_messages_that_fit_or_leaves_the_choice_to_its_caller(stores: Stores) -> None:
     """SQS does not look into messages: it brings all of them, and never says that it passed one over."""
     needs = [("p1", "3.11"), ("p2", "3.12"), ("p3", ""), ("p4", "3.11")]

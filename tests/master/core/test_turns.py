@@ -12,12 +12,8 @@ from cloudpar_master.core.turns import ALLOWANCE_US, STAY_S, Line, Turns
 LONG_US, SHORT_US = 2_000_000, 10_000
 
 
-ANNS_FIRST = "0"
-"""The receipt of the first chunk that `two_accounts` hands out."""
-
-
 class Queue:
-    """The waiting chunks of packages, oldest first. The receipt of a chunk is its number."""
+    """The waiting chunks of packages, oldest first."""
 
     def __init__(self) -> None:
         self.turns = Turns()
@@ -32,7 +28,6 @@ class Queue:
     def take(self, worker_id: str = "", now_s: float = 0.0) -> str:
         line = self.turns.take([own[0] for own in self.waiting.values() if own], worker_id, now_s)
         self.waiting[line.package].remove(line)
-        self.turns.handed_out(str(line.number), line)
         return line.package
 
     def takes(self, chunks: int) -> Counter[str]:
@@ -149,7 +144,7 @@ def test_chunks_that_come_back_untouched_do_not_count_for_turns() -> None:
         (line,) = queue.waiting[f"call {number}"]
         for _ in range(3):
             assert queue.take() == f"call {number}"
-            queue.turns.give_back(str(line.number))
+            queue.turns.give_back(line)
             queue.waiting[f"call {number}"] = [line]
         queue.waiting[f"call {number}"] = []
 
@@ -163,46 +158,11 @@ def test_an_account_neither_gains_nor_loses_by_chunks_that_come_back() -> None:
         waiting = {name: lines[0] for name, lines in queue.waiting.items() if lines}
         name = queue.take()
         if name == "bob's" and number % 3 == 0:
-            queue.turns.give_back(str(waiting[name].number))
+            queue.turns.give_back(waiting[name])
             queue.waiting[name].insert(0, waiting[name])
         else:
             done[name] += 1
     assert abs(done["ann's"] - done["bob's"]) <= 2
-
-
-def test_an_account_whose_tasks_took_longer_than_expected_waits_until_others_have_received_as_much() -> None:
-    """Once, an account with packages of one long task each got nearly all executors."""
-    queue = two_accounts()
-    queue.turns.used("ann", 20 * SHORT_US)
-    queue.turns.closed(ANNS_FIRST)
-    assert queue.takes(19) == {"bob's": 19}
-    assert queue.take() == "ann's"
-
-
-def test_what_is_reported_of_a_chunk_and_its_end_take_its_charge_back_once() -> None:
-    queue = two_accounts()
-    for ran_us in (0, SHORT_US // 2, SHORT_US, SHORT_US):
-        queue.turns.reported(ANNS_FIRST, ran_us)
-    for _ in range(2):
-        queue.turns.closed(ANNS_FIRST)
-    queue.turns.reported(ANNS_FIRST, SHORT_US)
-    queue.turns.used("ann", 3 * SHORT_US)
-    assert queue.takes(3) == {"bob's": 2, "ann's": 1}
-
-
-def test_an_account_whose_tasks_took_less_than_expected_does_not_get_ahead_of_others() -> None:
-    queue = two_accounts()
-    assert queue.takes(20) == {"ann's": 10, "bob's": 10}
-    for number in range(1, 11):
-        queue.turns.closed(str(number))
-    assert queue.takes(20)["bob's"] >= 9
-
-
-def test_an_account_keeps_its_turn_while_a_worker_that_has_its_chunks_gets_those_of_others() -> None:
-    own, ann, bob = Turns(), Line(0, "ann", "a", False, LONG_US), Line(1, "bob", "b", False, LONG_US)
-    for _ in range(3):
-        own.take([bob], "w", 0.0, others=[ann])
-    assert [own.take([ann, bob], "", 0.0).account for _ in range(3)] == ["ann"] * 3
 
 
 def test_a_first_chunk_goes_first_up_to_the_allowance_and_then_takes_turns() -> None:

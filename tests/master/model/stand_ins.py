@@ -150,10 +150,7 @@ class TimedQueue:
         now = self._clock.now()
         messages: list[Message] = []
         while len(messages) < limit and (lines := self._lines(besides)):
-            others = [line for line in self._lines(()) if line.package in besides]
-            line = self._turns.take(lines, stay.of(len(messages)), now, others)
-            message = self._here.pop(lines[line])
-            self._turns.handed_out(message.receipt, line)
+            message = self._here.pop(lines[self._turns.take(lines, stay.of(len(messages)), now)])
             self._out[message.body] = message.receipt, now + visibility_s
             messages.append(message._replace(wait_us=round((now - self._sent[message.body][1]) * 1e6)))
         return messages
@@ -187,23 +184,12 @@ class TimedQueue:
         return [message.body for message in gone if message.receives == 1]
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
-        for receipt in receipts:
-            self._turns.give_back(receipt)
-        self._remove(receipts)
+        for body, (receipt, _) in self._out.items():
+            if receipt in receipts:
+                self._turns.give_back(self._sent[body][0])
+        self.delete(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        for receipt in receipts:
-            self._turns.closed(receipt)
-        self._remove(receipts)
-
-    def used(self, account: str, used_us: int) -> None:
-        self._turns.used(account, used_us)
-
-    def reported(self, times: Sequence[tuple[str, int]]) -> None:
-        for receipt, ran_us in times:
-            self._turns.reported(receipt, ran_us)
-
-    def _remove(self, receipts: Sequence[str]) -> None:
         self._queue.delete(receipts)
         self._there -= {body for body, (receipt, _) in self._out.items() if receipt in receipts}
         self._out = {body: held for body, held in self._out.items() if held[0] not in receipts}

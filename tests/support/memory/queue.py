@@ -88,15 +88,11 @@ class MemoryTaskQueue:
                 self.extend([message.receipt for message in before], visibility_s)
                 return before
             messages: list[Message] = []
-            fit = fit if self._letters.looks else ANY
-            while len(messages) < limit and (lines := self._lines(besides, fit)):
-                others = [line for line in self._lines((), fit) if line.package in besides]
-                line = self._turns.take(lines, stay.of(len(messages)), now, others)
-                letter = self._letters.there[line.number]
+            while len(messages) < limit and (lines := self._lines(besides, fit if self._letters.looks else ANY)):
+                letter = self._letters.there[self._turns.take(lines, stay.of(len(messages)), now).number]
                 wait_us = max(0, round((now - letter.at) * 1e6))
                 letter.state, letter.at, letter.receipt = "hidden", now + visibility_s, self._ids.fresh()
                 letter.receives += 1
-                self._turns.handed_out(letter.receipt, line)
                 messages.append(Message(letter.body, letter.receipt, letter.receives, wait_us))
             self._letters.attempts[attempt_id] = now + MEMORY_S, [message.receipt for message in messages]
             return messages
@@ -141,26 +137,12 @@ class MemoryTaskQueue:
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
         with ALONE:
-            for receipt in receipts:
-                self._turns.give_back(receipt)
-        self._remove(receipts)
+            for number, letter in enumerate(self._letters.there):
+                if letter.receipt in receipts:
+                    self._turns.give_back(Line(number, letter.account, letter.package, letter.first, letter.cost_us))
+        self.delete(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        with ALONE:
-            for receipt in receipts:
-                self._turns.closed(receipt)
-        self._remove(receipts)
-
-    def used(self, account: str, used_us: int) -> None:
-        with ALONE:
-            self._turns.used(account, used_us)
-
-    def reported(self, times: Sequence[tuple[str, int]]) -> None:
-        with ALONE:
-            for receipt, ran_us in times:
-                self._turns.reported(receipt, ran_us)
-
-    def _remove(self, receipts: Sequence[str]) -> None:
         with ALONE:
             self._letters.there = [letter for letter in self._letters.there if letter.receipt not in receipts]
 

@@ -180,12 +180,6 @@ class SqsTaskQueue(TaskQueue):
         for queue, handles in self._by_queue(receipts):
             queue.delete(handles)
 
-    def used(self, account: str, used_us: int) -> None:
-        """See the port. In SQS accounts do not take turns."""
-
-    def reported(self, times: Sequence[tuple[str, int]]) -> None:
-        """See the port. In SQS accounts do not take turns."""
-
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """See the port.
 

@@ -103,14 +103,15 @@ class SqliteTaskQueue(TaskQueue):
             if before:
                 self._hide([message.receipt for message in before], now + visibility_s)
                 return before
-            fitting = [line for line, python in self._lines() if fit.takes(Needs(line.account, line.package, python))]
-            lines = {line.number: line for line in fitting if line.package not in besides}
-            others = [line for line in fitting if line.package in besides]
+            lines = {
+                line.number: line
+                for line, python in self._lines()
+                if line.package not in besides and fit.takes(Needs(line.account, line.package, python))
+            }
             messages: list[Message] = []
             while lines and len(messages) < limit:
-                line = self._turns.take(lines.values(), stay.of(len(messages)), now, others)
+                line = self._turns.take(lines.values(), stay.of(len(messages)), now)
                 messages.append(self._take(line.number, now, visibility_s, attempt_id))
-                self._turns.handed_out(messages[-1].receipt, line)
                 del lines[line.number]
                 select = f"{_OLDEST} AND (account, package) = (?, ?) ORDER BY id LIMIT 1"
                 row = self._db.execute(select, (line.account, line.package)).fetchone()
@@ -151,25 +152,15 @@ class SqliteTaskQueue(TaskQueue):
         return Message(body, receipt, receives + 1, max(0, round((now - visible_at) * 1e6)))
 
     def delete_unused(self, receipts: Sequence[str]) -> None:
+        select = f"SELECT {_LINE} FROM messages WHERE receipt = ?"
         for receipt in receipts:
-            self._turns.give_back(receipt)
-        self._remove(receipts)
+            for row in self._db.execute(select, (receipt,)).fetchall():
+                self._turns.give_back(Line(*row))
+        self.delete(receipts)
 
     def delete(self, receipts: Sequence[str]) -> None:
-        for receipt in receipts:
-            self._turns.closed(receipt)
-        self._remove(receipts)
-
-    def _remove(self, receipts: Sequence[str]) -> None:
         with self._db.transaction():
             self._db.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
-
-    def used(self, account: str, used_us: int) -> None:
-        self._turns.used(account, used_us)
-
-    def reported(self, times: Sequence[tuple[str, int]]) -> None:
-        for receipt, ran_us in times:
-            self._turns.reported(receipt, ran_us)
 
     def extend(self, receipts: Sequence[str], visibility_s: float) -> None:
         """See the port. A message that became visible is hidden again, unless another receiver has got it."""
