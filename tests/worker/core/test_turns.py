@@ -7,7 +7,7 @@ import pytest
 from cloudpar_protocol.payloads import TaskResult
 from cloudpar_worker.core import execution_times, turns
 from cloudpar_worker.core.lease_record import LeaseRecord
-from cloudpar_worker.core.turns import ALLOWANCE_US, Turns
+from cloudpar_worker.core.turns import ALLOWANCE_US, AWAY_US, Turns
 from support.leases import lease_of
 from worker.driven import CODE
 
@@ -91,6 +91,34 @@ def test_an_account_that_runs_only_a_task_of_an_hour_does_not_take_the_precedenc
     assert own.goes_first(record("ann", "call"))
     own.fed(ann, [ann], [ann, bob], list, 0)
     assert not own.goes_first(record("ann", "call"))
+
+
+def test_an_account_gets_its_share_again_after_tasks_of_an_hour_that_ran_while_no_other_account_had_work() -> None:
+    """Once, the newcomer got an hour of its own after the end of these tasks."""
+    own, ann, bob = Turns(), record("ann", "long", 100, start=4), record("bob", "map", 100, start=4)
+    own.fed(ann, [ann], [ann], list, 0)
+    own.fed(bob, [bob], [ann, bob], lambda: [(ann.lease, HOUR_US)], HOUR_US)
+    own.ran(ann.lease, HOUR_US)
+    ran: Counter[str] = Counter()
+    for number in range(20):
+        now_us = HOUR_US + number * SHORT_US
+        (chosen, _) = own.order([ann, bob], list, lambda _: 0.0, now_us)
+        own.fed(chosen, [ann, bob], [ann, bob], list, now_us)
+        own.ran(chosen.lease, SHORT_US)
+        ran[chosen.lease.account] += 1
+    assert ran == {"ann": 10, "bob": 10}
+
+
+@pytest.mark.parametrize(("away_us", "behind_us"), [(AWAY_US, LONG_US), (AWAY_US + 1, 0)])
+def test_an_account_keeps_what_it_is_behind_while_it_has_no_tasks_here_for_a_moment(
+    away_us: int, behind_us: int
+) -> None:
+    own, ann, bob = Turns(), record("ann", "map", 9, start=4), record("bob", "map of bob", 9, start=4)
+    own.fed(ann, [ann, bob], [ann, bob], list, 0)
+    own.ran(bob.lease, LONG_US)
+    for now_us in (AWAY_US // 2, away_us):
+        own.fed(bob, [bob], [bob], list, now_us)
+    assert own.behind_us(ann.lease, bob.lease) == behind_us
 
 
 def test_packages_of_two_accounts_are_behind_each_other_as_their_accounts_are() -> None:

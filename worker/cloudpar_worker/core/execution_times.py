@@ -28,8 +28,14 @@ class ExecutionTimes:
         return self.start_us(key) - self._last_us.get(key, 0)
 
     def least_us(self, key: str) -> int:
-        """Return the smallest time that this key or any other remembered key has really had."""
-        return min([self.start_us(key), *self._finish_us.values()])
+        """Return the smallest time of this key and all other remembered keys."""
+        return max(self._level_us, min([self.start_us(key), *self._finish_us.values()]))
+
+    def join(self, key: str, start_us: int) -> None:
+        """Let a key start with this time, if it has had less."""
+        if start_us > self.start_us(key):
+            self.add(key, start_us - self.start_us(key))
+            self._last_us[key] = 0
 
     def rise(self, level_us: int) -> None:
         """Raise the level to this time. The level never goes down."""

@@ -27,7 +27,12 @@ account with many packages of one long task each would run one of them for each 
 that is. With 1 s, calls of an account with long jobs waited beside the long job of another account.
 """
 
-Running = Callable[[], Iterable[tuple[Lease, int]]]
+AWAY_US: Final = 10_000_000
+"""For how long an account may have no tasks here, in microseconds, and keep what it is behind the others. An account
+with more tasks at the master often has none here for a moment.
+"""
+
+Running = Callable[[], Sequence[tuple[Lease, int]]]
 """Returns, for each running task, its lease and the microseconds since the task started."""
 
 
@@ -37,6 +42,8 @@ class Turns:
     def __init__(self) -> None:
         self._accounts = ExecutionTimes()
         self._packages: dict[str, ExecutionTimes] = {}
+        self._here: set[str] = set()
+        self._seen_at_us: dict[str, int] = {}
         self._least_us = 0
         self._passed_over_at_us: int | None = None
 
@@ -54,13 +61,15 @@ class Turns:
         leases = {record.lease.package_id: record.lease for record in ready}
         if len(leases) <= 1:
             return list(ready)
-        accounts = {lease.account: self._accounts.start_us(lease.account) for lease in leases.values()}
+        ran = running()
+        accounts = self._times({lease.account for lease in leases.values()}, ran)
         packages = {key: self._packages_of(lease.account).start_us(key) for key, lease in leases.items()}
-        for lease, ran_us in running():
-            _add(accounts, lease.account, ran_us)
+        for lease, ran_us in ran:
             _add(packages, lease.package_id, ran_us)
-        firsts = [record for record in ready if self.goes_first(record)]
-        others = [record for record in ready if not self.goes_first(record)]
+        allowed = {account for account in accounts if self.has_allowance(account)}
+        firsts, others = list[LeaseRecord](), list[LeaseRecord]()
+        for record in ready:
+            (firsts if record.first and record.lease.account in allowed else others).append(record)
         others.sort(key=lambda record: (accounts[record.lease.account], packages[record.lease.package_id]))
         if not (firsts and others) or self._passed_over_at_us is None:
             return firsts + others
@@ -97,21 +106,21 @@ class Turns:
     ) -> None:
         """Record that an executor gets tasks of a ready lease. Call it before the tasks are taken from the lease.
 
-        `leases` are all leases here. The levels (see ExecutionTimes) rise to the smallest time among the accounts, and
-        among the packages of this account, that have tasks without a result here.
+        `leases` are all leases here. The levels (see ExecutionTimes) rise to the smallest time among the accounts that
+        had tasks here lately (AWAY_US), and among the packages of this account that have tasks without a result here.
         """
         account = record.lease.account
         active = [each.lease for each in leases if not each.exhausted]
-        accounts = {lease.account: self._accounts.start_us(lease.account) for lease in active}
-        self._accounts.rise(min(accounts.values()))
-        if len(accounts) > 1:
-            # Without the time of running tasks, an account that only runs a task of an hour would count as furthest
-            # behind for an hour, and first tasks of all other accounts would lose their precedence.
-            for lease, ran_us in running():
-                _add(accounts, lease.account, ran_us)
-        self._least_us = min(accounts.values())
+        accounts = {lease.account for lease in active}
+        if accounts == self._here == self._seen_at_us.keys() and len(accounts) == 1:
+            self._seen_at_us[account] = now_us
+            self._least_us = self._accounts.start_us(account)
+            self._accounts.rise(self._least_us)
+        else:
+            self._look(accounts, running(), now_us)
         packages = self._packages_of(account)
-        packages.rise(min(packages.start_us(lease.package_id) for lease in active if lease.account == account))
+        own = {lease.package_id for lease in active if lease.account == account}
+        packages.rise(min(map(packages.start_us, own)))
         if not self.goes_first(record) or all(map(self.goes_first, ready)):
             self._passed_over_at_us = None
         elif self._passed_over_at_us is None:
@@ -131,6 +140,40 @@ class Turns:
         """Add the execution time of tasks of a lease."""
         self._accounts.add(lease.account, total_us)
         self._packages_of(lease.account).add(lease.package_id, total_us)
+
+    def _look(self, accounts: set[str], ran: Sequence[tuple[Lease, int]], now_us: int) -> None:
+        """Note the accounts that have tasks without a result here, and the time of the one that is furthest behind."""
+        # Without the time of running tasks, an account that only runs a task of an hour would count as furthest behind
+        # for an hour, and first tasks of all other accounts would lose their precedence.
+        self._least_us = min(self._times(accounts, ran).values())
+        for newcomer in accounts - self._seen_at_us.keys():
+            self._accounts.join(newcomer, self._least(ran))
+        self._here = {*accounts, *(lease.account for lease, _ in ran)}
+        seen = {account: at_us for account, at_us in self._seen_at_us.items() if now_us - at_us <= AWAY_US}
+        self._seen_at_us = seen | dict.fromkeys(self._here, now_us)
+        self._accounts.rise(min(map(self._accounts.start_us, self._seen_at_us)))
+
+    def _times(self, accounts: set[str], ran: Iterable[tuple[Lease, int]]) -> dict[str, int]:
+        """Return the time of each of these accounts, with that of its running tasks.
+
+        An account that comes starts with the smallest time among the accounts that have tasks here. The time of running
+        tasks counts there, too: if the tasks of an account have run for an hour while no other account had work, it
+        would otherwise get nothing for an hour after another account came.
+        """
+        times = {account: self._accounts.start_us(account) for account in accounts}
+        least_us = self._least(ran)
+        for newcomer in accounts - self._seen_at_us.keys():
+            times[newcomer] = max(times[newcomer], least_us)
+        for lease, ran_us in ran:
+            _add(times, lease.account, ran_us)
+        return times
+
+    def _least(self, ran: Iterable[tuple[Lease, int]]) -> int:
+        """Return the smallest time among the accounts that had tasks here at the last feed; 0 if there were none."""
+        times = {account: self._accounts.start_us(account) for account in self._here}
+        for lease, ran_us in ran:
+            _add(times, lease.account, ran_us)
+        return min(times.values(), default=0)
 
     def _packages_of(self, account: str) -> ExecutionTimes:
         if account not in self._packages:
