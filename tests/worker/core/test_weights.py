@@ -5,6 +5,7 @@ from typing import Any
 from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.core import instructions as do
 from cloudpar_worker.core import stimuli as on
+from cloudpar_worker.core.nesting import LIGHT_US
 from cloudpar_worker.core.supervision import MEASURE_US
 from support.leases import lease_of
 from worker.driven import CODE, Worker
@@ -71,6 +72,14 @@ def test_a_task_that_gets_hardly_any_processor_time_because_of_its_weight_still_
     worker = Chain(*at_depths(0, 1, 2))
     assert worker.light(0, 1, 2) == [0, 1]
     assert worker.light(2) == [0, 1]
+
+
+def test_a_task_that_has_computed_and_waits_again_gets_its_weight_back_after_some_seconds() -> None:
+    """It has unpickled results, for example."""
+    worker = Chain(*at_depths(0, 1, 2))
+    assert worker.light(0, 2) == [0]
+    assert [worker.light(2) for _ in range(LIGHT_US // MEASURE_US - 1)][-1] == [0]
+    assert [worker.light(2) for _ in range(3)][-1] == []
 
 
 def test_tasks_of_another_account_keep_their_weight() -> None:

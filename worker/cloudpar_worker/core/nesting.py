@@ -41,6 +41,12 @@ WAIT_CPU_US: Final = 20_000
 microseconds, and more than a tenth of the time. The kernel shows CPU time in steps of 10,000 microseconds.
 """
 
+LIGHT_US: Final = 2_000_000
+"""With the lowest weight, a task that computes may get hardly any CPU time. So such a task counts as waiting only
+after it has used at most WAIT_CPU_US in this time, in microseconds. Otherwise its weight would change at every second
+measurement.
+"""
+
 
 def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
     """Whether an executor may get tasks of a lease now.
@@ -131,13 +137,12 @@ def measured(executor: ExecutorRecord, stimulus: on.Measured, now_us: int) -> No
 
     If the task has started processes, the executor counts as computing.
     """
-    since_us, cpu_us = executor.cpu or (now_us, stimulus.cpu_us)
-    executor.cpu = now_us, stimulus.cpu_us
-    used_us = stimulus.cpu_us - cpu_us
-    computes = used_us > max(WAIT_CPU_US, (now_us - since_us) // 10) or stimulus.processes > 0
-    # With the lowest weight, a task that computes may get hardly any CPU time. If it then counted as waiting, it would
-    # get its weight back, and lose it again at the next measurement.
-    executor.computes = computes or (executor.computes and executor.light)
+    at_us, cpu_us = executor.cpu or (now_us, stimulus.cpu_us)
+    since_us, used_us = now_us - at_us, stimulus.cpu_us - cpu_us
+    least_us = WAIT_CPU_US if executor.light else max(WAIT_CPU_US, since_us // 10)
+    computes = used_us > least_us or stimulus.processes > 0
+    if computes or not (executor.computes and executor.light) or since_us >= LIGHT_US:
+        executor.cpu, executor.computes = (now_us, stimulus.cpu_us), computes
 
 
 def lightest(facts: Facts) -> list[int]:

@@ -58,6 +58,7 @@ class ExecutorProcess:
     ) -> None:
         self.executor_id = executor_id
         self.python = python
+        self.weight_request, self.weight_request_s = b"", 0.0
         self.pid = 0
         self.ready = self.ended = False
         self._process: psutil.Process | None = None

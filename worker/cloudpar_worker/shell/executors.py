@@ -1,6 +1,7 @@
 """Manages all executors of an agent. The agent's zygotes fork the executors."""
 
 import os
+import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
 from selectors import EVENT_READ, EVENT_WRITE, BaseSelector
@@ -24,6 +25,8 @@ THREADS: Final = 2
 """If an executor has more threads than this, the agent asks the zygote to lower the priority of those that tasks have
 started (see zygote/cpu_share.py). A single thread beside the main thread keeps its priority.
 """
+WEIGHT_S: Final = 2.0
+"""The agent repeats a request to set the weight of a whole executor after this many seconds."""
 
 EventHandler = Callable[[int], None]
 """The data of a selector key: a function to call with the events."""
@@ -132,14 +135,27 @@ class Executors:
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())
         for process in wanted if self._shared else []:
-            # The executor itself shows whether it has the lowest priority: the zygote ignores a request while it still
-            # carries out an earlier one.
-            if process.executor_id in light:
-                self._zygotes.send(process.python, LIGHTEN, process.executor_id)
-            elif process.is_light():
-                self._zygotes.send(process.python, RESTORE, process.executor_id)
-            elif self._memory.started(process.executor_id) or process.threads() > THREADS:
+            if self._set_weight(process, light=process.executor_id in light):
+                continue
+            if self._memory.started(process.executor_id) or process.threads() > THREADS:
                 self._zygotes.send(process.python, WEIGH, process.executor_id)
+
+    def _set_weight(self, process: ExecutorProcess, *, light: bool) -> bool:
+        """Ask the zygote to give an executor the lowest priority, or the usual one again. Returns whether it is asked.
+
+        The zygote starts a process for each request, so the agent repeats a request only after WEIGHT_S. It does repeat
+        it: the task may have started threads since, and the zygote ignores a request while it carries out an earlier
+        one.
+        """
+        if not light and not (process.weight_request and process.is_light()):
+            process.weight_request = b""
+            return False
+        request, now_s = LIGHTEN if light else RESTORE, time.monotonic()
+        if process.weight_request == request and now_s < process.weight_request_s + WEIGHT_S:
+            return False
+        process.weight_request, process.weight_request_s = request, now_s
+        self._zygotes.send(process.python, request, process.executor_id)
+        return True
 
     def _channel_handler(self, executor_id: int) -> EventHandler:
         def handle(events: int) -> None:
