@@ -93,6 +93,9 @@ Lose(h, S, gen) ==                    \* the chunk S was delivered too often
   IN IF Cardinality(S) > 1 THEN Queue([h EXCEPT !.open = @ \ hit], halves)
      ELSE IF hit = {} THEN h ELSE Commit(h, Least(S), gen, Lost, 0)
 
+Clear(h, S) ==                        \* no worker has had the tasks S of this package, which has ended
+  [h EXCEPT !.stopping = @ \ S, !.cancelled = IF h.state = "cancelled" THEN @ \cup (S \cap h.stopping) ELSE @]
+
 CancelTask(h, t) == IF ~Running(h) \/ t \notin Rest(h) THEN h ELSE
   [h EXCEPT !.open = Without(h, {r \in h.open : t \in r.tasks}, {t}, 0), !.uncut = @ \ {t}, !.cancelled = @ \cup {t},
             !.stopping = IF t \in h.uncut THEN @ ELSE @ \cup {t}]
@@ -175,7 +178,7 @@ Retrieve(m) == LET p == m.package
                    drop(next) == queue' = queue \ {m} /\ Save(p, next) IN
   /\ m.at = "waiting"
   /\ IF Left(m) = {} THEN
-        drop(IF ~Running(h) /\ ~h.settled /\ m.receives = 0 THEN [h EXCEPT !.stopping = @ \ m.tasks] ELSE h)
+        drop(IF ~Running(h) /\ ~h.settled /\ m.receives = 0 THEN Clear(h, m.tasks) ELSE h)
      ELSE IF deaths >= Deliveries THEN drop(Lose(h, m.tasks, m.gen))
      ELSE IF Free + h.reserved - h.used <= 0 THEN drop(GiveBack(h, Left(m), m.gen, deaths, 0))
      ELSE /\ queue' = (queue \ {m}) \cup {[m EXCEPT !.at = "leased", !.receives = @ + 1, !.left = Left(m)]}
