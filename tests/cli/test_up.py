@@ -182,7 +182,7 @@ def printed(lines: Iterable[str]) -> list[str]:
     raise AssertionError(found)
 
 
-def test_commands_that_it_prints_at_a_terminal_can_be_pasted(folder: Path) -> None:
+def test_commands_that_up_prints_at_a_terminal_can_be_pasted(folder: Path) -> None:
     terminal, output = pty.openpty()
     with os.fdopen(terminal) as lines, until_ready(folder, output) as up:
         pairs = [line.removeprefix("export ").partition("=") for line in printed(lines)]
@@ -194,7 +194,7 @@ def test_commands_that_it_prints_at_a_terminal_can_be_pasted(folder: Path) -> No
         assert up.wait(HANG_S) == 0
 
 
-def test_it_prints_no_token_into_a_log(folder: Path) -> None:
+def test_up_prints_no_token_into_a_log(folder: Path) -> None:
     with until_ready(folder, subprocess.PIPE) as up:
         assert up.stdout is not None
         text = "\n".join(printed(up.stdout))

@@ -26,7 +26,7 @@ def deployed(aws: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return aws
 
 
-def test_it_prints_what_remains_and_deletes_the_stack(deployed: StandIn, here: Here) -> None:
+def test_destroy_prints_what_remains_and_deletes_the_stack(deployed: StandIn, here: Here) -> None:
     profile.write(Profile("https://pool.example", "token"))
     deployed.deletion = ["DELETE_IN_PROGRESS", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]
     out, err = here("destroy", "--yes")

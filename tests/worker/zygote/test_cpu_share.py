@@ -46,7 +46,7 @@ def test_a_second_child_starts_only_after_the_first_has_ended(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("threads", "least"), [(0, 0), (1, 0), (2, 4), (40, 17), (69, 19), (500, 19)])
-def test_so_many_threads_weigh_no_more_than_one(threads: int, least: int) -> None:
+def test_many_threads_weigh_no_more_than_one(threads: int, least: int) -> None:
     assert niceness(threads) == least
 
 
