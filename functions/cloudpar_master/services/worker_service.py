@@ -149,7 +149,7 @@ class WorkerService:
         try:
             spec = self._backend.packages.spec(package_id) if is_sealed(package_id) else None
         except Unreadable:
-            return results  # the client refuses them; other packages' results must not wait for that
+            return results  # the client refuses these; the results of other packages must not wait
         key = None if spec is None else self._keys.key_of(spec.account_id, package_id, spec.start)
         if key is None:
             return results
@@ -182,7 +182,7 @@ class WorkerService:
         self._extend(refs, views)
         self._placement.beats(request.worker_id)
         hungry = self._hungry(request.worker_id, views, heads)
-        credentials = self._renewed(views, request.leases, heads) if request.credentials else []
+        credentials = self._renewed(views, refs, heads) if request.credentials else []
         return ExtendLeasesReply(
             leases=views, hungry=hungry, waiting=self._express_waits(views), credentials=credentials
         )

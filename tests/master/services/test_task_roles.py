@@ -130,6 +130,26 @@ def test_a_beat_that_requests_credentials_gets_them_once_for_each_package(
     assert renewed(world, leases) == []
 
 
+def test_a_beat_gets_credentials_although_another_package_cannot_be_read(
+    world: World, roles: Roles, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_role(world, ann.account_id, ROLE)
+    packages = [world.start(ann), world.start(ann)]
+    leases = [*retrieved(world), *retrieved(world)]
+    load = world.backend.packages.load
+
+    def fails_for_the_first(package_id: str) -> Any:
+        if package_id == packages[0]:
+            raise Unavailable("the table is busy")
+        return load(package_id)
+
+    monkeypatch.setattr(world.backend.packages, "load", fails_for_the_first)
+    refs = [LeaseRef(**lease.identity()) for lease in leases]
+    reply = world.worker.extend_leases(ExtendLeases(worker_id="w", leases=refs, credentials=True))
+    assert [each.package_id for each in reply.credentials] == [packages[1]]
+    assert 0 < len(reply.leases) < len(leases)
+
+
 def test_a_beat_gets_no_credentials_for_a_package_that_has_ended(
     world: World, roles: Roles, ann: AccountRecord
 ) -> None:

@@ -68,8 +68,9 @@ class Table:
     """One table, whose rows have the keys pk and sk.
 
     If AWS is too busy to carry out a part of the work, `get_many`, `write`, `transact` and `delete` repeat this part.
-    All calls raise Unavailable if AWS is too busy, fails or does not answer at the last attempt either: the caller may
-    try again. They raise ClientError or BotoCoreError if AWS refuses them for a different reason.
+    If AWS is too busy, fails or does not answer at the last attempt either, all calls except `scan_part` raise
+    Unavailable: the caller may try again. If AWS refuses a call for a different reason, and in `scan_part` in any case,
+    the call raises ClientError or BotoCoreError.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
@@ -161,7 +162,8 @@ class Table:
             start: dict[str, Any] = (
                 {} if after is None else {"ExclusiveStartKey": rows.encode({"pk": after[0], "sk": after[1]})}
             )
-            reply = self._client.scan(**options, **start)
+            with errors.translated():
+                reply = self._client.scan(**options, **start)
             found += map(rows.decode, reply["Items"])
             last = rows.decode(reply.get("LastEvaluatedKey", {}))
             after = (last["pk"], last["sk"]) if last else None
