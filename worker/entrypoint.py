@@ -34,8 +34,8 @@ def main() -> int:
     Return 2 if the Python that CLOUDPAR_PYTHON names is not in the image.
     """
     # The kernel gives a container's first process only signals that it handles. Without these handlers, a SIGTERM
-    # before the agent's start would be lost, and the container would run on until it is killed at the time limit for
-    # its stop.
+    # before the agent's start would be lost. The container would then run on until the time limit for its stop, and
+    # would then be killed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _frame: os._exit(128 + received))
     token = Path(os.environ.get("CLOUDPAR_TOKEN_FILE", TOKEN)).read_text(encoding="utf-8").strip()

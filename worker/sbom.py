@@ -60,8 +60,8 @@ def wheel(path: Path) -> Component:
     """Return the project's wheel."""
     version = path.name.split("-")[1]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    # This is not pkg:pypi. The name is not registered there, so a stranger's package of this name would be taken for
-    # this project.
+    # The URL does not start with pkg:pypi. The name is not registered there, so a stranger's package of this name would
+    # be taken for this project.
     return _component("library", "cloudpar", version, f"pkg:generic/cloudpar@{version}", digest)
 
 

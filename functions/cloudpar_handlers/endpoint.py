@@ -44,7 +44,7 @@ class Endpoint:
     def serve(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """Answer a request. Each request gets an answer and one line in the log, also when the call fails."""
         entry = self._log.entry("request", context)
-        # Format 1.0 has the names of headers as they were sent, format 2.0 in lower case.
+        # In format 1.0 the names of headers are as they were sent, and in format 2.0 they are in lower case.
         headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         try:
             answer = self._answer(event, headers, entry)

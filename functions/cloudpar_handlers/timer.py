@@ -35,7 +35,8 @@ def handle(event: Mapping[str, Any], context: Any) -> dict[str, int]:
 
     Raises:
         ShortFleet: Hosts of the fleet are missing, or do not work.
-        ExceptionGroup: Some packages could not be folded, or some lost chunks could not be reported; all others were.
+        ExceptionGroup: Some packages could not be folded, or some lost chunks could not be reported. All other packages
+            and chunks were handled.
         Exception: AWS refuses to list the packages at work, the lost chunks or the packages that are due.
     """
     del event

@@ -53,7 +53,7 @@ function publicApi(scope: Construct, settings: Settings, functions: Functions): 
   const workerRoutes = contract.workerRoutes.flatMap((name) =>
     api.addRoutes({ path: `/v1/${name}`, methods, integration: integrations.worker }),
   );
-  // The client function takes all other names, so that a misspelt one is answered with the protocol's own error.
+  // The client function gets all other names, so that the caller of a misspelt one gets the protocol's own error.
   api.addRoutes({ path: '/v1/{name}', methods, integration: integrations.client });
   const accessLog = new logs.LogGroup(scope, 'AccessLog', {
     retention: settings.logDays,
@@ -86,7 +86,7 @@ function privateApi(scope: Construct, settings: Settings, endpointId: string, fu
   const { workerRateLimit } = settings;
   const ofWorkers = { throttlingRateLimit: workerRateLimit, throttlingBurstLimit: 2 * workerRateLimit };
   const api = new rest.RestApi(scope, 'PrivateApi', {
-    // The metrics of a REST API have only its name, so the name must differ from the names of other deployments' APIs.
+    // The name is the only dimension of a REST API's metrics, so no API of another deployment may have it.
     restApiName: Stack.of(scope).stackName,
     description: `Cloud Parallelizer (${settings.env})`,
     endpointConfiguration: { types: [rest.EndpointType.PRIVATE], vpcEndpoints: [endpoint] },

@@ -51,7 +51,7 @@ export const FAMILIES = {
 
 /**
  * The first letter of the names of instance families, by their GiB of memory per core. If no families are named, a
- * fleet has one kind only: otherwise the instance that AWS chooses would decide whether a task that needs much memory
- * fails.
+ * fleet has one kind only. With both kinds, a task that needs much memory would fail on some instances and succeed on
+ * others.
  */
 export const KINDS = { 2: 'c', 4: 'm' } as const;

@@ -36,8 +36,8 @@ export interface FleetProps {
 
 /**
  * The workers: an Auto Scaling group, of spot instances except the first `onDemandBase`. It has no instance while there
- * are no tasks. It has no scaling policy: the master raises its size, and hosts without work end themselves
- * (host/watch.sh), which reduces it.
+ * are no tasks. It has no scaling policy: the master raises the group's size, and a host without work ends itself and
+ * lowers the size by one (host/watch.sh).
  */
 export class Fleet extends Construct {
   readonly group: autoscaling.AutoScalingGroup;

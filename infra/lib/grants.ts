@@ -112,7 +112,7 @@ export class Grants extends Construct {
       this.blobs(['s3:GetObject'], ['code/*', 'data/*']),
       allow(['secretsmanager:GetSecretValue'], [storage.workerToken.secretArn]),
       allow(['ssm:GetParameter'], [this.keyArn()]),
-      // To find the accounts whose tasks must not run on a worker that cannot keep tasks from the network.
+      // The query finds the accounts whose tasks must not run on a worker that cannot keep tasks from the network.
       allow(['dynamodb:Query'], [storage.accounts.tableArn]),
       // Only roles with this path may be assumed: many roles of an AWS account trust the whole account, and an
       // administrator's role may be one of them. A role's own trust policy must name this function's role and the id of

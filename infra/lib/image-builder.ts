@@ -34,13 +34,13 @@ export class ImageBuilder extends Construct {
     const before = new Set(Stack.of(this).node.children);
     const image = new ContainerImageBuild(this, architecture === 'arm64' ? 'Arm64' : 'X86', {
       ...options,
-      // The construct writes the arguments into a shell's command as they are.
+      // The construct writes the arguments into a shell's command as they are, so the list needs quotes.
       buildArgs: { PYTHONS: `"${pythons.join(' ')}"` },
       repository: this.repository,
       // The construct appends a text that differs for each build.
       tagPrefix: [architecture, ...pythons, ''].join('-'),
     });
-    // The construct shares its function and its projects in the stack, outside of its own tree.
+    // The construct adds its function and its projects to the stack, not to its own tree: all builds share them.
     for (const shared of Stack.of(this).node.children.filter((each) => !before.has(each))) {
       this.adopt(shared);
     }

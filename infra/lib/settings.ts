@@ -125,8 +125,8 @@ function settingOf(limit: string): string {
 }
 
 /**
- * How many requests a second the largest fleet may send on one route. An idle agent, one on each instance, sends at most 5
- * a second. While an agent works, it sends less than 2 a second for each executor.
+ * How many requests a second the largest fleet may send on one route. Each instance has one agent. While the agent is
+ * idle, it sends at most 5 requests a second. While it works, it sends less than 2 a second for each executor.
  */
 function workerRate(instances: number, executors: number): number {
   return instances * Math.max(5, 2 * executors);

@@ -34,7 +34,7 @@ function ofHosts(part: string): string[] {
 
 const HOST = join(import.meta.dirname, '../lib/host');
 
-/** What programs on a host call that are not written here, by the text that makes a script use the program. */
+/** The actions that programs on a host need, by the text with which a script calls the program. */
 const PROGRAMS: Record<string, string[]> = {
   'aws ecr get-login-password': ['ecr:GetAuthorizationToken'],
   'docker pull': ['ecr:BatchCheckLayerAvailability', 'ecr:BatchGetImage', 'ecr:GetDownloadUrlForLayer'],

@@ -59,7 +59,7 @@ export class Graph {
     return found.filter((id) => id in this.resources);
   }
 
-  /** All resources that exist before this one does, and still exist when it is deleted. */
+  /** All resources that CloudFormation creates before this one, and deletes after it. */
   before(id: string): ReadonlySet<string> {
     const seen = new Set<string>();
     const open = [id];
@@ -75,7 +75,7 @@ export class Graph {
     return seen;
   }
 
-  /** Those of these resources that CloudFormation may create after the one of this id, as sentences. */
+  /** Returns a sentence for each of these resources that CloudFormation may create after the resource with this id. */
   late(id: string, needed: readonly string[]): string[] {
     const there = this.before(id);
     return needed.filter((each) => !there.has(each)).map((each) => `${id} does not wait for ${each}`);

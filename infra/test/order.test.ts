@@ -1,6 +1,7 @@
 /**
- * AWS checks some things only when it creates or deletes a resource, and no emulator does. So the template must say what
- * has to exist before what. Each rule here is about all resources of a type, and is tried on a template without order.
+ * AWS checks some things only when it creates or deletes a resource, and no emulator does. So the template must state
+ * which resources have to exist before which others. Each rule here is about all resources of a type. To show that the
+ * rules find violations, a test applies them to a template without order.
  */
 import { describe, expect, it } from 'vitest';
 import { template } from './deployment';
@@ -18,7 +19,7 @@ function policies(graph: Graph, id: string): string[] {
   return graph.ids('AWS::IAM::Policy', ({ Roles }) => graph.references(Roles).some((role) => roles.includes(role)));
 }
 
-/** Lambda tries at creation whether the role may write traces and receive from a queue, and refuses otherwise. */
+/** Lambda refuses to create a function if its role may not yet write traces, or receive from a queue. */
 function functionsBeforeTheirPolicies(graph: Graph): string[] {
   return graph.ids('AWS::Lambda::Function').flatMap((id) => {
     const [role] = graph.references(graph.properties(id)['Role']);
@@ -45,8 +46,8 @@ function tracedWithoutPermission(graph: Graph): string[] {
 }
 
 /**
- * While instances with public addresses run, AWS detaches no gateway, and without their routes workers cannot publish
- * the results of the tasks that run.
+ * While instances with public addresses run, AWS detaches no gateway. Without their routes, workers cannot publish the
+ * results of the tasks that run.
  */
 function groupsBeforeTheirNetwork(graph: Graph): string[] {
   return graph.ids('AWS::AutoScaling::AutoScalingGroup').flatMap((id) => {
@@ -64,12 +65,12 @@ function groupsBeforeTheirNetwork(graph: Graph): string[] {
   });
 }
 
-/** An instance reads a secret when it boots. */
+/** An instance reads a secret when it boots, so its role must have its policies by then. */
 function groupsBeforeTheirPolicies(graph: Graph): string[] {
   return graph.ids('AWS::AutoScaling::AutoScalingGroup').flatMap((id) => graph.late(id, policies(graph, id)));
 }
 
-/** Otherwise Lambda makes a log group that never deletes a line, and that no stack deletes. */
+/** Lambda makes a log group for such a function. This group never deletes a line, and no stack deletes the group. */
 function functionsWithoutALog(graph: Graph): string[] {
   return graph.ids('AWS::Lambda::Function').filter((id) => {
     const { LogGroup } = (graph.properties(id)['LoggingConfig'] ?? {}) as { LogGroup?: unknown };
@@ -78,8 +79,8 @@ function functionsWithoutALog(graph: Graph): string[] {
 }
 
 /**
- * A first creation that fails deletes what it has made. What it retains, it leaves behind at each attempt; and what it
- * cannot delete, because it is protected, blocks the stack.
+ * If the first creation of a stack fails, CloudFormation deletes what it has made. It leaves retained resources behind
+ * at each attempt. A protected resource, which it cannot delete, blocks the stack.
  */
 function leftBehindByAFailedCreation(graph: Graph): string[] {
   return Object.entries(graph.resources)

@@ -86,7 +86,7 @@ describe('a private API', () => {
     for (const [id, metric] of Object.entries({ ApiErrors: '5XXError', RefusedRequests: '4XXError' })) {
       expect(only(alarmed, 'AWS::CloudWatch::Alarm', `Observability${id}`).Properties).toMatchObject({
         MetricName: metric,
-        // Metrics of REST APIs have no other dimension: the name must not be that of another deployment's API.
+        // The name is the only dimension of a REST API's metrics, so no API of another deployment may have it.
         Dimensions: [{ Name: 'ApiName', Value: 'Cloudpar-dev' }],
       });
     }

@@ -7,7 +7,7 @@ const PARTS = ['storage', 'queue', 'master', 'fleet', 'observability'];
 
 function taggable(context: Record<string, unknown>): Map<string, Record<string, string>> {
   const stack = synthesize(context);
-  Template.fromStack(stack); // tags are added while the template is made
+  Template.fromStack(stack); // the CDK adds the tags while it makes the template
   return new Map(
     stack.node.findAll().flatMap((each) => {
       const tags = TagManager.of(each);

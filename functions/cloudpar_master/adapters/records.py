@@ -51,7 +51,7 @@ class Records:
         self._unpack = unpack
         self._logged = Recent[tuple[str, str], float](KNOWN)
         self._decoded = Recent[str, tuple[bytes, Head]](DECODED)
-        """By package id: a stored head and its decoded form, which no fold changes, because it works on a copy."""
+        """By package id: a stored head and its decoded form. No fold changes this form: a fold works on a copy."""
 
     def head(self, row: HeadRow) -> Head:
         """Decode a head.

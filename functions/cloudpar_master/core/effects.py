@@ -1,7 +1,7 @@
 """Effects: work outside the head that a fold makes necessary, such as sending chunks or charging the account.
 
-Effects are computed from the head and not stored beside it. If a master dies after it has saved a head and before it
-has carried out the effects, no effect is lost: the master that folds the package next computes them again.
+The master computes the effects from the head, and does not store them. If a master dies after it has saved a head and
+before it has carried out the effects, no effect is lost: the master that folds the package next computes them again.
 """
 
 from msgspec import Struct
@@ -21,8 +21,8 @@ class Reserve(Struct, frozen=True):
 class Send(Struct, frozen=True):
     """Put chunks into the queue.
 
-    The answer is the event Sent, which names the chunks that the queue has taken. If the queue has taken no chunk,
-    there is no event.
+    The answer is the event Sent, which names the chunks that the queue has accepted. If the queue has accepted no
+    chunk, there is no event.
     """
 
     chunks: list[OpenRange]
@@ -37,7 +37,7 @@ class Settle(Struct, frozen=True):
 class Delete(Struct, frozen=True):
     """Remove the task data and the results of a package that stores `kept_bytes` (Policy) or more.
 
-    The answer is the event Deleted.
+    The answer is the event Deleted, once everything is removed.
     """
 
 
@@ -48,19 +48,19 @@ class Forget(Struct, frozen=True):
 Effect = Reserve | Send | Settle | Delete | Forget
 
 RETRY_S = 2.0
-"""If a fold leaves effects, its package is due again after this many seconds: the master that should carry out the
-effects may die or fail."""
+"""If a fold makes effects necessary, its package is due again after this many seconds: the master that should carry out
+the effects may die or fail."""
 
 
 SEND_AGAIN_S = 60.0
 """Replaces RETRY_S if the only effect is to send chunks, and the master does not save a head at once to record that it
-has sent them (`Policy.saves_sent` is False). The time is far less than the five minutes for which the queue drops
-copies."""
+has sent them (`Policy.saves_sent` is False). This time is far less than the five minutes within which the queue drops a
+second copy of a message. So the queue drops chunks that are sent again."""
 
 
 LATE_PAUSES = 10
-"""If a package has pauses between its folds (pacing.pause_s), the timer looks at it after this many pauses. The
-package's last publications may wait in the inbox, and perhaps no later request folds them."""
+"""If a package has pauses between its folds (pacing.pause_s), the timer folds it after this many pauses at the latest.
+The package's last publications may wait in the inbox, and perhaps no later request folds them."""
 
 
 def pending(head: Head, policy: Policy) -> list[Effect]:
@@ -99,8 +99,8 @@ def due_at(head: Head, policy: Policy) -> float:
         times.append(head.tasks.resend_at)
     effects = pending(head, policy)
     if effects:
-        # Without `saves_sent`, a head does not show that its chunks were sent until the next event. If readers folded
-        # it after RETRY_S, they would often send the chunks of a busy package again.
+        # Without `saves_sent`, a head shows only after the next event that its chunks were sent. If readers folded the
+        # head after RETRY_S, they would often send the chunks of a busy package again.
         sending = not policy.saves_sent and all(isinstance(effect, Send) for effect in effects)
         times.append(head.now + (SEND_AGAIN_S if sending else RETRY_S))
     return min(times)
@@ -109,8 +109,8 @@ def due_at(head: Head, policy: Policy) -> float:
 def look_at(head: Head, policy: Policy) -> float:
     """Return the time at which the timer should fold this package, if no request has done so earlier.
 
-    If publications may wait in the inbox, this is the time after LATE_PAUSES pauses at the latest, so that the timer
-    then folds those that wait.
+    If publications may wait in the inbox, the time is at most LATE_PAUSES pauses after the head's last fold, so that
+    the timer folds the waiting publications.
     """
     pause_s = pacing.pause_s(head, policy)
     due = due_at(head, policy)

@@ -14,7 +14,8 @@ class Published(Struct, frozen=True, kw_only=True, tag="published", omit_default
         retrieve_us, publish_us: The times of the worker's requests; see Publication.
         refused, message: The reason for which the worker refuses the package, as a word for programs and as a text for
             people. None: the worker does not refuse the package.
-        closed: All tasks of the chunk if the worker has closed the chunk's lease; otherwise None.
+        closed: All tasks of the chunk, if the worker has closed the chunk's lease: it sends nothing more about the
+            lease. Otherwise None.
     """
 
     worker_id: str
@@ -35,7 +36,7 @@ class GaveBack(Struct, frozen=True, kw_only=True, tag="gave_back", omit_defaults
     A master also makes this event itself, for a chunk that it does not hand out because no compute time is left.
 
     Attributes:
-        losses: The number of workers that were lost while they had these tasks, as the master counted it for this
+        losses: The number of workers that were lost while they had these tasks, as the master counted them for this
             lease.
         unfit: The worker's host name, and the thing that the tasks need and the worker lacks. None: the worker lacks
             nothing, and gives the tasks back for a different reason.
@@ -74,7 +75,7 @@ class Placed(Struct, frozen=True, tag="placed"):
 
 
 class Lost(Struct, frozen=True, kw_only=True, tag="lost"):
-    """The master gives a chunk up, because `receives` workers were lost with it, one after the other."""
+    """The master gives up a chunk, because `receives` workers were lost with it, one after the other."""
 
     start: int
     end: int
@@ -98,14 +99,15 @@ class CancelAsked(Struct, frozen=True, kw_only=True, tag="cancel_asked", omit_de
 
 
 class Cleared(Struct, frozen=True, kw_only=True, tag="cleared"):
-    """The master does not hand out chunks of an ended package, or a chunk of a draining package (see `Tasks.draining`).
+    """The master does not hand out these chunks, because their package has ended, or is draining (`Tasks.draining`).
 
-    The queue has delivered the chunk, or the master has removed the chunks of the ended package from its queue.
-    No worker has had these chunks.
+    Either the queue has delivered one chunk, or the master has removed all waiting chunks of an ended package from the
+    queue. No worker has had these chunks.
 
     Attributes:
         generation: The generation of the delivered chunk. It has no meaning for an ended package.
-        ranges: The tasks of the chunks, or only those of them that the package still wants. A sorted set of ranges.
+        ranges: The tasks of the chunks, as a sorted set of ranges. Tasks that the package does not wait for may be left
+            out.
     """
 
     generation: int
@@ -131,8 +133,8 @@ class QuotaGranted(Struct, frozen=True, kw_only=True, tag="quota_granted"):
     Attributes:
         slice: The number of the slice.
         granted_us: The part of the slice that was granted; it may be 0.
-        exhausted: Whether nothing was granted and waiting is useless, because no other package of the account can give
-            compute time back, or this package may not get compute time.
+        exhausted: Whether nothing was granted and waiting is useless. Either no other package of the account can give
+            compute time back, or this package may not get any.
         packages: The number of the account's packages that may be waiting for compute time; 0 if the account granted
             something.
     """

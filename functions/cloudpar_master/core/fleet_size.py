@@ -14,8 +14,9 @@ from .head import Head
 from .policy import Policy
 
 BOOT_US: Final = 120_000_000
-"""About how long a host takes from its request to its first task, in microseconds. A fleet grows until each executor
-has no more work than this. A further host would take longer to boot than it would work afterwards."""
+"""About how long it takes from the request for a host until the host runs its first task, in microseconds. A fleet
+grows until each executor has no more work than this. A further host would take longer to boot than it would work
+afterwards."""
 
 
 class HostShape(NamedTuple):
@@ -53,8 +54,8 @@ UNREAD: Final = Work(parts=1, total_us=None, chunks=1)
 def work_of(head: Head, policy: Policy) -> Work:
     """Return what a package has left to do, with the settings of its deployment.
 
-    Uncut tasks count only if the master may cut them into chunks now. It may not while the package waits for compute
-    time, so such tasks start no machine.
+    Uncut tasks count only if the master may cut them into chunks now. While the package waits for compute time, the
+    master may not cut them, so they start no machine.
     """
     if head.life.ended:
         return Work(parts=0, total_us=0.0, chunks=0)

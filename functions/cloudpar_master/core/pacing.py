@@ -39,10 +39,10 @@ cost a fold for little work."""
 def collect_us(executors: int, head: Head, budget_us: int, policy: Policy) -> int:
     """Return the microseconds for which a worker may collect results while all of its executors have work.
 
-    The time is at least SHORTEST_COLLECTION_US. If it is longer, the worker finishes about one chunk in this time, so
-    that a chunk costs about one publication. If little of the quota is left, the time is SHORTEST_COLLECTION_US. Only
-    publications tell the master how much time tasks used: if they came late, tasks could use more than the quota, and
-    no account pays for the excess.
+    The time is about as long as the worker takes for one chunk, so that a chunk costs about one publication, but at
+    least SHORTEST_COLLECTION_US. If little of the quota is left, the time is shorter, down to SHORTEST_COLLECTION_US.
+    (With `shares_chunks`, this is also so if little of the package is left.) Only publications tell the master how much
+    time tasks used. If they came late, tasks could use more than the quota, and no account pays for the excess.
 
     Args:
         executors: The number of the worker's executors.
@@ -70,7 +70,8 @@ def pause_s(head: Head, policy: Policy) -> float:
     """Return for how many seconds after a fold of this package its publications may wait in the inbox; 0: they may not.
 
     They may wait only if the package has run on many workers. Then the request of another worker or of a client usually
-    comes soon, and the master folds all that wait. If no request comes, the timer folds them (effects.look_at).
+    comes soon, and with it the master folds all waiting publications. If no request comes, the timer folds them
+    (effects.look_at).
     """
     if head.life.ended or not head.pace.pauses:
         return 0.0
@@ -85,9 +86,9 @@ def task_end_s(head: Head) -> float:
 
 
 CALL_S = 5.0
-"""Where the executors of a worker share chunks, one of a package's workers should send a beat or a publication about
-once in this many seconds. The replies tell workers of small work that waits, so this bounds how long such work waits
-for a busy fleet."""
+"""Where the executors of a worker share chunks, all workers of a package together should send a beat or a publication
+about once in this many seconds. The reply tells the worker whether express chunks wait. So this number bounds how long
+such chunks wait while all workers are busy."""
 
 
 SHORTEST_BEAT_S = 2.0
@@ -98,8 +99,8 @@ def beat_s(head: Head, policy: Policy) -> float:
     """Return after how many seconds each of a package's workers should send a beat; 0: only the lease time decides.
 
     The more workers there are, the more rarely each of them sends a beat, so that all beats together cost about the
-    same. Near the end of a package they send beats more often: the replies also say whether other workers are idle
-    (`hungry`), and a worker that learns this late keeps tasks that the idle workers could run. In any case a worker
+    same. Near the end of a package the workers send beats more often. The replies also say whether other workers are
+    idle (`hungry`). A worker that learns this late keeps tasks that the idle workers could run. In any case a worker
     sends a beat after a third of the lease time at the latest.
     """
     if not policy.shares_chunks:

@@ -19,8 +19,8 @@ requests for their work."""
 
 YOUNG_GROWTH, YOUNG_PARTS = 4, 2
 """Where the executors of a worker share chunks, a chunk of a young package should last at most YOUNG_GROWTH times as
-long as each of the package's executors has worked so far, on average. A chunk may always last the target time divided
-by YOUNG_PARTS."""
+long as each of the package's executors has worked at the package so far, on average. A chunk may always last the target
+time divided by YOUNG_PARTS."""
 
 FULL_FLEET = 50
 """With this many executors, chunks may last twice the target time, if `longest_chunk_us` permits it. Where the
@@ -39,24 +39,23 @@ SMALL_PACKAGE = 32
 behind the chunks of all large packages."""
 
 NESTED_PACKAGES = 8
-"""If an account has enough open packages, a package that a task has started opens only while fewer than this many open
-packages have its nesting depth or a greater one. Tasks wait for such packages, so some of each depth must be open. The
-number bounds these packages because clients choose the depth, and could otherwise open as many packages as they
-like."""
+"""Even if an account has enough open packages, a package that a task has started still opens while fewer than this many
+open packages have its nesting depth or a greater one. Tasks wait for such packages, so some of each depth must be open.
+The number is bounded because clients choose the depth: otherwise they could open as many packages as they like."""
 
 EXPRESS_TASKS = 4
-"""Where the queue cannot choose (on AWS), a chunk goes by the express queue if it starts with one of the first
-EXPRESS_TASKS tasks of its package and no worker was lost with it. The number is small, because the first chunks of the
-next package wait behind these chunks."""
+"""Where the queue cannot choose among messages (on AWS), a chunk goes by the express queue if it starts with one of the
+first EXPRESS_TASKS tasks of its package and no worker was lost with it. The number is small, because the first chunks
+of the next package wait behind these chunks."""
 
 
 def first_window(tasks: int, policy: Policy) -> int:
     """Return the number of chunks that a package has open at its start.
 
-    Where the executors of a worker share chunks, the chunks that others have in the queue last long. There a package
-    that may be short starts with only the chunks that overtake these (EXPRESS_TASKS). Idle executors widen its window
-    at once. If all executors are busy, the window is widened when durations are known, because then the other tasks may
-    overtake, too.
+    Where the executors of a worker share chunks, the chunks that other packages have in the queue last long. There a
+    package that may be short starts with only its express chunks (EXPRESS_TASKS), which overtake those chunks. Idle
+    executors widen the package's window at once. If all executors are busy, the window grows when durations are known.
+    From then on, the package's other tasks may go by the express queue, too (express_until).
 
     >>> first_window(10, Policy()), first_window(10, Policy(shares_chunks=True))
     (10, 4)
@@ -94,9 +93,10 @@ def chunk_target_us(places: int, policy: Policy) -> int:
 def crew_of(pace: Pace, policy: Policy) -> int:
     """Return how many executors one chunk is for.
 
-    This is 1, unless the executors of a worker share chunks, and the duration of tasks is known. Then it is the number
-    of executors of the smallest worker, so that no worker gets a chunk that keeps it busy for longer than the others.
-    If tasks are so long that a chunk has fewer tasks than that, it is the number of the chunk's tasks.
+    The result is 1, unless the executors of a worker share chunks and the duration of tasks is known. Then it is the
+    number of executors of the smallest worker, so that no worker gets a chunk that keeps it busy for longer than the
+    others. If tasks are so long that a chunk has fewer tasks than this worker has executors, the result is the number
+    of the chunk's tasks.
 
     >>> from cloudpar_master.core.head import Member
     >>> fleet = {7: Member(executors=4, seen_at=0.0), 8: Member(executors=16, seen_at=0.0)}
@@ -124,9 +124,9 @@ def places_of(pace: Pace, policy: Policy) -> int:
 def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     """Return how many of the `uncut` tasks the next chunk takes.
 
-    Chunks in the queue delay other accounts. Therefore the target time is reduced if it is over SHORT_WAIT_US, and the
-    window is over 1.5 times the number of chunks that keep the executors busy. A window of 3 times this number halves
-    the target time.
+    Chunks in the queue delay other accounts. Therefore a target time over SHORT_WAIT_US is reduced if the window is
+    large: over 1.5 * (p + 2), where p is the number of chunks that keep the executors busy (places_of). A window of
+    3 * (p + 2) halves the target time.
 
     Args:
         uncut: The number of tasks that are in no chunk yet; at least 1.
@@ -151,15 +151,15 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
     if not pace.measured:
         wished = min(UNMEASURED_CHUNK, tasks // (16 * policy.first_window), uncut // (2 * max(pace.most_executors, 1)))
     else:
-        # Before all workers have published, idle ones are known by their requests. Without them, the first workers of a
-        # small package would get its tasks, and all others none.
+        # Workers that have not published yet count, too, in `most_executors`: the requests of idle workers showed them.
+        # Otherwise the first workers of a small package would get all of its tasks, and the other workers none.
         known = pace.most_executors // crew if policy.shares_chunks else 1
         share = -(-uncut // (2 * max(places, known, 1)))
         worthwhile = round(crew * policy.chunk_target_us / SMALLEST_CHUNK / mean_us)
         target_us = float(chunk_target_us(places, policy))
         if policy.shares_chunks:
-            # While a package is young, few of its workers have published. A chunk for the share of these few could take
-            # longer than all workers together need for the rest.
+            # While a package is young, few of its workers have published. A chunk that is sized for these few could
+            # take longer than all workers together need for the rest.
             young_us = YOUNG_GROWTH * pace.execute_us / max(pace.executors, 1)
             target_us = min(target_us, max(policy.chunk_target_us / YOUNG_PARTS, young_us))
         if target_us > SHORT_WAIT_US:
@@ -169,10 +169,10 @@ def chunk_size(uncut: int, tasks: int, pace: Pace, policy: Policy) -> int:
 
 
 def express_until(head: Head, policy: Policy) -> int:
-    """Return the number of the first task that starts no express chunk. Chunks that start before it overtake others.
+    """Return a task's number: chunks that start before this task are express chunks, which overtake others.
 
-    The first tasks of a package overtake the chunks of long packages, and so do the last ones: as soon as all
-    unfinished tasks together would fill one chunk, they delay the first chunks of other packages no longer than any
+    The first tasks of a package overtake the chunks of long packages. The last tasks do so, too, as soon as all
+    unfinished tasks together fit into one chunk. They then delay the first chunks of other packages no longer than any
     other chunk does. In the main queue they could wait for minutes.
     """
     pace = head.pace
@@ -185,7 +185,7 @@ def express_until(head: Head, policy: Policy) -> int:
 
 
 def largest_window(executors: int, policy: Policy) -> int:
-    """Return the largest window that a package may have. If it has many executors, this is in proportion to them.
+    """Return the largest window that a package may have. With over LARGE_FLEET executors, it grows with their number.
 
     >>> largest_window(2, Policy()), largest_window(1_000, Policy())
     (400, 1600)
@@ -219,5 +219,5 @@ def next_window(window: int, wait_us: int, places: int, policy: Policy, most_exe
 
 
 def _enough(places: int, policy: Policy) -> int:
-    # Chunks for all executors of a worker last so long that one of them in the queue suffices.
+    # A chunk for all executors of a worker lasts so long that one waiting chunk suffices.
     return places + (1 if policy.shares_chunks else 2)

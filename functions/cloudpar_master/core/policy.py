@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]
-"""A figure above zero. With zero, for example, a master would fail each package as soon as it starts (`lifetime_s`)."""
+"""A figure above zero. With a `lifetime_s` of zero, for example, each package would fail as soon as it starts."""
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,7 +23,7 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             most planning.SMALL_PACKAGE tasks may have more.
         largest_window: The size to which the window of a package may grow, with up to planning.LARGE_FLEET executors.
             Each open chunk takes room in the head.
-        lease_s: A worker that does not beat for this long loses its chunks to others.
+        lease_s: A worker that sends no beat for this long loses its chunks to others.
         slice_us: The most compute time that a package reserves ahead for each of its executors, once durations are
             measured.
         task_timeout_s: The longest time that one task may run.
@@ -45,19 +45,19 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             or a cancellation ends an open package. On AWS looking costs requests, so there the setting is False, and
             closed packages open when their clients await them, or when executors are idle.
         saves_sent: Whether the master saves a head at once to record that its chunks are in the queue. If not, it
-            records this with the package's next event, and another process of the master may send the chunks a second
-            time; the queue drops such a copy for five minutes.
+            records this with the package's next event. Until then another process of the master may send the chunks a
+            second time. For five minutes the queue drops such copies.
         fold_pause_s: If a package has ever had `many_workers` workers, publications and give-backs wait in its inbox
             for this long after each fold; 0: each is folded at once. Where each fold writes the head to a table, the
             requests of many workers would otherwise write the head more often than the table permits.
         many_workers: The number of workers from which a package gets a pause between its folds.
-        fold_bytes: The bytes of a request's results that go into one fold at most; only a single event may have more.
-            They become one result page, which travels in one answer. Where one thread serves all requests, a longer
-            fold, or an answer with a larger page, would delay the other requests. On AWS each fold costs requests, so
-            there folds are larger.
+        fold_bytes: At most this many bytes of a request's results go into one fold; only a single event may have more.
+            The results of a fold become one result page, which travels in one answer. Where one thread serves all
+            requests, a longer fold, or an answer with a larger page, would delay the other requests. On AWS each fold
+            costs requests, so there folds are larger.
         longest_await_s: The longest time that a client waits between two requests for results.
         holds_requests: Whether the master holds a client's request until there is news. If not, the client waits after
-            each answer, also after one with news.
+            each answer, even after one with news.
         requests_per_s: The requests per second that a process of the master accepts from one account after a burst.
         request_burst: The number of requests of one account that may come at once.
         running_packages: The number of packages that an account may have running. This limit and the next two are
@@ -65,9 +65,10 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             exceed a limit.
         running_tasks: The number of tasks that the running packages may have in all, done or not.
         running_bytes: The bytes of task data that the running packages may have in all.
-        stored_bytes: The bytes that an account may store before its uploads and starts wait. Its uploads count, and so
-            does all that its packages keep until they are deleted. Results of running packages are stored even beyond
-            this limit. The limit does not apply to the default account, which belongs to the user who runs the master.
+        stored_bytes: The bytes that an account may store. Beyond this limit its uploads wait and, if the blob store can
+            be full (not S3), its starts. Its uploads count, and so does all that its packages keep until they are
+            deleted. Results of running packages are stored even beyond this limit. The limit does not apply to the
+            default account, which belongs to the user who runs the master.
     """
 
     chunk_target_us: Count = 200_000

@@ -16,7 +16,7 @@ signed 64-bit integers."""
 
 
 def add_us(sum_us: int, more_us: int) -> int:
-    """Add two times, and cut the sum to MOST_US.
+    """Add two times. The result is at most MOST_US.
 
     >>> add_us(1, 2), add_us(MOST_US, 1) == MOST_US
     (3, True)

@@ -13,8 +13,8 @@ class Bucket(NamedTuple):
 def take(bucket: Bucket, now: float, per_s: float, burst: float) -> tuple[Bucket, float]:
     """Take one request out of a bucket that fills by `per_s` requests a second, up to `burst`.
 
-    Returns the new bucket, and how many seconds remain until a request is free; 0.0 if the request was taken. If the
-    clock was set back, this call does not fill the bucket, and the next call counts from the new time.
+    Returns the new bucket, and after how many seconds the bucket will have a request; 0.0 if the request was taken. If
+    the clock was set back, this call does not fill the bucket, and the next call counts from the new time.
 
     >>> full = Bucket(2.0, at=100.0)
     >>> take(full, 100.0, 4.0, 2.0)

@@ -20,8 +20,8 @@ package."""
 STAY_S = 5.0
 """For how many seconds a worker that has changed to an account gets more chunks of this account before those of others.
 An executor serves one account, so a worker starts new executors for each change, which may take more than a second on a
-busy machine. The time starts with the change: if the worker has served the account for longer, an account whose turn it
-is does not wait."""
+busy machine. The time starts with the change. When it is over, the worker gets chunks of the account whose turn it
+is."""
 
 AHEAD_US = ALLOWANCE_US // 2
 """A worker stays with an account only while the account is at most this many microseconds ahead of the others.
@@ -91,12 +91,10 @@ class Turns:
         return chosen
 
     def give_back(self, line: Line) -> None:
-        """Take back the charge for a chunk that a worker gave back whole.
+        """Take back the charge for a chunk of which a worker gave back all tasks.
 
-        The new chunks with its tasks are charged when they are handed out.
-
-        If the charge stayed, a short package that the first worker cannot run would wait behind a long package that it
-        should overtake.
+        The new chunks with these tasks are charged when they are handed out. If the first charge stayed, a short
+        package that the first worker cannot run would wait behind a long package that it should overtake.
         """
         self._accounts.refund(line.account, line.cost_us)
         self._packages_of(line.account).refund(line.flow, line.cost_us)
@@ -111,7 +109,7 @@ class Turns:
         return lead_us <= ALLOWANCE_US
 
     def _kept(self, by_account: dict[str, list[Line]], worker_id: str, now_s: float) -> dict[str, list[Line]]:
-        """Return the lines among which a worker's next chunk is: those of its account during its stay, or all."""
+        """Return the lines for a worker's next chunk: only those of its account during its stay (STAY_S), or all."""
         served = self._served.get(worker_id)
         if served is None or served.account not in by_account or not 0 <= now_s - served.since_s < STAY_S:
             return by_account

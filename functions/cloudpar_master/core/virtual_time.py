@@ -1,4 +1,4 @@
-"""Counts what accounts, packages or roles have received, so that the one that has received the least is next.
+"""Counts what accounts or packages have received, so that the one that has received the least is next.
 
 Source: start-time fair queueing (Goyal, Vin and Cheng, 1996).
 """
@@ -10,10 +10,10 @@ REMEMBERED = 1_000
 
 
 class VirtualTime:
-    """Counts the work that each key (an account, a package or a role) has received, in microseconds: its virtual time.
+    """Counts the work that each key (an account or a package) has received, in microseconds: the key's virtual time.
 
-    A key that is new, or has received less than `now_us`, counts from `now_us`. `now_us` is the least virtual time of
-    the waiting keys when `advance` was last called.
+    A key that is new, or has received less than `now_us`, counts from `now_us`. `now_us` is the least virtual time that
+    a waiting key had when `advance` was last called.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class VirtualTime:
             del self._finish_us[longest_ago], self._last_start_us[longest_ago]
 
     def refund(self, key: str, cost_us: int) -> None:
-        """Take back the charge for a chunk that a worker gave back whole, if the key is still remembered."""
+        """Take back the charge for a chunk of which a worker gave back all tasks, if the key is still remembered."""
         if key in self._finish_us:
             self._finish_us[key] -= cost_us
             self._last_start_us[key] = min(self._last_start_us[key], self._finish_us[key])

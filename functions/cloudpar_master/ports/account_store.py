@@ -46,8 +46,8 @@ class AccountRecord(NamedTuple):
 class Reservation(NamedTuple):
     """The answer to a request for a slice.
 
-    `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says whether waiting is useless,
-    because no other package of the account can give compute time back, or this package may not get compute time.
+    `granted_us` is the part of the slice that was granted; it may be 0. `exhausted` says whether waiting is useless:
+    either no other package of the account can give compute time back, or this package may not get any.
     """
 
     granted_us: int
@@ -55,7 +55,10 @@ class Reservation(NamedTuple):
 
 
 class DayUsage(NamedTuple):
-    """The charges for an account's packages that were settled on one day (UTC, "2026-11-24"), and their number."""
+    """The sum of an account's charges on one day, and the number of its packages that were settled on this day.
+
+    `day` is a day in UTC, such as "2026-11-24".
+    """
 
     account_id: str
     day: str

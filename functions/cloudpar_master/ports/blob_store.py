@@ -36,8 +36,8 @@ class BlobStore(Protocol):
     def exists(self, key: str, *, promise: bool = False) -> bool:
         """Whether the blob exists. The call counts as a use, so that the blob is not soon removed as unused.
 
-        Set `promise` if the answer to a client will say that it need not upload this task code. The store then keeps
-        the task code until the client has started its package.
+        Set `promise` if the master will answer a client that no upload of this task code is needed. The store then
+        keeps the task code until the client has started its package.
         """
 
     def abandon(self, prefix: str) -> None:
@@ -56,4 +56,4 @@ class BlobStore(Protocol):
         """
 
     def free_bytes(self) -> int | None:
-        """Return how many more bytes fit besides the space that the store keeps free; None if it is never full."""
+        """Return how many more bytes the store may take without using its reserve; None if it is never full."""

@@ -11,7 +11,7 @@ class FleetSize(NamedTuple):
 
     Attributes:
         needed: How many hosts the work needs, but not more than the fleet may have.
-        wanted: How many hosts the fleet is going to have.
+        wanted: The number of hosts that is set for the fleet (on AWS, the group's desired capacity).
         running: The names under which the workers of the running hosts report. Hosts that are ending do not count.
         template: What new hosts are made from. The text changes with each change of the hosts' image or setup.
     """

@@ -1,7 +1,7 @@
 from typing import Final, Protocol
 
 ENCRYPTED_BYTES: Final = 60
-"""The size of an encrypted key: the key, a nonce and a tag. Several keys of an account are stored one after another."""
+"""The bytes of an encrypted key: nonce, key and tag. Several keys of an account are stored one after another."""
 
 
 class KeySafe(Protocol):

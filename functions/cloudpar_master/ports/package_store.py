@@ -16,7 +16,7 @@ class Unreadable(Gone):
 
 
 class InboxItem(NamedTuple):
-    """An event that waits for a fold. `event` is None if it cannot be read; the package then fails."""
+    """An event that waits for a fold. `event` is None if the stored event cannot be read; the package then fails."""
 
     key: str
     event: Event | None
@@ -145,9 +145,9 @@ class PackageStore(Protocol):
         """Claim the next fold of a package from `now` to `until`. Returns False if another process has claimed it.
 
         A claim only saves work: if several processes folded the package at once, only one of them could save its head.
-        Folds without a claim are as safe. An earlier claim does not count if it lasts more than twice as long as this
-        one would. It comes from a process whose clock is ahead, and would keep other processes from folding the package
-        for long. Smaller differences between clocks are usual.
+        Folds without a claim are as safe. An earlier claim does not count if, from `now` on, it lasts more than twice
+        as long as this one would. Such a claim comes from a process whose clock is ahead, and would keep other
+        processes from folding the package for long. Smaller differences between clocks are usual.
         """
 
     def delete_events(self, package_id: str, keys: Sequence[str]) -> None:
@@ -164,7 +164,7 @@ class PackageStore(Protocol):
         """
 
     def due(self, now: float, limit: int) -> list[str]:
-        """Return packages whose due time has come, the most overdue first. Reads only the registry of due times."""
+        """Return packages whose due time has come, the most overdue first. Reads only an index of the due times."""
 
     def defer(self, package_id: str, now: float, until: float) -> None:
         """Postpone the due time of a package to `until`, if the package is due by `now`. Its head stays as it is.
@@ -219,6 +219,6 @@ class PackageStore(Protocol):
         """Remove everything of the package if this head is still stored. Returns whether everything was removed.
 
         If the stored head is a different one, for example that of a later package with the same id, nothing of that
-        package is removed. Only if another process replaces a tombstone during the call, other records of this
-        tombstone's package may be gone.
+        package is removed. There is one exception: if another process replaces this head during the call, some records
+        of the tombstone's package may be gone already.
         """

@@ -54,9 +54,9 @@ class Fit(NamedTuple):
         set_aside: The packages for which the worker is set aside.
         account: The account whose tasks the worker runs; "": it runs tasks of all accounts.
         ended: Packages that have no tasks left to run. The worker can take all of their messages, because the master
-            only removes these messages.
-        refuses: The accounts whose tasks the worker does not run: they may not use the network, and the worker cannot
-            keep tasks from it.
+            removes these messages and hands out no task.
+        refuses: The accounts whose tasks the worker does not run: these tasks may not use the network, and the worker
+            cannot keep tasks from the network.
     """
 
     pythons: tuple[str, ...] = ()
@@ -148,13 +148,15 @@ class TaskQueue(Protocol):
         """Receive up to `limit` messages, and hide them for `visibility_s`.
 
         A queue that can look into messages returns only messages that fit, and none of a package in `besides`. Any
-        other queue returns messages that do not fit, too, and the caller puts these back. A call with the same attempt
-        id within 5 minutes returns the same messages, if they are still hidden, and hides them for `visibility_s`
-        again. For `stay`, see Stay. `again` says whether the id was used before. If so, a queue that consists of
-        several queues may return up to `limit` messages of each. A queue that keeps express messages apart returns none
-        of them without `express`, and returns only express messages if `besides` is not empty. `sent` says whether the
-        caller has just sent messages. If so, a queue that usually samples only some of its servers looks into all of
-        them, which may take a second.
+        other queue returns messages that do not fit, too, and the caller puts these back.
+
+        A call with the same attempt id within 5 minutes returns the same messages, if they are still hidden, and hides
+        them for `visibility_s` again. `again` says whether the id was used before. If so, a queue that consists of
+        several queues may return up to `limit` messages of each.
+
+        For `stay`, see Stay. A queue that keeps express messages apart returns none of them if `express` is False, and
+        returns only express messages if `besides` is not empty. `sent` says whether the caller has just sent messages.
+        If so, a queue that usually samples only some of its servers looks into all of them, which may take a second.
 
         Raises:
             StaleAttempt: The id was used before, and the queue cannot say which messages that call returned.
@@ -168,8 +170,8 @@ class TaskQueue(Protocol):
 
         Hidden messages stay, because workers have their chunks. A queue that cannot look into messages removes none.
 
-        Without this call, the chunks of ended packages would stay in the queue until idle workers receive them. Each
-        call that chooses among messages looks at each package that has some.
+        Without this call, the chunks of ended packages would stay in the queue until idle workers receive them. Until
+        then they would slow down each call that chooses among messages, because it looks at each package that has some.
         """
 
     def delete(self, receipts: Sequence[str]) -> None:

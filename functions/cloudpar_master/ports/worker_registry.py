@@ -21,10 +21,10 @@ class WorkerRegistry(Protocol):
     """The workers that sent requests lately. If a registry forgets them, packages wait longer, but none fails."""
 
     def note(self, worker: WorkerRecord) -> None:
-        """Store a worker's report. While a worker reports nothing new, its stored `seen_at` may lag some seconds."""
+        """Store a worker's report. While a worker reports nothing new, its stored `seen_at` may lag about 90 s."""
 
     def beat(self, worker_id: str, now: float) -> None:
-        """Record that a worker is alive; a beat says nothing else. The stored `seen_at` may lag some seconds."""
+        """Record that a worker is alive; a beat says nothing else. The stored `seen_at` may lag about 90 s."""
 
     def leave(self, worker_id: str) -> None:
         """Remove a worker that has ended.

@@ -14,7 +14,7 @@ class AnswerWriter:
         self._head: bytes | None = None
 
     def write(self, data: bytes) -> None:
-        """Keep the head; send everything else, after the head if it was kept."""
+        """Keep the head of the answer until the next call. Send other data at once, behind the head if one is kept."""
         # Do not keep the head of an answer to HEAD: uvicorn writes no body after it. Do not keep a "100 Continue"
         # either: uvicorn writes it before the answer starts.
         if self._head is None and self._cycle.response_started and self._cycle.scope["method"] != "HEAD":

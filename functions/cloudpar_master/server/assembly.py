@@ -67,7 +67,8 @@ class Assembly(NamedTuple):
         packages and lost chunks the timer handled.
 
         Raises:
-            ExceptionGroup: Some packages could not be folded, for example because one is too busy now; all others were.
+            ExceptionGroup: Some packages could not be folded, for example because one is too busy now. All others were
+                folded.
             sqlite3.Error: The queue cannot be read; the timer's work was done nevertheless.
         """
         try:
@@ -79,9 +80,9 @@ class Assembly(NamedTuple):
     def _wake_held(self) -> None:
         needs = self.queue.waiting_needs()
         if needs:
-            # ANYTHING wakes one more retrieval, which the waiting chunks may not fit: every retrieval removes chunks of
-            # ended packages, and decides what happens to packages that no live worker can run. Each call wakes another
-            # retrieval for that.
+            # ANYTHING wakes one more retrieval, even if no waiting chunk fits its worker. This retrieval removes chunks
+            # of ended packages, and decides what happens to packages that no live worker can run. Each call wakes
+            # another retrieval for that.
             self.wakeups.chunks_sent([*needs, ANYTHING])
 
 

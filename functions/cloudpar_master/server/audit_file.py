@@ -51,5 +51,5 @@ class AuditFile:
 
 def _append(descriptor: int, line: bytes) -> None:
     while line:
-        line = line[os.write(descriptor, line) :]  # a disk that becomes full takes the start of a line without an error
+        line = line[os.write(descriptor, line) :]  # a disk that becomes full keeps the start of a line without an error
     os.fsync(descriptor)

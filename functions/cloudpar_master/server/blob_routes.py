@@ -25,8 +25,9 @@ TRANSFERS: Final = "transfers"
 """The role under which the transfers of users take turns."""
 
 WORKERS_TRANSFERS: Final = "workers' transfers"
-"""The role under which the transfers of workers take turns. With a common role, a user's many transfers would delay the
-transfers of the same account on a worker, which have few threads for all accounts."""
+"""The role under which the transfers of workers take turns. With a common role, a user's many transfers would delay a
+worker's transfers for the same account. A worker has only a few threads for the transfers of all accounts, so the other
+accounts would wait, too."""
 
 WORKERS_LINKS: Final = {("PUT", "results"), ("GET", "code"), ("GET", "data")}
 """The methods and kinds of payloads for which the master makes links for workers only. The opposite links are only for

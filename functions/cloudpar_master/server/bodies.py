@@ -26,7 +26,7 @@ async def read_body(request: Request) -> bytes:
     length = request.headers.get("content-length", "")
     expected = int(length) if length.isdecimal() else BODY_BYTES
     bodies.check_size(expected)
-    await sent(request)  # until the client has read it, the earlier answer counts as held
+    await sent(request)  # the earlier answer counts as held until the client has read it
     hold(request, expected)
     body = bytearray()  # a list of parts would need many times the bytes of a body that comes in tiny chunks
     async for part in request.stream():

@@ -68,9 +68,9 @@ class BoundedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data. Refuse a request whose head, or the framing of whose body, is too long."""
+        """Parse data. Refuse a request if its head, or the framing of its body, is too long."""
         if self._refused:
-            self.flow.pause_reading()  # a second time, because the application's `receive` has resumed reading
+            self.flow.pause_reading()  # pause again: the application's `receive` has resumed reading
             return
         if self._part is _Part.NONE and not self._in_work:
             # Do this also if the data is only line breaks, which the parser skips: any data stops the timer by which

@@ -87,7 +87,8 @@ class FairShares:
         self._preferred = False
 
     def _choose_soon(self) -> None:
-        # One request in each turn of the event loop: so requests that come meanwhile are read before the next choice.
+        # Choose only one request in each turn of the event loop, so that requests that come meanwhile are read before
+        # the next choice.
         if self._waiting and not self._choosing:
             self._choosing = True
             asyncio.get_running_loop().call_soon(self._choose)

@@ -181,8 +181,8 @@ def _has_news(request: AwaitTasks, reply: AwaitTasksReply) -> bool:
 async def unless_gone(hold: Callable[[Callable[[], bool]], Awaitable[Struct]], receive: Receive) -> Struct | None:
     """Hold a request, and return its reply; None if the client hangs up first.
 
-    `hold` is called with a function that returns whether the client has hung up. It runs in the caller's asyncio task:
-    if it had a task of its own, its reply would arrive two turns of the event loop later.
+    `hold` is called with a function that returns whether the client has hung up. `hold` runs in the caller's asyncio
+    task: if it had a task of its own, its reply would arrive two turns of the event loop later.
     """
     task, holds = asyncio.current_task(), True
 

@@ -28,8 +28,8 @@ kernel would refuse the connections of others for many seconds."""
 TICK_S = 1.0
 TICKS = 6
 """A tick does the timer's work once. There are at least this many ticks in the lease time, and each worker sends a beat
-in each third of it. So after the end of a dead worker's lease, its chunk waits for at most half the time between two
-beats."""
+in each third of the lease time. So after the end of a dead worker's lease, the chunk waits for at most half the time
+between two beats."""
 SWEEP_S = 3600.0
 BUSY = 50
 """If a tick handled at least this many packages and lost chunks, the next tick follows at once."""

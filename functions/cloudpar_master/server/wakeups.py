@@ -118,7 +118,7 @@ class Wakeups:
             self._peeks.remove(peek)
 
     async def wait_for_news(self, package_ids: list[str], session: str, timeout_s: float) -> None:
-        """Wait until one of the packages may have news, or the session a new package; at most `timeout_s` seconds."""
+        """Wait until a package may have news, or the session has a new package, but at most `timeout_s` seconds."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         names = [*package_ids, _session(session)]
         for name in names:

@@ -34,7 +34,7 @@ def identify(backend: Backend, token: str | None) -> Caller:
         return Caller("worker")
     if hmac.compare_digest(hashed, backend.admin_token_hash):
         return Caller("admin")
-    # Before the look-up: strangers who send any text must not cause reads, which the operator pays for.
+    # Check this before the look-up, so that tokens that strangers make up cause no reads: the operator pays for reads.
     if backend.only_made_tokens and not is_made(token):
         raise InvalidToken(
             "this token is not whole, or has a typing error: copy it again, from its first to its last character"

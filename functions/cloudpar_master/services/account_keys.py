@@ -22,7 +22,8 @@ KNOWN = 1_000
 reads the account's keys again."""
 
 KEPT = 8
-"""How many keys of an account are stored. After this many rotations, packages of the oldest key cannot be verified."""
+"""How many keys of an account are stored. After this many rotations, the packages that the oldest key sealed can no
+longer be verified."""
 
 log = logging.getLogger("cloudpar_master")
 
@@ -39,8 +40,9 @@ class AccountKeys:
 
     An operator may rotate the key of an account: new packages get the new key, and earlier packages keep theirs. The
     stored bytes are the encrypted keys one after another, the newest first. After a rotation, the stored bytes end with
-    a hash of the rotation's idempotency key. This hash is shorter than a key. If the secret that encrypts the keys has
-    changed, the stored keys are lost, and the accounts get new ones.
+    a hash of the rotation's idempotency key. The hash is shorter than an encrypted key, so the number of stored bytes
+    shows whether there is a hash. If the secret that encrypts the keys has changed, the stored keys are lost, and the
+    accounts get new ones.
     """
 
     def __init__(self, backend: Backend) -> None:

@@ -74,7 +74,7 @@ class AccountService:
         return self._keys.key_of(account_id, spec.package_id, spec.start)
 
     def create_account(self, request: CreateAccount) -> AccountReply:
-        """Make an account for a token that the caller made. The request has only the token's hash.
+        """Make an account for a token that the caller made. The request contains only the token's hash.
 
         Raises:
             IdempotencyConflict: The idempotency key was used for another account, another account has the token, or an
@@ -104,7 +104,7 @@ class AccountService:
     def list_accounts(self, request: ListAccounts) -> ListAccountsReply:
         """List the accounts of a role, oldest first.
 
-        If the request has `storage`, the list says how many bytes each account stores.
+        If the request sets `storage`, the list says how many bytes each account stores.
         """
         shown = self._with_storage if request.storage else _public
         accounts = self._backend.accounts.list()

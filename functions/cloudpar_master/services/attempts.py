@@ -7,10 +7,10 @@ REMEMBERED = 1_000
 class Attempts:
     """Names the calls by which a retrieval receives messages, so that the queue recognizes a repeated call.
 
-    SQS repeats a call with the same name only until one of the call's messages is deleted or extended. When a retrieval
-    has deleted messages that it could not lease, its next call therefore needs a new name. The queue delivered the
-    leased chunks to the call with the last of these names. If the worker repeats the retrieval at this process, the
-    first call of the repeated retrieval therefore gets this last name.
+    If a call is repeated with the same name, SQS returns the same messages, but only until one of them is deleted or
+    extended. So after a retrieval has deleted messages that it could not lease, its next call needs a new name. The
+    queue delivered the leased chunks to the call with the last of these names. So if the worker repeats the retrieval
+    at this process, the first call of the repeated retrieval gets this last name.
     """
 
     def __init__(self) -> None:

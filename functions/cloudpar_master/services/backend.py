@@ -24,8 +24,9 @@ class Backend(NamedTuple):
 
     An empty hash matches no token. Without `safe`, packages are not sealed. `default_account` is the account of the
     user who runs the master; "" if there is none. `only_made_tokens` says whether commands of this project have made
-    the tokens of all accounts, so that a token of another form is refused without a look-up. A local master's user may
-    choose any token. `roles` gives tasks AWS credentials; None: this master has none to give.
+    the tokens of all accounts. If so, the master refuses a token of another form without a look-up. It is False for an
+    embedded master, whose user may choose any token. `roles` gives tasks AWS credentials; None: this master has none to
+    give.
     """
 
     packages: PackageStore

@@ -10,7 +10,7 @@ FIELDS = 6
 """How many numbers of a text are read. Further numbers, which a master of a later release may add, are ignored."""
 
 SMALLEST_COST_US = 1_000
-"""How many microseconds of work a chunk counts for at least when packages take turns. If a chunk counted for 0, a
+"""The least work, in microseconds, that a chunk counts for when packages take turns. If a chunk counted for 0, a
 package whose tasks take no time would never lose its turn."""
 
 
@@ -22,8 +22,8 @@ class ChunkText(NamedTuple):
         losses: The number of workers that were lost with these tasks before this message was sent.
         queue_losses: The number of these workers that were lost after the chunk was cut. Such a worker may still run
             the chunk.
-        waits_since_ms: The time since which the chunk waits, in milliseconds of Unix time, if the chunk was put back
-            because a worker could not run it. None: the chunk waits since its message was sent.
+        waits_since_ms: When the chunk started to wait, in milliseconds of Unix time, if the chunk was put back because
+            a worker could not run it. None: the chunk has waited since its message was sent.
     """
 
     package_id: str
@@ -56,7 +56,7 @@ class ChunkText(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The body of the message. For a chunk that is not put back, it is also the group and the deduplication id.
+        """The body of the message. Before the chunk is put back, the body is also the group and the deduplication id.
 
         >>> ChunkText("p1", 0, 5, 7).text, ChunkText("p1", 0, 5, 7, 2, 1, 1000).text
         ('p1#0#5#7', 'p1#0#5#7#2#1#1000')

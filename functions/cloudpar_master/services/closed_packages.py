@@ -23,7 +23,8 @@ class OpenCount:
     def has_few(self, account_id: str, depth: int, most: int) -> bool:
         """Whether a further package of this nesting depth may open, if the account may have `most` open packages.
 
-        The packages that this request has opened count, too.
+        A nested package may also open while few open packages are as deep or deeper (planning.NESTED_PACKAGES). The
+        packages that this request has opened count, too.
         """
         if account_id not in self._depths:
             self._depths[account_id] = [
@@ -59,7 +60,8 @@ class ClosedPackages:
         """
         if not self._backend.policy.looks_at_end or ended.pace.closed:
             return
-        # No error: the results of the ended package are stored, and the request that brought them must not fail.
+        # Suppress the error: the results of the ended package are stored, and the request that brought them must not
+        # fail.
         with suppress(Unavailable):
             for head in self._uncut.heads(Fit(account=ended.account_id)):
                 if head.pace.closed:
@@ -67,7 +69,7 @@ class ClosedPackages:
                     return
 
     def open_if_few(self, head: Head, others: OpenCount) -> Head:
-        """Open a closed package if its account may have more open packages. Returns its newest head."""
+        """Open a closed package if its account may have more open packages. Returns the package's newest head."""
         policy = self._backend.policy
         if not head.pace.closed or head.life.ended or head.foreign:
             return head

@@ -15,7 +15,7 @@ from .backend import Backend
 from .chunk_text import ChunkText, sending
 
 FEW = 20
-"""For an account with more packages than this, not every request for a slice reads the heads of all packages."""
+"""If an account has more packages than this, only some requests for a slice read the heads of all its packages."""
 
 CHECKED = 1_000
 """For how many accounts the last check is remembered."""
@@ -32,9 +32,9 @@ class EffectRunner:
     """Carries out the effects of saved heads by calls of the ports.
 
     Several masters may carry out the effects of one head, or one master may do so twice. A repeated call does no harm:
-    slices are numbered, and the account grants each number once; the queue drops a chunk that it was sent in the last
-    5 minutes; the account charges each package once; and what was removed stays removed. If a chunk is sent again
-    later, two workers may run its tasks, but the first result of each task counts.
+    slices are numbered, and the account grants each number once; for 5 minutes the queue drops a second copy of a
+    chunk; the account charges each package once; and what was removed stays removed. If a chunk is sent again later,
+    two workers may run its tasks, but the first result of each task counts.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -71,14 +71,14 @@ class EffectRunner:
                 raise AssertionError(effect)
 
     def withdraw(self, head: Head) -> Event | None:
-        """Remove the waiting chunks of an ended package from the queue, until the package is settled.
+        """Remove from the queue the waiting chunks of a package that has ended and is not settled yet.
 
         Returns an event that names the tasks of the chunks that no worker has received, so that the package does not
-        wait for their times. None: it waits for none of these tasks.
+        wait for their times. None: the package waits for none of these tasks.
 
-        This is no effect in a head, because a process may die, or lose the race to save, after this call and before it
-        has saved the event. No later call returns these chunks again. The package then waits until `settle_at`, as on
-        AWS.
+        The withdrawal is not one of the effects, because it cannot be repeated: no later call returns these chunks
+        again. If the process dies, or loses the race to save, before it has saved the event, the package waits until
+        `settle_at`, as on AWS, where the queue cannot withdraw chunks.
         """
         if not head.life.ended or head.life.settled:
             return None
@@ -90,8 +90,9 @@ class EffectRunner:
                 if not chunk.queue_losses:
                     untouched.append((chunk.start, chunk.end))
         cleared = ranges.intersect(ranges.union(untouched), head.tasks.stopping)
-        # The generations do not matter. An ended package has no open ranges. A worker gets the newest chunk of a task
-        # only after earlier ones have left the queue, because the messages of a package come in order.
+        # The generations of the chunks do not matter. An ended package has no open ranges, and none of these chunks is
+        # an old one whose tasks a worker has in a newer chunk: the messages of a package come in order, so older chunks
+        # of a task leave the queue before a worker gets the newest one.
         return Cleared(generation=head.version, ranges=cleared) if cleared else None
 
     def release(self, head: Head) -> None:
@@ -107,10 +108,11 @@ class EffectRunner:
 
         Returns False if another master has saved or removed the tombstone meanwhile.
         """
-        # The head last: after a crash between two calls the tombstone is still there, so the timer repeats all. In
-        # the other order, no record would lead to these results any more.
+        # Remove the head last: after a crash between two calls the tombstone is still there, so the timer repeats all
+        # calls. In the other order, no record would lead to these results any more.
         self._backend.blobs.abandon(f"results/{head.package_id}/")
-        # A lease may have ended after the settlement. No later call would know that this message is of no use.
+        # After the settlement a lease may have ended, so that its message waits in the queue again. No later call would
+        # know that this message is of no use.
         self._backend.queue.withdraw(head.account_id, head.package_id)
         return self._backend.packages.forget(head)
 
@@ -145,8 +147,8 @@ class EffectRunner:
         account = self._backend.accounts.get(account_id)
         held_us = 0 if account is None else account.reserved_us
         noted_us = sum(head.quota.reserved_us for head in heads)
-        # What an unreadable package has reserved is not known. Without this exception, the answer would always be
-        # False.
+        # The head of a damaged package does not show what the package has reserved. Without the check of `damaged`, the
+        # answer for its account would always be False.
         spent = held_us <= noted_us or any(head.damaged for head in heads)
         return spent, len(heads) if spent else self._note(account_id, len(heads))
 

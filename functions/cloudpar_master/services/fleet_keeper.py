@@ -7,11 +7,11 @@ from cloudpar_master.ports import FleetSize
 from .backend import Backend
 
 HEADS: Final = 1_000
-"""How many heads one look reads at most. Each further package counts as one chunk of unknown duration."""
+"""How many heads one call of `tick` reads at most. Each further package counts as one chunk of unknown duration."""
 
 
 class ShortFleet(Exception):
-    """The fleet has had too few working hosts for minutes, and no further host has begun to work."""
+    """The fleet has had too few working hosts for minutes, and no further host has started to work."""
 
 
 class SilentFleet(ShortFleet):
@@ -33,7 +33,7 @@ class FleetKeeper:
         self._backend = backend
 
     def tick(self) -> None:
-        """Start the hosts that are missing for the work of all packages, unless the last ones never worked.
+        """Start the hosts that are missing for the work of all packages, unless the fleet must not grow now (Shortage).
 
         Raises:
             ShortFleet: Hosts are missing, or run without a worker that reaches the master, for so long that the fleet
@@ -45,8 +45,8 @@ class FleetKeeper:
         works = [*(work_of(head, self._backend.policy) for head in at_work.heads), *[UNREAD] * at_work.others]
         size, before = fleet.size(works), fleet.shortage()
         working = self._working(size)
-        # A host that runs without work counts, too: one that neither works nor ends itself costs money until it is
-        # ended.
+        # A host that runs although no work needs it counts, too: if it neither works nor ends itself, it costs money
+        # until the operator ends it.
         shortage = looked(before, now, working, max(size.needed, len(size.running)), size.template)
         if shortage != before:
             fleet.note(shortage)

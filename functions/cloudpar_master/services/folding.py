@@ -72,7 +72,8 @@ class Folding:
         """Return a package for a reader; None if there is no such package.
 
         If the head is old, the package is folded first, with its waiting events: the master that wrote the head may
-        have died before it carried the effects out. A package with pauses between its folds is folded after a pause.
+        have died before it carried the effects out. A package with pauses between its folds is folded only after a
+        pause.
         """
         opened = self._backend.packages.open(package_id, EVENTS)
         if opened is None:
@@ -80,7 +81,8 @@ class Folding:
         head, pause_s = opened.head, self._note_pause(opened.head)
         # `abs`: a head with a later time than now is from a master whose clock is ahead, so it may be old, too.
         fresh = abs(self._backend.clock.now() - head.now) <= (pause_s or STALE_S)
-        # Without events, nothing is folded: a claim would only make the next publications wait.
+        # Without waiting events this call usually folds nothing, so do not claim the fold: the claim would only make
+        # the next publications wait.
         if fresh or (pause_s and opened.inbox and not self._claims(head, pause_s)):
             return opened
         newest = self._take(package_id, opened=opened).head
@@ -100,8 +102,8 @@ class Folding:
         Args:
             package_id: The package.
             items: Events with their keys. If they have many results, this is one of the sequences that `parts` makes.
-            due: Whether to fold even without events. The registry says that the package is due, and only a save
-                corrects the registry.
+            due: Whether to fold even without events, because the store's index says that the package is due. Only a
+                save corrects this index.
 
         Returns:
             The newest head; None if the package is gone. If a master of a newer release wrote the head, or the head
@@ -164,7 +166,10 @@ class Folding:
         return True
 
     def _claims(self, head: Head, pause_s: float) -> bool:
-        """Claim the next fold of a package with many workers: a fold that cannot be saved costs as much as a save."""
+        """Claim the next fold of a package with many workers. Returns False if another process has claimed it.
+
+        Without claims, several processes would fold at once, and a fold that cannot be saved costs as much as a save.
+        """
         now = self._backend.clock.now()
         return self._backend.packages.claim(head.package_id, now, now + pause_s)
 
@@ -206,7 +211,7 @@ class Folding:
             if saved is not None:
                 newest = self._carry_out(saved)
                 return self._follow(package_id, set()) if more and newest is not None else Taken(newest, all=True)
-            opened, due = None, False  # the winner has corrected the registry
+            opened, due = None, False  # the winner's save has corrected the index of due packages
         return None
 
     def _append_and_follow(self, package_id: str, items: Sequence[Item]) -> Taken:
@@ -289,9 +294,10 @@ class Folding:
     def _can_wait(self, head: Head, answer: Event) -> bool:
         """Whether an answer may be folded with the next event, because it only says that this head's chunks were sent.
 
-        An older chunk was sent before by another process, which did not record it either. Without a record, the chunk
-        would be sent at each fold, and after five minutes the queue would no longer drop the copies. The first chunks
-        of a package are recorded at once, too: another process is going to fold the first results.
+        An older chunk was sent before, by another process that did not record this in the head. So this process records
+        it at once: otherwise each fold would send the chunk, and after five minutes the queue would no longer drop the
+        copies. The first chunks of a package are recorded at once, too, because another process is going to fold the
+        first results.
         """
         if self._backend.policy.saves_sent or not head.pace.measured or not isinstance(answer, Sent):
             return False

@@ -12,9 +12,9 @@ K = TypeVar("K", bound=Hashable)
 def each(items: Iterable[T], act: Callable[[T], object]) -> Steps[None]:
     """Act on each item, in a step of its own, even if the action fails for some of them.
 
-    Otherwise one package that is busy, that a newer release has written, or whose part of the storage fails, would hold
-    up the other packages of a request, also each time that the request is repeated. After an error the caller repeats
-    the whole request, which does no harm.
+    Otherwise one package would hold up the other packages of a request, also each time that the request is repeated.
+    Such a package may be busy, a newer release may have written its head, or its part of the storage may fail. After an
+    error the caller repeats the whole request, which does no harm.
 
     Raises:
         Exception: The first error.

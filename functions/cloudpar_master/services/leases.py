@@ -68,7 +68,7 @@ class Leases:
             seal=start.seal,
             seal_key=None if start.seal is None else self._keys.key_of(head.account_id, head.package_id, start),
             elsewhere=not head.life.run_anyway,
-            # A worker that has not set `credentials` would show them to tasks of other accounts.
+            # On a worker that has not set `credentials`, tasks of other accounts could read them.
             credentials=self.credentials(head) if request.credentials else None,
             network=self._backend.accounts.network(head.account_id),
         )

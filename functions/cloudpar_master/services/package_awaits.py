@@ -28,7 +28,7 @@ of the package also reports which workers can run it, and the state of the fleet
 
 
 class PackageAwaits:
-    """Reads the news of packages. An await also opens a closed package of its account, if few are open."""
+    """Reads the news of packages. An await also opens the closed packages that it names, while few others are open."""
 
     def __init__(self, backend: Backend, folding: Folding, closed: ClosedPackages, placement: Placement) -> None:
         self._backend = backend
@@ -61,7 +61,7 @@ class PackageAwaits:
                 head = self._placement.attended(self._placement.decided(head))
                 lonely.append(work_of(head, self._backend.policy))
                 placement = self._placement.view(head)
-            # Half a body is room for any page. With less room a page could make the answer too large.
+            # A page may take half a body. If less room is left, read no page: it could make the answer too large.
             status, size = self._status(head, cursor, room if room >= limits.BODY_BYTES // 2 else 0)
             room -= size
             statuses.append(status if placement is None else replace(status, placement=placement))

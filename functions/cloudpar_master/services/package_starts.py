@@ -34,7 +34,7 @@ class PackageStarts:
     def start(self, account: AccountRecord, request: StartTasks) -> StartTasksReply:
         """Start a package. The call makes one head and at most one window of chunks, however many tasks there are.
 
-        A repeated request succeeds even if meanwhile the quota is spent, too much is running, or its payload is gone.
+        A repeated request succeeds even if meanwhile the quota is spent, too much is running, or the payload is gone.
 
         Raises:
             BadRequest, Forbidden: See `check_submission`.
@@ -96,7 +96,7 @@ class PackageStarts:
                 raise
 
     def _missing(self, request: StartTasks) -> str | None:
-        """Return the key of a blob of the package that was not uploaded; None if there is none.
+        """Return the key of a blob of the package that was not uploaded; None if all were uploaded.
 
         No worker could run a package without its task code and task data. The package would hold compute time of its
         account, and each worker would lease a chunk of it before the worker is set aside. Inline payloads need no
@@ -109,7 +109,7 @@ class PackageStarts:
     def _used_up(self, account: AccountRecord) -> bool:
         """Whether all of the quota is spent.
 
-        If the given account has no quota left, the account is read again, because the given one may lack a recent
+        If the given record of the account has no quota left, read the account again: the record may lack a recent
         grant.
         """
         if account.granted_us > account.spent_us:

@@ -89,7 +89,8 @@ class Placement:
         """Return a package as its client should see it: without workers that have gone since they published.
 
         On AWS, reading the registry costs a request. So workers are left out only if the package runs, and if none of
-        its workers has published for the time of a lease. If the registry was just lost, all workers stay.
+        its workers has published for the time of a lease. For some seconds after the registry was lost, all workers
+        stay.
         """
         now = self._backend.clock.now()
         quiet = all(now - member.seen_at > self._backend.policy.lease_s for member in head.pace.fleet.values())

@@ -91,7 +91,7 @@ class Receiver:
         Args:
             request: The worker's request.
             fit: What the worker can run.
-            unfit_rounds: The most rounds if some of the received chunks do not fit the worker.
+            unfit_rounds: How many rounds there are at most if some of the received chunks do not fit the worker.
             sent: Whether this process has just sent chunks, so that the queue has some.
 
         Raises:
@@ -222,7 +222,8 @@ class Receiver:
             # A worker without leases does not know how long a chunk keeps all of its executors busy. If it got a chunk
             # for each of them, it could hold the work of several workers while these are idle.
             most = 1 if request.idle else min(most, request.executors)
-        # One executor's share of the messages: the worker has other executors, which may serve other accounts.
+        # The worker stays with its account only for one executor's share of the messages, because its other executors
+        # may serve other accounts.
         stay = Stay(request.worker_id, -(-most // request.executors))
         attempt_id, besides = self._attempts.name(request.attempt_id), frozenset(request.besides)
         try:

@@ -28,9 +28,9 @@ delay doubles each time. Only a queue that cannot look into messages brings such
 puts them back, which costs requests to the queue."""
 
 UNFIT_ROUNDS = 4
-"""How many times a request receives from the queue, at most, if this worker's last request brought only chunks that the
-worker cannot run, and this request does, too. The last request has put its chunks back behind all others, so this
-request finds other chunks."""
+"""How many times a request receives from the queue, at most, while it brings only chunks that the worker cannot run.
+The limit holds if the worker's last request brought only such chunks, too. The last request has put its chunks back
+behind all others, so this request finds other chunks."""
 
 
 class Retrieval:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from cloudpar_master.core.recent import Recent
 
 REMEMBERED = 1_000
-"""For how many workers the package that was chosen last is remembered. For another worker, the choice starts behind the
-last package of the most recent choice for any worker."""
+"""For how many workers the process remembers which package was chosen last. For other workers, the choice starts behind
+the last package of the most recent choice for any worker."""
 
 
 class RoundRobin:

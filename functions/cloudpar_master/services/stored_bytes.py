@@ -186,7 +186,10 @@ class StoredBytes:
             self._counts[account_id].added += size
 
     def limit(self, account_id: str) -> int | None:
-        """Return how many bytes an account may store; None: no limit, for the account of the disk's owner."""
+        """Return how many bytes an account may store.
+
+        None: there is no limit. This is so for the default account, whose user owns the disk.
+        """
         return None if account_id == self._backend.default_account else self._backend.policy.stored_bytes
 
     def total(self, account_id: str) -> int:
@@ -196,8 +199,8 @@ class StoredBytes:
     def renew(self, account_id: str) -> Steps[None]:
         """Read the count of an account again in steps, if it is old.
 
-        After that, the next check of the account need not list all of its uploads in one step. A store that is never
-        full is not read, because only its uploads are counted, and reading costs requests there.
+        After that, the next check of the account need not list all of its uploads in one step. For a store that is
+        never full, do nothing: there a start is not checked (`check_start`), and reading costs requests.
         """
         free_bytes = self._backend.blobs.free_bytes()
         if free_bytes is None or self.limit(account_id) is None:

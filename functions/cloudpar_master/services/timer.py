@@ -71,7 +71,7 @@ class Timer:
         return due.packages + reported.messages
 
     def report_lost(self) -> Reported:
-        """Report chunks that the queue gave up, at most MESSAGES of them. The reports go to their packages.
+        """Report to packages which of their chunks the queue gave up. One call reports at most MESSAGES chunks.
 
         A chunk that cannot be reported is put off for DEFER_S.
         """

@@ -18,7 +18,7 @@ class UploadLinks:
         self._room = PART_LINKS
 
     def make(self, key: str, upload: Upload | PrepareResult) -> tuple[Link, Parts | None]:
-        """Make the links for a payload: `may_take_parts`, then `links`."""
+        """Make the links for a payload: call `may_take_parts`, and then `links`."""
         return self.links(key, upload, in_parts=self.may_take_parts(upload))
 
     def may_take_parts(self, upload: Upload | PrepareResult) -> bool:

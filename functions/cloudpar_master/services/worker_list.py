@@ -52,7 +52,7 @@ def _view(worker: WorkerRecord, heads: dict[str, Head], seen_at: float) -> Conne
 
 
 def _lacks(worker: WorkerRecord, head: Head | None) -> str:
-    """Return what this worker's host lacks, as the package's head records it; "" if it has no record of this host.
+    """Return what this worker's host lacks, as the package's head records it; "" if the head does not name the host.
 
     A head records only the first workers that could not run the package.
     """

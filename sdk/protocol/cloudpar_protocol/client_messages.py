@@ -121,9 +121,9 @@ class StartTasks(Message, frozen=True, kw_only=True):
     Attributes:
         idempotency_key: The master derives the package id from this key, the account, and whether the package is
             sealed. If the client repeats the request with the same key, the reply names the same package.
-        session: The id of the client's session. After the start, the master ends the session's held await at once or,
-            if no await is held, does not hold the next one. An await that already names the new package is held as
-            usual. The client can then send an await that names the new package.
+        session: The id of the client's session. After the start, the master answers the session's held await at once
+            or, if no await is held, does not hold the next one. So the client can send an await that names the new
+            package. An await that already names the new package is held as usual.
         name: The function's name, for users.
         codec: The format of serialized task data and results; "msgpack" if, and only if, the code is a reference.
         python: The minor version of the client's Python, such as "3.11". The master ignores it if the codec is
@@ -274,9 +274,9 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     Attributes:
         running: The number of hosts that are running.
         starting: The number of hosts that are wanted and not running yet.
-        message: A text for users; None if there is no problem. While hosts are starting, it says why the last start
-            failed or what it waits for, in the words of the service that starts hosts. If no host runs or is starting,
-            it says when the fleet may grow again.
+        message: A text for users; None if there is no problem. While hosts are starting, the text says why the last
+            start failed, or for what the start waits, in the words of the service that starts hosts. If no host runs or
+            is starting, the text says when the fleet may grow again.
     """
 
     running: Count = 0

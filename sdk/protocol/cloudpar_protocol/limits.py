@@ -13,8 +13,10 @@ task; more data goes through the blob store. The master stores StartTasks as one
 400 KB."""
 
 INLINE_ITEM_BYTES = 5
-"""How many bytes are added to the size of each task's inline data when the data is compared with a limit. MessagePack
-stores the length of each item, too, in up to 5 bytes. Otherwise millions of empty items would count as 0 bytes."""
+"""How many bytes are added to the size of each task's inline data before the data is compared with a limit. MessagePack
+also stores the length of each item, in up to 5 bytes. Without this addition, millions of empty items would count as 0
+bytes.
+"""
 
 INLINE_RESULT_BYTES = 32 * 1024
 """The largest result of a task that travels inside a publication; larger results go through the blob store."""

@@ -1,4 +1,4 @@
-"""Over plain HTTP, a master first proves that it knows a token. Only then does the client show it the token.
+"""Over plain HTTP, a master first proves that it knows a token. The client shows the token only after this proof.
 
 If a foreign process takes a master's port while the master restarts, it must not get the tokens that clients and
 workers send. So a client first sends a challenge, `Prove`: the start of the token's hash, and a nonce. The master

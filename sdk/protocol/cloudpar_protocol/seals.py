@@ -1,4 +1,4 @@
-r"""Seals prove that code, data and results come from a client, an agent or the master, which have the account's key.
+r"""Seals prove that code, data and results come from a holder of the account's key: a client, an agent or the master.
 
 A seal is an HMAC-SHA-256, cut to SEAL_BYTES. It covers the package's id and
 
@@ -72,7 +72,7 @@ class Seals:
 
     def __init__(self, key: bytes, package_id: str) -> None:
         self.package_id = package_id
-        # The two hashes of HMAC are prepared once. A seal then takes a tenth of the time of an `hmac` call.
+        # This class prepares the two hashes of HMAC once. A seal then takes a tenth of the time of an `hmac` call.
         padded = key.ljust(_BLOCK_BYTES, b"\0")
         self._outer = hashlib.sha256(padded.translate(_OUTER))
         inner = hashlib.sha256(padded.translate(_INNER))

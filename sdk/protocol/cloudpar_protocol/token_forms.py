@@ -8,9 +8,9 @@ from typing import Final
 PREFIX: Final = "cloudpar_"
 DIGITS: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 RANDOM_DIGITS: Final = 43
-"""The number of random digits of a token. In base 62, so many digits have 256 random bits."""
+"""The number of random digits of a token: 43 digits in base 62 have 256 random bits."""
 CHECKSUM_DIGITS: Final = 6
-"""The number of digits of a token's checksum. In base 62, so many digits can hold a CRC-32."""
+"""The number of digits of a token's checksum: 6 digits in base 62 can hold a CRC-32."""
 _EARLIER: Final = re.compile(r"[\w-]{43}", re.ASCII)
 """The form of the tokens that earlier releases made for accounts: 256 random bits in base 64."""
 

@@ -160,8 +160,8 @@ class Lease(LeaseRef, frozen=True, kw_only=True):
             its executors have work. This saves requests, which may cost money.
         beat_s: The longest time between two renewals of the lease, in seconds. If it is 0, or longer than a third of
             `lease_s`, a third of `lease_s` counts instead. Beats renew leases. If `beat_s` of all the worker's leases
-            is above 0, publications may renew them, too (`PublishResults.others`). The replies to both also say whether
-            the first chunk of a package waits (`waiting`).
+            is above 0, publications may renew them, too (`PublishResults.others`). The replies to beats and to
+            publications also say whether the first chunk of a package waits (`waiting`).
         seal, seal_key: The seal of the task code, and the account's key, if the package is sealed. Executors never see
             the key.
         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
@@ -267,7 +267,7 @@ class Publication(LeaseRef, frozen=True, kw_only=True):
         closes: Whether this is the last message about the lease, so that the master may delete the queue message.
         wait_us: The `wait_us` of the lease.
         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
-            master held the requests. Only one publication of the lease reports it.
+            master held the requests. Only one publication of the lease reports this time.
         publish_us: The time that earlier publish requests for this package took, unless a publication has already
             reported it.
         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":

@@ -50,8 +50,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Some of these names need modules for HTTP and pickling. These are imported when such a name is first used, so that
-    # importing this package is fast.
+    # Some of these names need modules for HTTP and pickling. A name's module is imported only when the program first
+    # uses the name, so that importing this package is fast.
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

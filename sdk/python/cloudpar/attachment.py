@@ -24,8 +24,8 @@ class Outcome(NamedTuple, Generic[T_co]):
     Attributes:
         task_index: The task's number, from 0.
         value: The value that the task returned; None if there is an error.
-        error: The exception that the task raised, or an exception that says why the task has no value; None if it has a
-            value.
+        error: The exception that the task raised, or an exception that says why the task has no value; None if the task
+            has a value.
 
     Example:
         >>> from cloudpar import Outcome
@@ -47,8 +47,8 @@ class Attachment(Generic[T_co]):
     Reading does not acknowledge the package, so other processes can also read its results. The results stay at the
     master until a client acknowledges the package, or until the master's retention time is over.
 
-    When the pool of this attachment shuts down, it waits for the package only while the program reads its results.
-    Ctrl-C does not cancel a package that another pool started, but `cancel` does.
+    A pool that shuts down waits for an attached package only while the program reads the package's results. Ctrl-C does
+    not cancel a package that another pool started, but `cancel` does.
     """
 
     def __init__(self, session: "Session", package_id: str, *, keep: object = None) -> None:
@@ -78,7 +78,7 @@ class Attachment(Generic[T_co]):
             NotFound: This account has no package of this id.
             Gone: The package was acknowledged or deleted.
             CloudparError: A task has no result, because the package failed or was cancelled, the master stopped
-                answering, or the pool was shut down. It is SealBroken if the seal of a result is wrong.
+                answering, or the pool was shut down. The exception is SealBroken if the seal of a result is wrong.
         """
         __tracebackhide__ = True
         timeout = seconds_or_none("timeout", timeout)
@@ -101,10 +101,10 @@ class Attachment(Generic[T_co]):
         without a result gives the reason.
 
         Args:
-            timeout: The longest time to wait for the end of the package, in seconds. None waits without a limit, 0 does
-                not wait. If the package still runs after this time, tasks without a result are left out. With any
-                timeout, the call first waits until this process has received every result that the master had when this
-                attachment was made.
+            timeout: The longest time to wait for the end of the package, in seconds. None waits without a limit, and 0
+                does not wait. If the package still runs after this time, the list leaves out the tasks without a
+                result. With any timeout, the call first waits until this process has received every result that the
+                master had when this attachment was made.
 
         Raises:
             TypeError: `timeout` is not a number.
@@ -169,12 +169,12 @@ class Attachment(Generic[T_co]):
     def acknowledge(self) -> None:
         """Tell the master to delete the package with its results, which frees their storage.
 
-        First read all results that you want, because this object receives no further results: `results` raises `Gone`
-        if some are missing. The master cancels unfinished tasks.
+        First read all results that you want, because this object receives no further results. If some results are
+        missing, `results` raises `Gone`. The master cancels unfinished tasks.
 
-        The method returns at once. The request is sent within about a second, at the latest when the pool shuts down.
-        If the request does not reach the master, for example because this process was killed, the master deletes the
-        results some days later.
+        The method returns at once. The pool sends the request within about a second, at the latest when the pool shuts
+        down. If the request does not reach the master, for example because this process was killed, the master deletes
+        the results some days later.
         """
         self._session.read(self._handle)
         if not self._handle.ended.is_set():
@@ -201,7 +201,7 @@ class AttachedResults(Iterator[T_co]):
         try:
             outcome = self._attachment.read(self._index)
         except CloudparError:
-            self._index += 1  # the package failed before its number of tasks was known: end with the next call
+            self._index += 1  # the package failed before its number of tasks was known; the next call ends
             raise
         if outcome is None:
             self._reading.close()

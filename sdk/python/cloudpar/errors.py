@@ -1,4 +1,4 @@
-"""The pool's own exceptions. All but `RemoteTraceback` are subclasses of `CloudparError`.
+"""The pool's own exceptions. All except `RemoteTraceback` are subclasses of `CloudparError`.
 
 If task code raises an exception, the client raises a copy of this exception, whose cause is a `RemoteTraceback`. If the
 exception cannot be pickled or unpickled, or the task code is a reference, the client raises a `TaskRaised` instead.

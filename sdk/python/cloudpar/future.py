@@ -27,8 +27,8 @@ master's answer. The time is short, since an event loop that calls `cancel` is b
 log = logging.getLogger("cloudpar")
 
 _places_known = threading.Condition()
-"""Wakes threads that wait until a task has a package and an index in it. A future's own condition cannot do this: the
-standard library's `Future.result` treats every notification of that condition as the end of the task.
+"""Wakes threads that wait until a task has a package and an index in this package. A future's own condition cannot do
+this: the standard library's `Future.result` treats every notification of that condition as the end of the task.
 """
 
 
@@ -54,8 +54,8 @@ class TaskFuture(Future[T]):
     def package_id(self) -> str | None:
         """The id of the task's package, for `Pool.attach`. Reading this property waits until the master has the task.
 
-        It is None if the task never reached the master, because it was cancelled before, or its package could not be
-        started.
+        The id is None if the task never reached the master, because the task was cancelled before, or because its
+        package could not be started.
 
         Example:
             >>> from cloudpar import Pool
@@ -86,8 +86,9 @@ class TaskFuture(Future[T]):
 
         Returns:
             True if the task will have no value: it was already cancelled, the pool had not sent it yet, or the master
-                has confirmed the cancellation. False if the task has already ended in another way, if its package has
-                not started within 10 s, or if the master refuses the request or does not answer within 10 s.
+                has confirmed the cancellation. False if the task has already ended in another way, or if its package
+                has not started within 10 s. Also False if the master does not answer within 10 s, or refuses the
+                request.
         """
         if super().cancel():
             return True
@@ -110,8 +111,8 @@ class TaskFuture(Future[T]):
     def result(self, timeout: float | None = None) -> T:
         """Return the task's value; see `concurrent.futures.Future.result`.
 
-        Ctrl-C during the wait cancels all unfinished tasks of the pool's `submit` calls. If the pool has not yet put
-        this task into a package, Ctrl-C cancels no task.
+        Ctrl-C during the wait cancels all unfinished tasks of the pool's `submit` calls. This includes the tasks that
+        the pool has not yet put into a package.
         """
         __tracebackhide__ = True
         try:
@@ -158,7 +159,7 @@ class FutureReceiver:
         _announce()
 
     def fail(self, error: Exception) -> None:
-        """Fail the futures with an error during the start of their package. If the package has started, cancel it."""
+        """Fail the futures, because the start of their package failed. If the master has the package, cancel it."""
         if self._handle is not None:
             self._session.read(self._handle)
         self.started(None)
@@ -177,7 +178,7 @@ class FutureReceiver:
         return any(start <= index < end for start, end in reply.cancelled)
 
     def set_cancelled(self, ranges: Iterable[Range]) -> None:
-        """Mark as cancelled the futures of these tasks, which the master has cancelled."""
+        """Mark the futures of these tasks as cancelled, because the master has cancelled the tasks."""
         for start, end in ranges:
             for future in self._futures[start:end]:
                 future.set_cancelled()
@@ -196,7 +197,7 @@ class FutureReceiver:
             resolve(future, *self._handle.outcome(result))
 
     def end(self, failure: CloudparError | None) -> None:
-        """Fail or (if the package was cancelled) cancel the futures without a result. Acknowledge the package."""
+        """Fail the futures without a result, or cancel them if the package was cancelled. Acknowledge the package."""
         for index, future in enumerate(self._futures):
             if future.done() or self._handle is None:
                 continue

@@ -16,7 +16,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class MapResults(Iterator[T_co]):
-    """An iterator over the results of a map, in task order. It can be read while tasks are still running.
+    """An iterator over the results of a map, in task order. The program can read it while tasks are still running.
 
     Each task has exactly one result. If a task failed, `next` raises the task's exception, and the following call
     continues with the next task. With `return_exceptions`, `next` returns the exception instead.

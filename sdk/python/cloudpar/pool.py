@@ -30,9 +30,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SUBMITTED_AHEAD = 1000
-"""How many submitted tasks a library such as Dask keeps under way: Dask submits the next task only when fewer are under
-way. Tasks that are submitted together travel in one request, and the master queues the tasks that no executor can run
-yet. If this limit were the number of executors, Dask would wait for one request per task.
+"""The number of submitted tasks that a library such as Dask keeps unfinished at a time. Dask submits the next task only
+when fewer tasks are unfinished. Tasks that are submitted together travel in one request, and the master queues the
+tasks that no executor can run yet. If this limit were the number of executors, Dask would wait for one request per
+task.
 """
 
 log = logging.getLogger("cloudpar")
@@ -45,13 +46,13 @@ class Pool(FamiliarNames, MapMethods):
     (CLOUDPAR_ENDPOINT, CLOUDPAR_TOKEN). If these two sources give neither an endpoint nor a token, both come from the
     profile file (~/.config/cloudpar/profile.toml, or the file that CLOUDPAR_PROFILE names). If there is no profile file
     either, or if the endpoint is "local", the pool starts its own master and worker on this machine, with temporary
-    data. The pool stops them when it shuts down.
+    data. When the pool shuts down, it stops this master and this worker.
 
     Inside a task of a pool with its own master, `Pool()` connects to the same pool if `endpoint`, `token`, `workers`
-    and `memory_mb` are not given. While the task waits for its own tasks, other tasks use its core.
+    and `memory_mb` are not given. While the task waits for tasks that it has started, other tasks use its core.
 
-    Functions, lambdas, closures and classes that a script or notebook defines are sent by value. Modules of your own
-    project are sent as files to workers on other machines; on this machine they are imported from where they are.
+    Functions, lambdas, closures and classes that a script or notebook defines are sent by value. Workers on other
+    machines get the modules of your own project as files; workers on this machine import them from your folders.
     Installed modules must also be installed at the workers.
 
     Args:
@@ -61,26 +62,27 @@ class Pool(FamiliarNames, MapMethods):
             that this process may use.
         max_workers: Another name for `workers`, as in `concurrent.futures`.
         memory_mb: The memory limit of one executor of the pool's own worker, in MB, including all processes that a task
-            starts. By default 90 % of the machine's memory divided by `workers`.
+            starts. By default 90 % of the memory of the machine (or of the container), divided by `workers`.
         threads_per_task: The number of threads that NumPy's BLAS, OpenMP, Numexpr, Polars, PyTorch and other numeric
             libraries may start in one task. None means the worker's setting. The worker's setting is 1, unless its
             operator or a variable such as OMP_NUM_THREADS in its environment sets another number.
         patience_s: The longest time to wait for a master that has stopped answering, in seconds. After this time
             requests and unfinished packages fail. math.inf waits without a limit.
-        task_timeout_s: The longest time that a task may run, in seconds. The operator's limit applies instead if it is
-            shorter, or if this is None.
-        retries: How often to retry a task that raises, immediately. If the last try fails, its exception is the result.
-            `parallel_for` does not retry, since a body that failed may already have written something.
+        task_timeout_s: The longest time that a task may run, in seconds. None means the operator's limit. If the
+            operator's limit is shorter than `task_timeout_s`, the operator's limit applies.
+        retries: How often to retry a task that raises. The executor retries the task immediately. If the last try
+            fails, its exception is the result. `parallel_for` does not retry, since a body that failed may already have
+            written something.
         retry_on: Retry only after these exceptions and their subclasses.
         output: What to do with the text that tasks print: "print" shows it with the task's index in front, a function
-            is called with (index, stdout, stderr), and None drops it.
+            gets (index, stdout, stderr), and None drops the text.
         progress: Whether to show the progress of maps. None shows it after 2 s, and only in a terminal or a notebook.
 
     Raises:
         TypeError: An argument has a wrong type. The text names the argument and the permitted types.
-        ValueError: An argument is out of its range, or two of them contradict each other.
-        ConfigurationError: Only one of endpoint and token was found, one of them is not valid, the profile file cannot
-            be read or has a wrong key or value, or CLOUDPAR_PROFILE names a file that does not exist.
+        ValueError: An argument is out of its range, or two arguments contradict each other.
+        ConfigurationError: Only one of endpoint and token was found, or one of them is not valid. Or the profile file
+            cannot be read, or has a wrong key or value. Or CLOUDPAR_PROFILE names a file that does not exist.
         MasterUnreachable: No master answers at the endpoint within 10 s. Or a master asked the client to wait, and then
             did not answer for longer than `patience_s`.
         InvalidToken: The master does not know the token.
@@ -142,7 +144,7 @@ class Pool(FamiliarNames, MapMethods):
         self._lifetime = Lifetime(configuration, options)
         self._client = self._lifetime.client
         self._end = weakref.finalize(self, self._lifetime.finish, wait=False)
-        self._end.atexit = False  # Lifetime shuts the pool down at exit, and waits
+        self._end.atexit = False  # at exit, Lifetime waits for the tasks and shuts the pool down
         if self._lifetime.cluster is None:
             first_contact(self._lifetime)
 
@@ -153,7 +155,8 @@ class Pool(FamiliarNames, MapMethods):
         usually share a package. The future's `package_id` and `task_index` name this package and the task in it.
 
         Raises:
-            SerializationError: The function or an argument cannot be serialized; the text names the part that cannot.
+            SerializationError: The function or an argument cannot be serialized; the text names the part that is the
+                cause.
             TooLarge: The function, with what it captures, takes more than 1 GiB.
             TypeError: `fn` is not callable, or is an async function.
             RuntimeError: The pool is shut down, this process is a fork of the process that made the pool, or no thread
@@ -184,8 +187,8 @@ class Pool(FamiliarNames, MapMethods):
                 down, because the shutdown waits only for attached packages that the program is reading.
 
         Raises:
-            NotFound: `package_id` is shorter than an id, and none of the newest 1,000 packages, or more than one, has
-                an id that starts with it.
+            NotFound: `package_id` is shorter than an id. Among the ids of the newest 1,000 packages, none starts with
+                it, or several do.
             TypeError: The id is not a string.
             ValueError: The id is empty.
             RuntimeError: The pool is shut down, this process is a fork of the process that made the pool, or no thread
@@ -204,8 +207,8 @@ class Pool(FamiliarNames, MapMethods):
         """Shut this pool down, and let its packages continue.
 
         Returns:
-            The ids of the packages of which some results were not read, and of the attached packages that this pool has
-                not acknowledged. Pass them to `attach` in another process.
+            The ids of the packages that have unread results, and of the attached packages that this pool has not
+                acknowledged. Pass these ids to `attach` in another process.
 
         Raises:
             ValueError: The pool started its own master, which stops with the pool.
@@ -232,7 +235,7 @@ class Pool(FamiliarNames, MapMethods):
 
     @property
     def _max_workers(self) -> int:
-        """The number of tasks that a library such as Dask keeps submitted at a time: it reads this attribute."""
+        """The number of tasks that a library such as Dask keeps submitted at a time. Dask reads this attribute."""
         return SUBMITTED_AHEAD
 
     @property
@@ -248,10 +251,10 @@ class Pool(FamiliarNames, MapMethods):
         the process that made the pool, this method does nothing.
 
         Args:
-            wait: Whether to wait until all tasks are done and all resources are free. If False, the pool does the rest
-                in the background.
-            cancel_futures: Whether to cancel the tasks that no worker has taken. A task that a worker has taken
-                finishes, even if the worker has not started it yet.
+            wait: Whether to wait until all tasks are done and all resources are free. If False, the pool waits and
+                stops in the background.
+            cancel_futures: Whether to cancel the tasks that no worker has taken. A worker finishes the tasks that it
+                has taken, including those that it has not started yet.
 
         Raises:
             TypeError: `wait` or `cancel_futures` is not a boolean.
@@ -270,7 +273,7 @@ class Pool(FamiliarNames, MapMethods):
             try:
                 self._client.cancel_queued()
             except BaseException:
-                self._lifetime.finish(wait=False)  # otherwise the pool's processes would stay as long as the program
+                self._lifetime.finish(wait=False)  # otherwise the pool's processes would run until the program ends
                 raise
         self._lifetime.finish(wait=wait)
 

@@ -46,8 +46,8 @@ def reference(text: str) -> Reference:
     way), and neither side executes bytes from the other side. There are three conditions:
 
     - Arguments and results are None, booleans, numbers of at most 64 bits, texts, bytes, datetimes with a time zone,
-      and lists and dicts of these. A tuple or a set arrives as a list, a dataclass as a dict, and a date, a Decimal or
-      a UUID as text.
+      and lists and dicts of these. A tuple or a set arrives as a list, a dataclass arrives as a dict, and a date, a
+      Decimal or a UUID arrives as text.
     - An exception of the function arrives as a `TaskRaised` with the exception's text. Its cause is the remote
       traceback.
     - The module must be importable at the workers: install it there, or put its folder on their PYTHONPATH.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Report:
-    """The measurements of one package. All times are in seconds, and all but `await_s` are sums over the package.
+    """The measurements of one package. All times are in seconds, and all except `await_s` are sums over the package.
 
     Attributes:
         package_id: The package's id.

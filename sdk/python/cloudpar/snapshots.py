@@ -43,7 +43,7 @@ def snapshot(function: Any) -> Snapshot:
         function: Any callable. Use `functools.partial` to bind arguments to a callable.
 
     Raises:
-        SerializationError: The function cannot be pickled; the text names the part that cannot.
+        SerializationError: The function cannot be pickled; the text names the part that is the cause.
         TooLarge: The function, with what it captures, takes more than 1 GiB.
         TypeError: The function is not callable, or is an async function.
 

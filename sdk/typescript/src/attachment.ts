@@ -39,7 +39,7 @@ export class Attachment<T> implements AsyncIterable<T> {
     return this.#progress;
   }
 
-  /** Asks the master for the progress, and returns it. */
+  /** Requests the progress from the master, and returns it. */
   async refresh(): Promise<Progress> {
     this.#progress = (await statusOf(this.#session, this.packageId)).progress;
     return this.#progress;
@@ -156,7 +156,7 @@ async function find(session: Session, id: string): Promise<string> {
   return first;
 }
 
-/** Returns a package's status without results, because the request names a cursor behind all results. */
+/** Returns a package's status. It contains no results, because the request names a cursor behind all results. */
 async function statusOf(session: Session, packageId: string): Promise<Message<'PackageStatus'>> {
   const packages = [{ package_id: packageId, cursor: Number.MAX_SAFE_INTEGER }];
   const reply = await session.connection.call('await_tasks', { session: `${session.id}-status`, packages });

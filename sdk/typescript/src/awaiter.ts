@@ -1,4 +1,4 @@
-// Decides about which packages to ask the master, when, and how long the master may hold the request. This is a state
+// Decides which packages the next request names, when to send it, and how long the master may hold it. This is a state
 // machine without I/O or clocks: it takes events (added, answered, ...) and returns instructions (`next`).
 
 import { type CloudparError, NotFound } from './errors.ts';
@@ -7,7 +7,10 @@ import type { Message, Reply, Request } from './messages.ts';
 import { gatherS } from './pacing.ts';
 import type { News, Package } from './package.ts';
 
-/** If the master's last answer named a delay, how soon to ask about a new package all the same, in seconds. */
+/**
+ * The longest time before a request that names a new package, in seconds, if the master's last answer named a delay.
+ * Without such a delay the request is sent at once.
+ */
 const NEW_PACKAGE_S = 0.1;
 
 /**
@@ -89,7 +92,7 @@ export class Awaiter {
     this.#dueAt = Math.min(this.#dueAt, now + (this.#retryAfterS > 0 ? NEW_PACKAGE_S : 0));
   }
 
-  /** Asks again for results of a package that were left at the master. */
+  /** Requests again the results of a package that were left at the master. */
   rewind(left: Package, now: number): void {
     left.rewind();
     this.#underWay.add(left);
@@ -110,7 +113,7 @@ export class Awaiter {
   }
 
   /**
-   * Takes the answer to a request.
+   * Processes the answer to a request.
    *
    * @param tookS How long the answer took, by the clock.
    * @returns The news of each package in the answer.
@@ -137,7 +140,7 @@ export class Awaiter {
     return found;
   }
 
-  /** Notes that a request has failed for good: its packages end with the error. */
+  /** Records that a request has failed for good. The packages that it names end with the error. */
   unanswered(poll: Poll, error: CloudparError): void {
     for (const awaited of poll.asked) {
       awaited.lost(error);

@@ -33,9 +33,9 @@ interface AddressSource {
 
 /**
  * Finds the master: arguments first, then CLOUDPAR_ENDPOINT and CLOUDPAR_TOKEN, then a deployed stack (argument or
- * CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file. The profile file is read only if no earlier
- * source has a token. It is also not read if an earlier source has an endpoint and no stack is named. The token of the
- * file is used only with the endpoint of the file.
+ * CLOUDPAR_STACK, with CLOUDPAR_TOKEN_SECRET), then the profile file. If an earlier source has a token, the profile
+ * file is not read. If an earlier source has an endpoint and none has a token, the file is read only if a stack is
+ * named. The token of the file is used only with the endpoint of the file.
  *
  * @throws ConfigurationError when endpoint or token is missing (the text names the places that were searched), the
  *   endpoint is not a URL, or the stack or the profile file cannot be read.

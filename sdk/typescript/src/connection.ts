@@ -102,9 +102,10 @@ export class Connection {
   }
 
   /**
-   * Sends a request, and sends it once more if it is refused after an earlier proof. The master may have restarted
-   * since the proof, and then refuses a credential of the earlier process. Or another process has the master's port,
-   * and its refusal must not end the work. fetch does not show that it uses another connection.
+   * Sends a request. If the request is refused although the master has proved itself earlier, requires a new proof and
+   * sends the request once more. The master may have restarted since the proof: the new process then refuses a
+   * credential for the earlier process. Or another process has taken the master's port, and its refusal must not end
+   * the work. The client cannot know this before, because fetch does not show that it uses another connection.
    */
   async #believed(send: () => Promise<FetchAnswer>): Promise<FetchAnswer> {
     const response = await send();

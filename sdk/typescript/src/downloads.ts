@@ -74,7 +74,7 @@ export class Downloads {
     this.go();
   }
 
-  /** Downloads nothing more of a package. */
+  /** Drops the waiting downloads of a package. */
   drop(dropped: Package): void {
     this.#waiting = this.#waiting.filter(({ from }) => from !== dropped);
   }

@@ -1,5 +1,5 @@
-// Shows the token to a master. Over plain HTTP the master must first prove that it knows the token, like
-// cloudpar_protocol/proofs.py and cloudpar_protocol/transport/identity.py.
+// Shows the token to a master. Over plain HTTP the master must first prove that it knows the token. In Python,
+// cloudpar_protocol/proofs.py and cloudpar_protocol/transport/identity.py do the same.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';

@@ -7,8 +7,8 @@ export const PROTOCOL_VERSION = 1;
 export const INLINE_DATA_BYTES = 256 * 1024;
 
 /**
- * How many bytes the limit of inline task data counts for each task beside the task's own bytes: the longest
- * MessagePack header of binary data.
+ * The limit of inline task data counts this many bytes for each task, besides the task's own bytes. This is the length
+ * of the longest MessagePack header of binary data.
  */
 export const INLINE_ITEM_BYTES = 5;
 

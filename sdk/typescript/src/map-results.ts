@@ -158,15 +158,15 @@ export class MapResults<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Records that the program reads, cancels or detaches the map. It then gets the errors, so no warning is needed. */
+  /** Records that the program reads, cancels or detaches the map. It gets the errors, so no warning is needed. */
   #wantIt(): void {
     this.#wanted = true;
     clearTimeout(this.#unreadTimer);
   }
 
   /**
-   * The package's id (with `buffersize`, the id of the package that was started last); undefined without tasks. It
-   * rejects if the first package cannot be started.
+   * The package's id (with `buffersize`, the id of the package that was started last); undefined without tasks. The
+   * promise rejects if the first package cannot be started.
    */
   get packageId(): Promise<string | undefined> {
     return this.#first.then(() => this.#latest?.id);
@@ -249,7 +249,7 @@ export class MapResults<T> implements AsyncIterable<T> {
         }
       }
     } finally {
-      void this.cancel(); // frees its storage, and cancels the other tasks
+      void this.cancel(); // frees the packages' storage, and cancels the tasks that are not done
     }
   }
 

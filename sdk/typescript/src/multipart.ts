@@ -14,7 +14,7 @@ export function cut(body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer>[] {
   return Array.from({ length: count }, (_, number) => body.subarray(number * PART_BYTES, (number + 1) * PART_BYTES));
 }
 
-/** Returns the list of an upload's parts with which S3 combines them into one payload. */
+/** Returns the list of an upload's parts. S3 needs the list to combine the parts into one payload. */
 export function completion(parts: readonly { etag: string; crc32: number }[]): Uint8Array<ArrayBuffer> {
   const lines = parts.map(({ etag, crc32 }, index) => {
     const text = etag.replaceAll('&', '&amp;').replaceAll('<', '&lt;');

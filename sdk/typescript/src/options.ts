@@ -108,7 +108,7 @@ const CALLS = {
 } as const satisfies Record<string, readonly string[]>;
 
 /**
- * Checks the options of a call. An option whose value is undefined was not given.
+ * Checks the options of a call. An option whose value is undefined counts as not given.
  *
  * @throws TypeError when an option is misspelt or its value is not valid. The text names a similar option, all options
  *   of the call, or the valid values.

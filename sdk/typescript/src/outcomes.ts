@@ -57,7 +57,7 @@ function errorOf({ index, outcome, message, traceback }: TaskResult): CloudparEr
   return error;
 }
 
-/** "package.module.Class" from the last line of the traceback; otherwise "Class" from the message "Class: text". */
+/** Returns "package.module.Class" from the last line of the traceback that has it, or "Class" from the message. */
 function remoteClass(message: string | null, traceback: string | null): string | undefined {
   const name = /^[\w.<>]+(?=:|$)/.exec(message ?? '')?.[0];
   const lines = traceback?.split('\n') ?? [];

@@ -66,7 +66,7 @@ export class Poller {
     }
   }
 
-  /** Asks again for results that were left at the master. */
+  /** Requests again the results that were left at the master. */
   rewind(left: Package): void {
     this.#awaiter.rewind(left, this.#platform.now());
     this.#interrupt();

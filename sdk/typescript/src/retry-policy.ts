@@ -11,7 +11,7 @@ const SHORTEST_S = 0.02;
 const LONGEST_S = 5;
 const MOST_DOUBLINGS = 30;
 
-/** The pool reports that the master does not answer after this many seconds. */
+/** After this many seconds without an answer, the pool reports that the master does not answer. */
 const AWAY_S = 1;
 
 /** The pool reports a request that the master delays for NOTICE_S seconds, at most every NOTICE_EVERY_S seconds. */

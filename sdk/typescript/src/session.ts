@@ -88,8 +88,8 @@ export class Session {
    * Starts a package; its results go to the receiver. Without a receiver they stay at the master.
    *
    * @throws CloudparError when the upload of its data fails, or the master refuses the package or does not answer.
-   * @throws the signal's reason once it is aborted; a package that may have started by then is cancelled, unless it has
-   *   no seals and its id has not arrived.
+   * @throws the signal's reason once it is aborted. A package that may have started by then is cancelled. Only an
+   *   unsealed package whose id has not arrived cannot be cancelled.
    */
   async start(order: Order, receiver: Receiver | undefined, signal: AbortSignal = this.ending): Promise<Package> {
     const { packed, packageKey } = order;
@@ -129,7 +129,7 @@ export class Session {
   }
 
   /**
-   * Requests the results of a package that was started elsewhere: it continues when this session ends.
+   * Requests the results of a package that was started elsewhere. The package continues when this session ends.
    *
    * @throws SealBroken when the package is sealed, and the master gives no key: its results cannot be verified.
    */
@@ -160,7 +160,7 @@ export class Session {
     this.#poller.pause(paused, isPaused);
   }
 
-  /** Asks again for results that were left at the master. */
+  /** Requests again the results that were left at the master. */
   rewind(left: Package): void {
     this.#poller.rewind(left);
   }
@@ -184,8 +184,8 @@ export class Session {
   }
 
   /**
-   * No more results of a package are needed: its tasks are soon cancelled and its storage freed. One that was started
-   * elsewhere is left as it is.
+   * Records that no more results of a package are needed. Its tasks are soon cancelled, and its storage is freed. A
+   * package that was started elsewhere stays as it is.
    */
   release(done: Package): void {
     const isOurs = this.#dispatcher.has(done) && !this.#attached.has(done);

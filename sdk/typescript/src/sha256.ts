@@ -1,5 +1,5 @@
 // HMAC-SHA-256 of many short messages with one key. A call of node:crypto takes 4 to 5 us for each message, nearly all
-// of it for the call itself; this takes about 1 us, which counts when a package has a million tasks. For longer
+// of it for the call itself. This module takes about 1 us, which matters if a package has a million tasks. For longer
 // messages node:crypto is better: it hashes ten times as many bytes a second.
 
 const BLOCK_BYTES = 64;
@@ -42,7 +42,7 @@ function schedule(bytes: Uint8Array, at: number): void {
   }
 }
 
-/** Takes one more block: the compression function of FIPS 180-4, section 6.2.2. */
+/** Processes one more block: the compression function of FIPS 180-4, section 6.2.2. */
 function compress(state: Int32Array, bytes: Uint8Array, at: number): void {
   schedule(bytes, at);
   let a = state[0] as number;

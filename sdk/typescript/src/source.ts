@@ -13,7 +13,7 @@ const GATHER_MS = 50;
 /**
  * Checks the values of a map.
  *
- * @throws TypeError when they cannot be iterated, or are a string: a program rarely means its characters.
+ * @throws TypeError when they cannot be iterated, or are a string: a program rarely wants a task for each character.
  */
 export function checkValues(values: unknown): asserts values is Values {
   if (typeof values === 'string') {

@@ -201,7 +201,7 @@ class Batch {
   }
 }
 
-/** Whether the task's caller still waits; a caller that has aborted gets its reason. */
+/** Whether the task's caller still waits. If the caller has aborted, rejects the task with the signal's reason. */
 function isWanted({ signal, reject }: Waiting): boolean {
   if (signal?.aborted) {
     reject(signal.reason);

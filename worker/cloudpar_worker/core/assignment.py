@@ -14,9 +14,11 @@ from .suspects import runnable
 
 
 def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
-    """Give these executors runs of ready tasks; the executor with the fewest queued tasks comes first.
+    """Give ready tasks to these executors, as runs of consecutive tasks.
 
-    An idle executor that cannot serve the next lease is replaced by a fresh one.
+    The executor with the fewest queued tasks is first.
+
+    If an idle executor cannot serve the next lease, a fresh executor replaces it.
     """
     ready = runnable(facts)
     usable = [executor for executor in executors if executor.usable and not executor.needs_measuring]
@@ -54,10 +56,10 @@ def feed(facts: Facts, now_us: int, executors: list[ExecutorRecord]) -> None:
 def _takes_tasks(facts: Facts, executor: ExecutorRecord, now_us: int) -> bool:
     """Whether an executor is idle, or may get further tasks behind its running task.
 
-    It may get no further tasks if the running task probably needs ONE_AHEAD_US or more, or if the duration of the
-    running task is unknown: another executor might run the further tasks sooner. It also gets none if it is worn.
-    `feed` calls this function before `choose`, because `choose` looks at all leases and would take too long for every
-    busy executor.
+    It may get no further tasks if the running task probably needs ONE_AHEAD_US or more until its end, or if the
+    duration of the running task is unknown: another executor might run the further tasks sooner. It also gets none if
+    it is worn. `feed` calls this function before `choose`, because `choose` looks at all leases and would take too long
+    for every busy executor.
     """
     run = executor.running
     if run is None:

@@ -43,7 +43,8 @@ class Budgets:
     def counted(self, package_id: str, total_us: int) -> None:
         """Stop subtracting the execution time of published results: the master's next budget takes it into account.
 
-        Without this the time would be subtracted twice, and the worker would stop tasks before the quota is used up.
+        Without this call the time would be subtracted twice, and the worker would stop tasks before the quota is used
+        up.
         """
         left_us = self._uncounted_us.get(package_id, 0) - total_us
         if left_us > 0:

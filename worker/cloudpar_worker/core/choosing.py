@@ -13,24 +13,23 @@ from .lease_record import LeaseRecord
 from .nesting import free_places, may_start
 
 AFFINITY_US: Final = 50_000
-"""The time, in microseconds, for which an executor continues with short tasks that it can serve while a lease that it
-cannot serve waits. The time starts when that lease arrives. A fresh executor for that lease takes about as long to
-start.
+"""How long an executor continues with short tasks, in microseconds, while a lease that it cannot serve waits. The time
+starts when that lease arrives. To start a fresh executor for that lease takes about as long.
 """
 
 SWITCH_US: Final = 1_000_000
-"""This concerns an executor that cannot serve the package that is next in turn, but can serve a later one. The executor
-is replaced only if the first package is at least this far behind the later one (Turns.behind_us), in microseconds of
-execution time. The bound applies only if the account of the first package already runs a task here. It does not apply
-to a first task that goes before all others.
+"""An executor may be unable to serve the package that is next in turn, but able to serve a later package. The agent
+replaces such an executor only if the next package is at least this far behind the later one (Turns.behind_us), in
+microseconds of execution time. The bound applies only if the account of the next package already runs a task here. The
+bound does not apply to a first task that goes before all others.
 """
 
 
 def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now_us: int) -> LeaseRecord | None:
     """Return the lease from which an executor gets tasks next; None if the executor gets no tasks now.
 
-    The result is usually the first lease in turn. If the executor cannot serve it, the caller replaces the executor by
-    a fresh one. To avoid a replacement, the function may choose a later lease that the executor can serve.
+    The result is usually the first lease in turn. If the executor cannot serve this lease, the caller replaces the
+    executor by a fresh one. To avoid a replacement, the function may choose a later lease that the executor can serve.
     """
     full = full_accounts(facts)
     ready = [record for record in ready if record.lease.account not in full] if full else ready
@@ -46,9 +45,9 @@ def choose(facts: Facts, executor: ExecutorRecord, ready: list[LeaseRecord], now
             own = next((other for other in ordered if executor.serves(other.lease)), None)
             if own is not None and _keeps(facts, own, record, now_us):
                 return own
-            # There may be more free executors than may start a task (see `nesting`). If more of them can serve the
-            # lease than may start a task, this executor stays idle. If it started a task of another lease, one of the
-            # free executors could not start, and this lease, although first in turn, would wait for all other work.
+            # There may be more free executors than free places (see `nesting`): some of these executors may not start a
+            # task. If more of the free executors can serve this lease than there are places, this executor stays idle.
+            # If it took a place for another lease, this lease, although first in turn, would wait for all other work.
             return None if executor.running or serving > places else record
     return None
 

@@ -28,7 +28,7 @@ LARGE_BYTES: Final = 256 * 1024
 `decide`.
 """
 FULL_US: Final = 100_000
-"""While results arrive all the time, `decide` runs at least once in this time, in microseconds."""
+"""While results arrive without a break, `decide` runs at least once in this time, in microseconds."""
 ABANDON_RETRIEVAL_US: Final = 1_000_000
 """How long a drain waits for the answer to a retrieval, in microseconds from the start of the drain. If the worker ends
 before the answer arrives, the chunks in the answer wait until their leases expire.

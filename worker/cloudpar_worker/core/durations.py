@@ -16,7 +16,7 @@ measured longest ago.
 """
 
 SHORT_US: Final = 1_000
-"""The longest mean duration that is remembered for a function, in microseconds."""
+"""The longest mean duration that a worker remembers for a function, in microseconds."""
 
 _PUBLISH_US: Final = 200_000
 """How long the worker collects the first results of a package before it publishes them, in microseconds. The time
@@ -27,8 +27,9 @@ doubles with each publication, up to the time that the lease allows (`collect_us
 class PackageDurations:
     """The mean duration of a package's tasks, `mean_us`; 0 if unknown.
 
-    `samples` is the number of tasks that this worker has measured. `publications` counts how often this worker has sent
-    publications of a lease of the package; those that it sends together for one lease count once.
+    `samples` is the number of tasks that this worker has measured. `publications` is the number of times that this
+    worker has published results of a lease of the package. Several publications that it sends together for one lease
+    count once.
     """
 
     def __init__(self, suggested_us: int) -> None:

@@ -1,4 +1,4 @@
-"""Counts the execution time of accounts or packages, so that the one that has had the least is next."""
+"""Counts the execution time of accounts or packages, so that the one that has received the least is next."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ replaced key then counts as new.
 
 
 class ExecutionTimes:
-    """The execution time that the tasks of each key (an account or a package) have had here, in microseconds.
+    """The execution time that the tasks of each key (an account or a package) have received here, in microseconds.
 
     A new key starts with the time of the key that is furthest behind. This time is called the level.
     """
@@ -32,7 +32,7 @@ class ExecutionTimes:
         return max(self._level_us, min([self.start_us(key), *self._finish_us.values()]))
 
     def join(self, key: str, start_us: int) -> None:
-        """Let a key start with this time, if it has had less."""
+        """Raise the time of a key to `start_us`, if it is less."""
         if start_us > self.start_us(key):
             self.add(key, start_us - self.start_us(key))
             self._last_us[key] = 0

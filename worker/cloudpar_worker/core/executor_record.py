@@ -14,24 +14,25 @@ from .lease_record import LeaseRecord
 
 LATENCY_US: Final = 2_000
 """An executor may report less time than the agent's clock shows. The permitted difference is 5 % of the time that the
-clock shows, plus three allowances: this many microseconds each time that the idle executor gets tasks, because a busy
-machine wakes it up late, and the two allowances below. The rest of the difference is charged.
+clock shows, plus three allowances. The first allowance is this many microseconds each time that the idle executor gets
+tasks, because a busy machine wakes it up late. The other two are TASK_LATENCY_US and BYTES_A_US. The rest of the
+difference is charged.
 """
 TASK_LATENCY_US: Final = 15
 """The allowance for each task, in microseconds: about what an executor on a busy machine needs for a task that does
 nothing. With a larger allowance, task code that changes the executor's clock could compute for free in many tiny tasks.
 """
 BYTES_A_US: Final = 200
-"""The allowance for data and results is one microsecond for this many bytes, because an executor transfers at least as
-many in that time.
+"""The allowance for data and results is one microsecond for this many bytes. An executor transfers at least this many
+bytes in a microsecond.
 """
 SKIP_US: Final = 1_000_000
-"""An executor that does not skip recalled tasks within this time, in microseconds, is killed. The executor's own code
-skips a task in some microseconds. If skipping takes this long, task code prevents it.
+"""The agent kills an executor that does not skip recalled tasks within this time, in microseconds. The executor's own
+code skips a task in some microseconds. If skipping takes this long, task code prevents it.
 """
 CODES: Final = 500
-"""An executor that has got this many different functions is replaced by a fresh executor when it is idle, because its
-memory keeps the modules of all these functions.
+"""The agent replaces an executor that has got this many different functions, as soon as the executor is idle. The
+executor's memory keeps the modules of all these functions.
 """
 
 
@@ -79,9 +80,9 @@ class ExecutorRecord:
             wait started.
         memory_bytes: Its memory at the last measurement.
         needs_measuring: Whether it gets no more tasks until a further measurement. True if a task ran at the last
-            measurement and at least one of two things was found: the executor held more than OVERSIZED_PART of its
-            memory limit, or the task had processes (on a shared worker only). False again when a measurement shows less
-            memory and no processes, or when the executor is measured while it is idle.
+            measurement, and the executor held more than OVERSIZED_PART of its memory limit or (on a shared worker only)
+            the task had processes. False again when a measurement shows less memory and no processes, or when the
+            executor is measured while it is idle.
         idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds. None if
             the executor was never measured, if it had tasks at the last measurement, or if it has got tasks since.
         cpu: The same two times at the last measurement with a running task. None if there was no such measurement.
@@ -150,8 +151,8 @@ class ExecutorRecord:
         The running task is in this run, unless the executor still has to skip the tasks of a recalled run before it.
         """
         # The tasks of a recalled run are back in their lease and may run elsewhere. If such a task counted as running
-        # here, stopping this executor would give the task a result, although another executor may run the task, and the
-        # lease would close without the result of that other run.
+        # here, stopping this executor would give the task a result, although another executor may run the task. The
+        # lease would then close without the result of that other run.
         return next((run for run in self.runs if not run.recalled), None)
 
     @property
@@ -213,9 +214,11 @@ class ExecutorRecord:
         if not self.runs:
             self.idle_cpu = None  # from now on the executor computes for this task
             self.started_at_us = self._real_at_us = now_us
-            # This is the time at which the executor got its first task, moved forward by all the time for which it was
-            # idle. If the sums started from zero here, the small allowance for one late start would have to be large
-            # enough for the latest start, and task code could compute for as long in each of many small packages.
+            # `_busy_at_us` becomes the time at which the executor got its first task, moved forward by all the time for
+            # which the executor was idle. So the sums of `audit` cover all feeds together, and LATENCY_US need only
+            # cover a usual late start. If the sums started from zero at each feed, LATENCY_US would have to cover the
+            # longest late start, and task code could compute for that long without charge in each of many small
+            # packages.
             self._busy_at_us = now_us - self._charged_us - self._uncharged_us
             self._latency_us += LATENCY_US
         lease = record.lease
@@ -249,7 +252,7 @@ class ExecutorRecord:
         """
         self.recalled_at_us = now_us
         self._recalled = (self.started, self._fed_tasks)
-        # SKIPPED results for an earlier recall may still be unread in its channel, so they stay valid.
+        # SKIPPED results for an earlier recall may still be unread in the executor's channel, so they stay valid.
         first, end = self._skippable
         self._skippable = (first if end >= self.started else self.started, self._fed_tasks)
         return self._recalled
@@ -257,8 +260,8 @@ class ExecutorRecord:
     def skips_all(self, started: int) -> bool:
         """Whether the executor will skip all recalled tasks.
 
-        It will if it has neither started nor got a task since the recall. `started` is the number of started tasks that
-        the executor shows on its recall page (see executor/recall.py).
+        It skips them all if it has neither started nor got a task since the recall. `started` is the number of started
+        tasks that the executor shows on its recall page (see executor/recall.py).
         """
         # The page, the results and the recall must name the same task. If the executor had started another task before
         # it saw the recall, `take_back` would make that task run twice, here and in another executor.
@@ -297,10 +300,10 @@ class ExecutorRecord:
 
         The executor itself measures the durations in `results`. The agent corrects them by two bounds on the sum of all
         durations since the executor's start. Both bounds use the agent's clock and leave out the time for which the
-        executor was idle. Upper bound: the sum may not exceed the time. Lower bound: except for latencies, the sum may
-        not be less than the time until `absent_at_us`. At `absent_at_us` these results had not arrived yet, so the
-        executor was certainly working until then. Without the lower bound task code could change the executor's clock
-        and compute for free.
+        executor was idle. Upper bound: the sum may not exceed the time until now. Lower bound: except for latencies,
+        the sum may not be less than the time until `absent_at_us`. At `absent_at_us` these results had not arrived yet,
+        so the executor was certainly working until then. Without the lower bound task code could change the executor's
+        clock and compute for free.
 
         Skipped tasks are not charged. If the sum is too small and all results are of skipped tasks, the missing time is
         charged with the next task that is not skipped, or when the executor ends (`unpaid_us`). Otherwise task code
@@ -319,8 +322,8 @@ class ExecutorRecord:
         self._latency_us += len(results) * TASK_LATENCY_US
         self._carried_bytes += sum([len(result.data) for result in results if result.data])
         observed = absent_at_us - self._busy_at_us
-        # The difference may be negative here, too: these results may have arrived a while after `absent_at_us`. It must
-        # not become credit for later tasks, because the executor did work in this while.
+        # The difference may be negative here, too: these results may have arrived a while after `absent_at_us`. A
+        # negative difference must not become credit for later tasks, because the executor did work in this while.
         self._uncharged_us = max(observed - self._charged_us - claimed, 0)
         permitted = self._latency_us + observed // 20 + self._carried_bytes // BYTES_A_US
         missing = max(self._uncharged_us - permitted, 0)
@@ -338,7 +341,7 @@ class ExecutorRecord:
     def unpaid_us(self, now_us: int) -> int:
         """Return the time for which the executor's tasks computed and that no result reports.
 
-        It is charged after the executor's end. The agent measures it, because task code may have kept the executor from
-        reporting it.
+        This time is charged after the executor's end. The agent measures it, because task code may have kept the
+        executor from reporting it.
         """
         return self._owed_us + (now_us - self.started_at_us if self.runs else 0)

@@ -51,16 +51,16 @@ class Facts:
         lengths: The mean durations of functions, for later packages with these functions.
         killed: For each task (lease id, index), the number of executors that SIGKILL or an unknown cause ended during
             the task.
-        unreported_us: By package id, the duration of publications of the package that no later publication has reported
-            yet.
+        unreported_us: For each package id, how long the package's publications took, as far as no later publication has
+            reported this time.
         spawn_at_us, retrieve_at_us, beat_at_us, measure_at_us: The earliest times of the next start of an executor, of
             the next retrieval, of the next beat and of the next measurement.
         resume_at_us: The end of the pause after a give-back of suspects (see PAUSE_US).
         pause_us: The length of the next such pause.
         retrieving, peeking, fetching, beating: Whether a request of this kind is under way. A fetch retrieves chunks of
             packages of which this worker has no waiting tasks.
-        publish_jobs: The number of Publish instructions that are being carried out: by account those that upload the
-            account's large results, and under None those that upload nothing.
+        publish_jobs: The number of Publish instructions that the agent is carrying out. The key is the account whose
+            large results they upload; the key None is for those that upload nothing.
         holds: Whether the master holds requests.
         others_wait: Whether chunks of packages that have no waiting tasks here may wait at the master. It is False
             again when the worker has sent a fetch.
@@ -72,8 +72,8 @@ class Facts:
         chunk_us: The expected duration of the chunk that came last; 0 if unknown.
         nested: Whether tasks wait for tasks of their own, or did so recently.
         last_nested_at_us: The last time at which a task waited for tasks of its own.
-        hungry: Whether the master's last answer to a publication or a beat said that other workers are idle, and this
-            worker has not given back tasks for them yet.
+        hungry: Whether this worker should give back tasks. True if the master's last answer to a publication or a beat
+            said that other workers are idle, and this worker has not given back tasks for them since.
         drain_started_at_us: The start of the drain; None before it.
         last_busy_at_us: During a drain, the last time at which executors had tasks, or the start of the drain if that
             is later.
@@ -143,7 +143,8 @@ class Facts:
         self.lengths.measured(lease, durations.mean_us)
         owed_us = self.budgets.pay(lease.account)
         if owed_us:
-            # Without this, a task could compute for free: it would only have to end its executor before it returns.
+            # Without this addition, a task could compute for free: it would only have to end its executor before it
+            # returns.
             results = [replace(results[0], duration_us=results[0].duration_us + owed_us), *results[1:]]
             total_us += owed_us
         self.budgets.used(lease.package_id, total_us)
@@ -203,8 +204,8 @@ class Facts:
         """
         package_id = lease.package_id
         if package_id not in self.set_aside:
-            # The text comes from the executor, so task code may have made it. Without this the text could control the
-            # terminals on which people read it, and the master would refuse a give-back with a longer text.
+            # The text comes from the executor, so task code may have made it. Without `one_line` the text could control
+            # the terminals on which people read it, and the master would refuse a give-back whose text is too long.
             lacks = one_line(lacks, LACKS_CHARS)
             text = f"this worker cannot run package {package_id}, and leaves it to workers that can: {lacks}"
             self.out.append(do.Warn(text))

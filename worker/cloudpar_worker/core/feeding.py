@@ -18,8 +18,8 @@ The more work is queued, the less often the agent has to wake up (see LINGER_US)
 long, the queued tasks are recalled, so they lose little time.
 """
 ONE_AHEAD_US: Final = 50_000
-"""If the tasks of a package take at least this long on average, in microseconds, they are fed one at a time, each to an
-idle executor.
+"""If the tasks of a package take at least this long on average, in microseconds, the agent feeds them one at a time,
+each to an idle executor.
 """
 UNDIVIDED_US: Final = 4_000
 """Work shorter than this, in microseconds, goes to one executor: each further executor costs a message in each
@@ -28,8 +28,8 @@ direction, and often a publication.
 GROWTH: Final = 16
 """For each task of a package that has been measured, an executor may have this many tasks of the package queued. This
 limit holds until RUN_TASKS tasks of the package have been measured, because the first tasks may be shorter than the
-rest. While no task has been measured, there is no such limit: the number follows from the master's mean, or from the
-mean of the function's earlier packages.
+rest. While no task has been measured, there is no such limit: the agent then computes the number from the master's
+mean, or from the mean of the function's earlier packages.
 """
 RUN_TASKS: Final = 2_000
 """The most tasks that an executor gets together, as one run; further tasks come in the next run."""
@@ -40,7 +40,7 @@ task's data. A run has at least one task, however large its data is.
 
 
 def run_tasks(executor: ExecutorRecord, durations: PackageDurations, item_bytes: int, share: int) -> int:
-    """Return the number of tasks of a lease to feed to an executor now; 0 if it has enough or has had its share.
+    """Return the number of tasks of a lease to feed to an executor now; 0 if it has enough, or has got its share.
 
     `share` is the number of the lease's ready tasks that this executor may still get. It spreads the last tasks of a
     lease over all executors.

@@ -24,7 +24,8 @@ class LeaseRecord:
         unfetched: Tasks whose payload has not been downloaded yet, in order.
         ready: Tasks that executors can get, in order.
         fed: The number of the lease's tasks that are in executors.
-        wanted: The tasks that the master wanted in its last answer about the lease; None before its first answer.
+        wanted: The tasks that the master wanted in its last answer about the lease; None before the master's first
+            answer.
         pending: Results that no publication contains yet.
         result_bytes: The approximate memory of all results that the master does not have yet.
         pending_at_us: The time at which the first pending result came.
@@ -44,7 +45,7 @@ class LeaseRecord:
             reported the time.
         retrieve_us: The duration of the lease's retrieval and downloads; 0 after a publication has reported it.
         publish_us: The duration of earlier publications of the package, which the next publication of this lease
-            reports; 0 if it has none to report.
+            reports; 0 if there is nothing to report.
         item_bytes: The approximate size of one task's data, if the data was in a blob; otherwise 0.
     """
 

@@ -27,8 +27,8 @@ PARTS: Final = 4
 travel in one request. Elsewhere it publishes them as soon as they fill one publication.
 """
 LONG_US: Final = 5_000_000
-"""If a lease's results may be collected for at least this time, in microseconds, the worker publishes the last results
-of the lease after half of the time for which it may collect them.
+"""A worker may collect results of a lease for some time (`collect_us`). If this time is at least LONG_US, in
+microseconds, the worker publishes the last results of the lease after half of this time.
 """
 AHEAD_HOLD_S: Final = 0.3
 """How long the master may hold the retrieval of a worker without a free executor, in seconds. After a longer hold, a
@@ -58,8 +58,8 @@ def _free_in_us(facts: Facts, now_us: int) -> list[float]:
         else:
             mean_us = facts.durations_of(run.record.lease).mean_us
             if facts.holds and not mean_us:
-                # The duration of the tasks is unknown, so the worker requests more chunks only when the executor is
-                # free.
+                # The duration of the tasks is unknown, so the executor counts as busy. The worker requests more chunks
+                # for it only when it is free.
                 free.append(float(HORIZON_US))
                 continue
             free.append(remaining_us(mean_us, now_us - executor.started_at_us, executor.queued()))
@@ -181,9 +181,9 @@ def publish(facts: Facts, now_us: int) -> None:
         for record in facts.leases.values()
         if not record.publishing and not record.closing and may_publish(facts, record)
     ]
-    # A retrieval is under way, so a free executor gets work in a moment. If the worker published now, each chunk would
-    # need two publications: the last tasks of a chunk seldom end at the same time, so near the end of nearly every
-    # chunk an executor is free for a moment.
+    # A retrieval is under way, so a free executor gets work in a moment. The last tasks of a chunk seldom end at the
+    # same time, so near the end of nearly every chunk an executor is free for a moment. If the worker published at each
+    # such moment, each chunk would need two publications.
     refilled = facts.retrieving and not short_of_budget and all(map(_renews, facts.leases.values()))
     due = (
         (facts.publish_now and not refilled)
@@ -209,20 +209,21 @@ def publish(facts: Facts, now_us: int) -> None:
 
 
 def _publish(facts: Facts, made: dict[str | None, list[Publication]], now_us: int) -> None:
-    """Publish in one instruction for each key of `made`, and delay the next beat if these renew all leases.
+    """Give one Publish instruction for each key of `made`. Delay the next beat if the instructions renew all leases.
 
     The keys are those of `Facts.publish_jobs`.
     """
     uploading = any(record.uploads_for is not None for record in _alive(facts))
     others = _others(facts, {each.lease_id for some in made.values() for each in some})
-    # What uploads nothing is sent soonest, so it renews the other leases.
+    # The agent sends publications without uploads soonest, so the request with these also renews the other leases.
     for account in sorted(made, key=lambda account: account is not None):
         facts.publish_jobs[account] += 1
         facts.out.append(do.Publish(made[account], others, account))
         others = None if others is None else []
     if others is not None and not uploading and facts.beat_at_us != NEVER:
-        # The answer will move the next beat. If the answer does not come soon, the beat renews the leases after all. An
-        # upload may be under way longer than its lease lasts, and only a beat renews this lease meanwhile.
+        # The answer will move the next beat. If the answer does not come soon, the beat renews the leases after all.
+        # The beat is not delayed during an upload: the upload may take longer than its lease lasts, and only a beat
+        # renews this lease meanwhile.
         facts.beat_at_us = max(facts.beat_at_us, now_us + beat_us(_alive(facts)) // 4 if _alive(facts) else 0)
 
 
@@ -243,9 +244,9 @@ def publication_at_us(facts: Facts, record: LeaseRecord) -> int:
     lease = record.lease
     collect_us = facts.durations_of(lease).collect_us(lease.collect_us)
     if _renews(record) and collect_us >= LONG_US and record.exhausted and not record.returning:
-        # The chunk of such a lease keeps all executors busy for about as long as its results may be collected. If its
-        # last results waited until the end of this time, the master would be late to cut the chunk that a worker needs
-        # next.
+        # The chunk of such a lease keeps all executors busy for about as long as the worker may collect the results. If
+        # the last results waited until the end of this time, the master would be late to cut the chunk that a worker
+        # needs next.
         collect_us //= 2
     return record.pending_at_us + collect_us
 
@@ -279,10 +280,10 @@ def beat_us(records: Iterable[LeaseRecord]) -> int:
 
 
 def renewed(facts: Facts, lease_ids: Container[str], now_us: int) -> None:
-    """Delay the next beat if a publication has renewed all leases; `lease_ids` are those that the answer contains."""
+    """Delay the next beat if a publication has renewed all leases; `lease_ids` are the leases in its answer."""
     alive = _alive(facts)
-    # A lease that came while the request was under way is not renewed by it. Without this condition, the lease would
-    # expire before the beat.
+    # The request does not renew a lease that came while the request was under way. Without this condition, the lease
+    # would expire before the beat.
     if alive and not facts.beating and all(_renews(record) and record.lease.lease_id in lease_ids for record in alive):
         facts.beat_at_us = now_us + beat_us(alive)
 

@@ -1,17 +1,18 @@
 """While a task waits for tasks that it has started itself, another executor runs in its place.
 
-Let n be the number of executors that the worker was started with. There are two limits. First, at most n executors run
+Let n be the number of executors with which the worker was started. There are two limits. First, at most n executors run
 at a time; an executor whose task waits does not count as running. Second, at each nesting depth
 (cloudpar_protocol.nesting) at most n tasks have started and not ended, including tasks that wait.
 
 Within these limits every task can end. The deepest tasks that wait here wait for tasks one level deeper. No task of
-that deeper level waits here, so the tasks of that level run elsewhere or may start here. The limits also bound the
-number of processes: if many tasks each start tasks, only some of them start before the first of the tasks that they
-started. A worker with very many leases ignores the second limit (LEASES).
+that deeper level waits here, so the tasks of that level run elsewhere or may start here. The second limit also bounds
+the number of processes. Without it, if many tasks each start tasks of their own, all of these many tasks could start
+and wait here before the first of their own tasks runs. A worker with very many leases ignores the second limit
+(LEASES).
 
 The first limit depends on what tasks say. A task that says that it waits may compute, and tasks that really waited may
-all continue at once. So a shared worker has a third limit, which depends on what it measures: of each account, at most
-n executors that compute keep their share of the processors. The others get the lowest weight (`lightest`).
+all continue at once. So a shared worker has a third limit, which depends on what the worker measures. Of the executors
+of an account that compute, at most n keep their share of the processors. The others get the lowest weight (`lightest`).
 """
 
 from collections import Counter
@@ -28,37 +29,38 @@ from .lease_record import LeaseRecord
 HELD_PART: Final = 0.75
 """Waiting tasks together may hold this part of the memory of all executors. The rest is for running tasks."""
 SURPLUS_US: Final = 10_000_000
-"""How long surplus executors are kept after a task last waited for its own tasks, in microseconds. They are kept
-because they have functions in memory that further tasks may need.
+"""How long the worker keeps surplus executors after a task last waited for its own tasks, in microseconds. It keeps
+them because they have functions in memory that further tasks may need.
 """
 LEASES: Final = 1_000
-"""While tasks wait and none of the chunks here may start, the worker retrieves more chunks. Once it has this many
-leases, it ignores the limit for each depth: the tasks for which others wait may be in the queue behind many more chunks
-like those that are here.
+"""While tasks wait and none of the chunks here may start, the worker retrieves more chunks. Once the worker has this
+many leases, it ignores the limit for each depth. The tasks for which the waiting tasks wait may be in the queue, behind
+many more chunks that may not start either.
 """
 WAIT_CPU_US: Final = 20_000
-"""A task that waits computes if, from one measurement to the next, its executor uses more CPU time than this, in
-microseconds, and more than a tenth of the time. The kernel shows CPU time in steps of 10,000 microseconds.
+"""A task that says that it waits counts as computing if its executor uses more CPU time than this, in microseconds,
+from one measurement to the next, and also more than a tenth of the time between them. The kernel shows CPU time in
+steps of 10,000 microseconds.
 """
 
 LIGHT_US: Final = 2_000_000
-"""With the lowest weight, a task that computes may get hardly any CPU time. So such a task counts as waiting only
-after it has used at most WAIT_CPU_US in this time, in microseconds. Otherwise its weight would change at every second
-measurement.
+"""With the lowest weight, a task that computes may get hardly any CPU time. So a task with this weight counts as
+waiting only after it has used at most WAIT_CPU_US in this time, in microseconds. Otherwise its weight would change at
+every second measurement.
 """
 
 
 def may_start(facts: Facts, executor: ExecutorRecord, lease: Lease) -> bool:
     """Whether an executor may get tasks of a lease now.
 
-    It may not in three cases: its own task waits for other tasks, enough executors run, or enough tasks of the lease's
-    depth have started. LEASES describes an exception to the third case.
+    It may not in three cases: its own task waits for other tasks, the maximum number of executors run already, or the
+    maximum number of tasks of the lease's depth have started. LEASES describes an exception to the third case.
     """
     if executor.awaits:
         return False
     if not facts.nested:
         return True
-    # A running task counts too, because it may start to wait at any time.
+    # Count running tasks too, because a running task may start to wait at any time.
     alike = len([each for each in _running_beside(facts, executor) if each.depth == lease.depth])
     if alike >= facts.wanted_executors and not _is_crowded(facts):
         return False
@@ -78,8 +80,8 @@ def free_places(facts: Facts, beside: ExecutorRecord | None = None) -> int:
 def has_room(facts: Facts, lease: Lease) -> bool:
     """Whether tasks of this lease's depth may start when an executor is free.
 
-    They may not if the waiting tasks of this depth are already as many as the executors that may run at a time. LEASES
-    describes an exception.
+    They may not if as many tasks of this depth wait already as executors may run at a time. LEASES describes an
+    exception.
     """
     if not facts.nested or _is_crowded(facts):
         return True
@@ -146,16 +148,18 @@ def measured(executor: ExecutorRecord, stimulus: on.Measured, now_us: int) -> No
 
 
 def lightest(facts: Facts) -> list[int]:
-    """Return the executors that get the lowest weight: on a shared worker, those beyond n of an account that compute.
+    """Return the executors that get the lowest weight.
 
-    Otherwise an account could get several times the processor time of another one, at the cost of the other one, whose
-    tasks would be charged for the time that they wait for a processor.
+    On a shared worker, if more than n executors of an account compute, all of them but n get the lowest weight. Without
+    this limit, one account could get several times as much processor time as another. The tasks of the other account
+    would also be charged for the time for which they wait for a processor.
     """
     running = [each for each in facts.executors.values() if each.running and each.stop is None]
     computing = [each for each in running if each.computes or not each.awaits] if facts.shared else []
-    # A task that waits may need a result of one that does not wait, so it is the first to get the lowest weight. Then
-    # the executors that the worker was started with come before those that took the place of waiting tasks: a task that
-    # has waited gets its share again as soon as it continues.
+    # The executors at the front of the list keep their share. A task that says that it waits may need the result of a
+    # task that does not wait, so tasks that say so are at the end. Among the others, executors with which the worker
+    # was started come before those that took the place of waiting tasks, so a task that has waited gets its share again
+    # as soon as it continues.
     computing.sort(key=lambda each: (each.awaits, each.executor_id))
     seen = Counter[str | None]()
     for executor in facts.executors.values():

@@ -1,6 +1,7 @@
 """Messages for users about tasks that ended without a value and without an exception of their own.
 
-Each function except `ended_by` makes the Stop of a task. The docstring of the function describes the case.
+Each function except `ended_by` and `too_large` makes the Stop of a task. Its docstring describes the case in which the
+task ends in this way.
 """
 
 import signal
@@ -16,7 +17,7 @@ _SIGNAL_NAMES: Final = {
     signal.SIGILL: "an illegal instruction",
 }
 CANCELLED: Final = "the task was cancelled while it ran"
-"""The message of a task that has run and whose result the master does not want any more."""
+"""The message in the result of a task that has run, but whose result the master does not want any more."""
 KILLS: Final = 3
 """If an executor ends by SIGKILL or for an unknown reason, its task runs again. After this many such ends during the
 same task, the task counts as their cause.
@@ -109,7 +110,7 @@ def spam(written: int, limit_bytes: int, lease_id: str, index: int) -> Stop:
 
 
 def descriptors(there: int, limit: int, lease_id: str, index: int) -> Stop:
-    """The processes that the task started have room for too many descriptors."""
+    """The processes that the task started have room for too many descriptors in their tables."""
     message = (
         f"the processes that the task started have room for {there} open files, pipes and sockets, over the limit of "
         f"{limit} for one executor, and were stopped: start fewer processes, or close in them what they do not need"

@@ -22,15 +22,15 @@ FETCH_US: Final = 200_000
 """
 
 PEEK_AGAIN_US: Final = 100_000
-"""The pause before the next peek after a fetch that brought no chunk which runs next here, in microseconds."""
+"""How long the worker waits before its next peek if a fetch has brought no chunk that runs next, in microseconds."""
 
 SHORT_US: Final = 500_000
 """If the tasks of a running package are shorter than this on average, in microseconds, an ordinary retrieval brings the
-package's next chunk in time, so a peek does not look for it.
+package's next chunk in time. So a peek does not look for chunks of this package.
 """
 
 PACKAGES: Final = 100
-"""The most packages that a request names in `besides`; further packages are left out."""
+"""The most packages that a request names in `besides`. The worker leaves out further packages."""
 
 
 def peek(facts: Facts, now_us: int) -> None:
@@ -68,12 +68,12 @@ def fetch(facts: Facts, now_us: int) -> None:
 def overtakes(facts: Facts, lease: Lease) -> bool:
     """Whether a lease that was just retrieved runs before the untouched tasks of the other packages here.
 
-    It does in three cases: it has the first task of its package, and that task goes before all others; its account has
-    no untouched tasks of other packages here; or its package is behind all packages that have untouched tasks here
-    (Turns.behind_us). In each case more such chunks may wait at the master.
+    It does in three cases. First, the lease has the first task of its package, and that task goes before all others.
+    Second, its account has no untouched tasks of other packages here. Third, its package is behind all packages that
+    have untouched tasks here (Turns.behind_us). In each case more such chunks may wait at the master.
 
     Otherwise no chunk at the master goes before the tasks here, because the master first hands out chunks of the
-    packages that are furthest behind. If the worker fetched more chunks in this case, it could collect a chunk of each
+    packages that are furthest behind. If the worker fetched more chunks nevertheless, it could collect a chunk of each
     of a thousand packages, and would serve a new package late.
     """
     others = [record.lease for record in facts.leases.values() if record.untouched]

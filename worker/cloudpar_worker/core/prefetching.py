@@ -35,7 +35,8 @@ def chunks_needed(free_in_us: Iterable[float], waiting_us: float, chunk_us: floa
 def remaining_us(mean_us: float, elapsed_us: int, queued: int) -> float:
     """Return the time that an executor probably needs for its tasks.
 
-    A task that has run for longer than the mean is probably a long one, so it is expected to need as much time again.
+    A task that has run for longer than the mean is probably long, so the function expects it to need as much time again
+    as it has already run.
     """
     current = mean_us - elapsed_us if elapsed_us < mean_us else float(elapsed_us)
     return current + queued * mean_us

@@ -85,7 +85,7 @@ class WorkerState:
         return min(linger_us(facts.executors.values(), facts.durations_of), facts.deadline_at_us - now_us)
 
     def handle(self, stimulus: on.Stimulus, now_us: int) -> list[do.Instruction]:
-        """Change the facts by a stimulus and return the instructions that follow, in the order to carry them out."""
+        """Change the facts by a stimulus; return the instructions that follow, in the order of their execution."""
         facts = self.facts
         facts.out = []
         self._handlers[type(stimulus)](stimulus, now_us)
@@ -126,9 +126,8 @@ class WorkerState:
             executor.awaits = stimulus.waits
             if stimulus.waits:
                 # While this task waits, another task runs in its place, and has less memory because of the memory that
-                # this task holds. So the agent measures that memory at once. The condition keeps a task that waits
-                # again and again from being measured more often than others. Without the condition, task code could
-                # make the agent measure all the time.
+                # this task holds. So the agent measures that memory at once. The condition bounds how often this
+                # happens. Without it, task code that waits again and again could make the agent measure all the time.
                 if now_us - executor.awaits_at_us >= MEASURE_US:
                     facts.measure_at_us = now_us
                 executor.awaits_at_us, facts.nested = now_us, True
@@ -253,8 +252,9 @@ class WorkerState:
         """Return the time for which an idle executor was used by something that a task has left in it, in microseconds.
 
         It is the time since the executor was last measured while idle or, at the first such measurement, since its last
-        result. This time counts if the executor has used the processor since then, or if processes that it started run.
-        Otherwise, and on a worker that is not shared, the result is 0. No result of a task reports this time.
+        result. This time counts if the executor has used the processor since that measurement, or if processes that it
+        started run. Otherwise, and on a worker that is not shared, the result is 0. No result of a task reports this
+        time.
         """
         if not self.facts.shared or executor.account is None or executor.runs:
             return 0  # while an executor skips recalled tasks, `ExecutorRecord.unpaid_us` counts its time
@@ -308,7 +308,7 @@ class WorkerState:
             # The master sent this lease before it knew that this worker has set the package aside.
             record.unfit = facts.set_aside[lease.package_id].unfit
         if lease.network == "none" and not self._offline:
-            # Without this, the tasks would use a network that their account's operator has forbidden. Even if the
+            # Without this check, the tasks would use a network that their account's operator has forbidden. Even if the
             # master knows no other worker that can run them, they must not run here.
             record.unfit = Unfit(facts.host, NETWORKED)
         if lease.python not in facts.pythons and lease.codec == "pickle":
@@ -360,9 +360,9 @@ class WorkerState:
             cost_us = stimulus.request_us // len(stimulus.lease_ids)
             facts.unreported_us[package_id] = facts.unreported_us.get(package_id, 0) + cost_us
             # This comes before `_views`, because the budgets in the master's answer usually take these results into
-            # account. On AWS they may not yet: results of a package with many workers may wait for its next fold. The
-            # package may then compute a little more than its budget, but its account is never charged more than its
-            # quota.
+            # account. On AWS the budgets may not take them into account yet: if a package has many workers, results may
+            # wait for the package's next fold. The package may then compute a little more than its budget, but its
+            # account is never charged more than its quota.
             facts.budgets.counted(package_id, record.published())
         facts.others_wait = facts.others_wait or stimulus.waiting
         self._views(stimulus.views, now_us, hungry=stimulus.hungry)

@@ -78,9 +78,9 @@ class Measured(Stimulus, frozen=True):
 
     Attributes:
         rss_bytes: The memory of the executor and of all processes that it started, or an upper bound of it. If the
-            upper bound is large, the agent requests an exact measurement. Until this is done, and in the pause after
-            it, `rss_bytes` is the memory of the executor without the processes that it started.
-        output_bytes: The size of the larger of the executor's two output files. The size of a file is here its length
+            upper bound is large, the agent requests an exact measurement. Until the agent has this measurement, and in
+            the pause after it, `rss_bytes` is the memory of the executor without the processes that it started.
+        output_bytes: The size of the larger of the executor's two output files. Here the size of a file is its length
             or the memory that it takes, whichever is more.
         processes: The number of running processes that the executor started.
         cpu_us: The CPU time that the executor's own process has used since its start, in microseconds.
@@ -169,7 +169,7 @@ class Published(Stimulus, frozen=True):
     Attributes:
         hungry: Whether another worker is idle, and the master has no chunk for it.
         request_us: The duration of all requests and uploads together.
-        waiting: Whether a package's first chunk waits at the master, and the master holds no requests.
+        waiting: Whether a package's first chunk waits at the master. Only a master that holds no requests sets it.
     """
 
     lease_ids: list[str]

@@ -12,29 +12,29 @@ MEASURE_US: Final = 200_000
 IDLE_MEASURE_US: Final = 1_000_000
 """The time between two measurements of the executors while none of them runs a task, in microseconds."""
 STUCK_US: Final = 100_000
-"""A task that has run for this long, in microseconds, is stuck: the tasks behind it are recalled."""
+"""A task that has run for this long, in microseconds, counts as stuck, and the agent recalls the tasks behind it."""
 RECALL_VISIBLE_US: Final = 2_000
 """The time from a recall to the check whether the executor skips the tasks, in microseconds. It is much longer than
 another core needs to see a write to shared memory.
 """
 DESCRIPTORS: Final = 262_144
-"""A task of a shared worker is stopped if the processes that it started have room for more file descriptors than this.
-Some machines allow only a few more for all their processes together.
+"""A shared worker stops a task if the processes that the task started have room for more file descriptors than this.
+Some machines allow only a few more than this for all their processes together.
 """
 IDLE_CPU_US: Final = 100_000
-"""An idle executor of a shared worker is replaced if, from one measurement to the next, it uses more CPU time than
-this, in microseconds, and more than a tenth of the time. The executor's own code uses almost no CPU time while it is
-idle.
+"""A shared worker replaces an idle executor that uses more CPU time than this, in microseconds, from one measurement to
+the next, and also more than a tenth of the time between them. The executor's own code uses almost no CPU time while it
+is idle.
 """
 OVERSIZED_PART: Final = 0.6
 """If an executor holds more than this part of its memory limit while a task runs, it gets no further task meanwhile. If
-the executor still holds as much after the task, it is replaced.
+it still holds more than this part after the task, the worker replaces it.
 """
 IDLE_US: Final = 60_000_000
 """A shared worker replaces an executor that has had tasks and has since been idle for this long, in microseconds."""
 OUTPUT_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""A task that writes more than this many bytes to standard output, or to standard error, is stopped, because the output
-files take memory.
+"""The worker stops a task that writes more than this many bytes to standard output, or to standard error, because the
+output files take memory.
 """
 
 
@@ -47,8 +47,8 @@ def stop(facts: Facts, now_us: int) -> None:
         if executor.stop is not None:
             continue
         if executor.disobeys_at_us is not None and now_us >= executor.disobeys_at_us:
-            # Without this, task code that keeps its executor from skipping recalled tasks could compute without a time
-            # limit.
+            # Without this kill, task code that keeps its executor from skipping recalled tasks could compute without a
+            # time limit.
             facts.kill(executor, Stop())
         if run is None:
             continue
@@ -120,8 +120,8 @@ def recall(facts: Facts, now_us: int) -> None:
 def measure(facts: Facts, now_us: int) -> None:
     """Measure executors that have had tasks: often while any of them runs a task, otherwise rarely.
 
-    Idle executors are measured because a process that a task started may grow after the task has ended. An executor
-    whose record says `needs_measuring` is measured as soon as it is idle, so that it can get tasks again or be
+    The agent also measures idle executors, because a process that a task started may grow after the task has ended. An
+    executor whose record says `needs_measuring` is measured as soon as it is idle, so that it can get tasks again or be
     replaced.
     """
     used = [executor for executor in facts.executors.values() if executor.account is not None and executor.stop is None]

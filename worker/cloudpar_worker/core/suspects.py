@@ -4,7 +4,7 @@ When a worker is lost, the master cannot tell which of the worker's chunks kille
 for all of them. From the attempt SUSPECT_ATTEMPT on, a chunk is a suspect. A worker that has a suspect retrieves
 nothing until it has published all results of the suspect, or has given it back. There is one exception: while all
 running tasks of the suspect wait for tasks of their own, the worker may retrieve chunks, so that it can run the tasks
-that they wait for.
+for which they wait.
 
 The worker keeps one suspect and gives back all other tasks that no executor has yet, which adds no attempt to their
 chunks. If tasks of other chunks have started already, they could kill this worker too. The worker then gives back all
@@ -48,9 +48,9 @@ def suspects(facts: Facts) -> list[LeaseRecord]:
 
 
 def _preference(record: LeaseRecord) -> tuple[bool, bool, bool, bool, int]:
-    # If this worker lacks something for two packages, the master may hand out chunks of both in turn, each time as a
-    # package that no other worker can run. Without this order the worker could keep a suspect of the other package each
-    # time, and would never run a task.
+    # If this worker lacks something for two packages, the master may hand out chunks of both in turn, and may say of
+    # each chunk that no other worker can run it. Without this order the worker could each time keep the suspect of the
+    # other package, and would never run a task.
     lease = record.lease
     return record.returning, bool(record.untouched), not record.fed, lease.elsewhere, -lease.attempt
 
@@ -61,8 +61,8 @@ def takes_on(facts: Facts, now_us: int) -> bool:
     It may not while it has a suspect. It also may not in the pause after a give-back of suspects, as long as one of its
     leases has started tasks.
     """
-    # Without this the worker would run other tasks beside a suspect. If the suspect then killed the worker, the loss
-    # would also count for the chunks of the other tasks, and could make them suspects.
+    # Without this check the worker would run other tasks beside a suspect. If the suspect then killed the worker, the
+    # loss would also count for the chunks of the other tasks, and could make them suspects.
     if suspects(facts):
         return False
     return now_us >= facts.resume_at_us or not any(record.started for record in facts.leases.values())

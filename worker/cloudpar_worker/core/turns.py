@@ -1,9 +1,9 @@
-"""Decides whose tasks run next here: accounts take turns by the execution time that their tasks have had.
+"""Decides whose tasks run next here: accounts take turns by the execution time that their tasks have received.
 
 The master decides which chunks a worker gets (cloudpar_master.core.turns); this module decides in which order they run.
-The account whose tasks have had the least execution time is furthest behind, and is next; within this account, the
-package whose tasks have had the least. In both modules, a new account or package starts with as much time as the one
-that is furthest behind.
+The account whose tasks have received the least execution time is furthest behind, and is next. Within this account, the
+package whose tasks have received the least execution time is next. In both modules, a new account or package starts
+with as much time as the one that is furthest behind.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,21 +15,22 @@ from .execution_times import REMEMBERED, ExecutionTimes
 from .lease_record import LeaseRecord
 
 PATIENCE_US: Final = 200_000
-"""How long first tasks of packages may go before all other tasks, in microseconds. If they have done so for longer than
-this time, and for longer than one of the other tasks takes, one of the other tasks is next. Without this limit a stream
-of small packages could stop a large package.
+"""How long first tasks of packages may go before all other tasks, in microseconds. If first tasks have gone before the
+others for longer than this time, and for longer than one of the other tasks takes, one of the other tasks is next.
+Without this limit a stream of small packages could stop a large package.
 """
 
 ALLOWANCE_US: Final = 3_000_000
-"""How far an account may be ahead of the one that is furthest behind, in microseconds, so that the first tasks of its
-packages go before all other tasks. If it is further ahead, they take turns like all others. Without this limit, an
-account with many packages of one long task each would run one of them for each task of another account, however short
-that is. With 1 s, calls of an account with long jobs waited beside the long job of another account.
+"""The first tasks of an account's packages go before all other tasks only if the account is at most this far ahead of
+the account that is furthest behind, in microseconds. If the account is further ahead, its first tasks take turns like
+all others. Without this limit, an account could start many packages of one long task each, and would run one of these
+tasks for each task of another account, however short that task is. With a limit of 1 s, calls of an account with long
+jobs took turns with the long job of another account, and waited.
 """
 
 AWAY_US: Final = 10_000_000
-"""For how long an account may have no tasks here, in microseconds, and keep what it is behind the others. An account
-with more tasks at the master often has none here for a moment.
+"""An account that has no tasks here for at most this long, in microseconds, stays as far behind the others as it was.
+An account with more tasks at the master often has none here for a moment.
 """
 
 Running = Callable[[], Sequence[tuple[Lease, int]]]
@@ -37,7 +38,7 @@ Running = Callable[[], Sequence[tuple[Lease, int]]]
 
 
 class Turns:
-    """The execution time that the tasks of each account, and of each package of an account, have had here."""
+    """The execution time that the tasks of each account, and of each package of an account, have received here."""
 
     def __init__(self) -> None:
         self._accounts = ExecutionTimes()
@@ -83,8 +84,8 @@ class Turns:
     def goes_before_fetched(self, record: LeaseRecord) -> bool:
         """Whether the next task of a lease also goes before all tasks that a fetch may bring.
 
-        An account whose last chunk here has ended may have more at the master. If this worker remembers an account that
-        has had much less time, such a chunk may go before the first tasks here.
+        An account whose last chunk here has ended may have more at the master. If this worker remembers that another
+        account has received much less time, a chunk of that account may go before the first tasks here.
         """
         ahead_us = self._accounts.before_last_us(record.lease.account) - self._accounts.least_us(record.lease.account)
         return self.goes_first(record) and ahead_us <= ALLOWANCE_US
@@ -92,7 +93,8 @@ class Turns:
     def has_allowance(self, account: str) -> bool:
         """Whether the first tasks of an account's packages may go before all other tasks (ALLOWANCE_US).
 
-        The account's last results do not count: otherwise it would lose this precedence because of a single long task.
+        The account's last results do not count: otherwise the account would lose this precedence because of a single
+        long task.
         """
         return self._accounts.before_last_us(account) - self._least_us <= ALLOWANCE_US
 
@@ -106,8 +108,9 @@ class Turns:
     ) -> None:
         """Record that an executor gets tasks of a ready lease. Call it before the tasks are taken from the lease.
 
-        `leases` are all leases here. The levels (see ExecutionTimes) rise to the smallest time among the accounts that
-        had tasks here lately (AWAY_US), and among the packages of this account that have tasks without a result here.
+        `leases` are all leases here. Two levels rise (see ExecutionTimes). The level of the accounts rises to the
+        smallest time among the accounts that had tasks here lately (AWAY_US). The level of this account's packages
+        rises to the smallest time among its packages that have tasks without a result here.
         """
         account = record.lease.account
         active = [each.lease for each in leases if not each.exhausted]
@@ -129,7 +132,7 @@ class Turns:
     def behind_us(self, lease: Lease, other: Lease) -> int:
         """Return the microseconds by which the package of a lease is behind that of another lease; negative if ahead.
 
-        If the packages belong to two accounts, return this for the accounts.
+        If the packages belong to two accounts, return by how much the first account is behind the other.
         """
         if lease.account != other.account:
             return self._accounts.start_us(other.account) - self._accounts.start_us(lease.account)
@@ -143,8 +146,8 @@ class Turns:
 
     def _look(self, accounts: set[str], ran: Sequence[tuple[Lease, int]], now_us: int) -> None:
         """Note the accounts that have tasks without a result here, and the time of the one that is furthest behind."""
-        # Without the time of running tasks, an account that only runs a task of an hour would count as furthest behind
-        # for an hour, and first tasks of all other accounts would lose their precedence.
+        # Without the time of running tasks, an account whose only task runs for an hour would count as furthest behind
+        # for this hour, and the first tasks of all other accounts would lose their precedence.
         self._least_us = min(self._times(accounts, ran).values())
         for newcomer in accounts - self._seen_at_us.keys():
             self._accounts.join(newcomer, self._least(ran))
@@ -156,9 +159,9 @@ class Turns:
     def _times(self, accounts: set[str], ran: Iterable[tuple[Lease, int]]) -> dict[str, int]:
         """Return the time of each of these accounts, with that of its running tasks.
 
-        An account that comes starts with the smallest time among the accounts that have tasks here. The time of running
-        tasks counts there, too: if the tasks of an account have run for an hour while no other account had work, it
-        would otherwise get nothing for an hour after another account came.
+        A new account starts with the smallest time among the accounts that have tasks here, and this time includes that
+        of their running tasks. Otherwise, if the tasks of an account have run for an hour while no other account had
+        work, the account would get nothing for an hour after another account came.
         """
         times = {account: self._accounts.start_us(account) for account in accounts}
         least_us = self._least(ran)

@@ -68,7 +68,7 @@ def _missing(name: str, what: str) -> str:
 
 
 def _version_of(error: BaseException, name: str) -> str | None:
-    """Return the note about a module that is here but lacks something, probably because the client has another release.
+    """Return the note about a module that is here but lacks a name, probably because the client has another release.
 
     None if the module, or the distribution that contains it, is unknown.
     """

@@ -1,8 +1,8 @@
 """Captures what a task writes to standard output and error, through Python and through the file descriptors.
 
 Descriptors 1 and 2 of an executor are two anonymous files. The agent also holds these files, so it can read the output
-of a task that crashed. After each task, two system calls check whether the files are empty. The executor reads them
-only if one of them is not empty.
+of a task that crashed. After each task, two system calls check whether the files are empty. The executor reads the
+files only if one of them is not empty.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ _NOTE_BYTES = 80
 
 
 def open_output(folder: str | None = None) -> int:
-    """Open a new output file, to which every write appends; return its descriptor. On `folder` see `anonymous_file`."""
+    """Open a new output file, to which each write appends; return its descriptor. For `folder` see `anonymous_file`."""
     descriptor = anonymous_file("output", folder)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
     return descriptor

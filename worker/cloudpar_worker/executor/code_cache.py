@@ -9,8 +9,8 @@ from typing import Final
 CACHED_FUNCTIONS: Final = 16
 """How many functions an executor keeps; a further function replaces the function that was used longest ago."""
 CACHED_BYTES: Final = 128 * 1024 * 1024
-"""How many bytes of code all functions that an executor keeps may have together. Above this, the executor drops the
-functions that were used longest ago. The function that was used last always stays.
+"""The most bytes of code that all functions of an executor may have together. Above this number, the executor drops the
+functions that it used longest ago. The function that it used last always stays.
 
 A function takes about as much memory as its pickle.
 """

@@ -1,8 +1,9 @@
 """The credentials page: a file in memory through which an executor's tasks get AWS credentials.
 
-The agent writes the page, also while a task runs, so that the credentials of a long task are renewed. The executor has
-a descriptor of the page. The executor's folder contains an AWS configuration file with a command that prints the page.
-boto3, the AWS command line and AWS's other libraries run this command, and run it again before credentials expire.
+The agent writes the page. It does so also while a task runs, so that a long task gets new credentials in time. The
+executor has a descriptor of the page. The executor's folder contains an AWS configuration file with a command that
+prints the page. boto3, the AWS command line and AWS's other libraries run this command, and run it again before
+credentials expire.
 
 The page disappears with the executor, so no file with credentials stays behind. The page has no name. Other processes
 can open it only in the folder of the executor's process in /proc, and the kernel refuses this to other users.
@@ -37,8 +38,8 @@ def open_page() -> int:
     descriptor = os.memfd_create("cloudpar-credentials", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(descriptor, PAGE_BYTES)
-        # A task can open the page again. It must not change what the next tasks of its account read. And it must not
-        # make the page grow, because no limit counts the memory of the page.
+        # A task can open the page again. The task must not change what the next tasks of its account read. And the task
+        # must not make the page grow, because the memory of the page counts towards no limit.
         os.fchmod(descriptor, 0o444)
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     except OSError:
@@ -72,7 +73,8 @@ def write(descriptor: int, credentials: TaskCredentials) -> None:
 class CredentialsPage:
     """The executor's side of its page.
 
-    Make it before the first task: the working folder is then the executor's own, and tasks may change to another one.
+    Make this object before the first task: until then the working folder is the executor's own, and a task may change
+    it.
     """
 
     def __init__(self, descriptor: int) -> None:

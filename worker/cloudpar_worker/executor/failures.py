@@ -1,4 +1,4 @@
-"""Makes exceptions of task code ready to travel: their pickle, their text, their traceback."""
+"""Prepares exceptions of task code for sending: makes their pickle, their text and their traceback."""
 
 import pickle
 import traceback
@@ -152,8 +152,8 @@ def remote_traceback(error: BaseException, own: TracebackType | None) -> str:
 def is_among(error: BaseException, names: Sequence[str]) -> bool:
     """Whether an exception's class, or a base of its class, is among `names`, which have the form of `_class_name`.
 
-    Without names every class derived from Exception counts. SystemExit and KeyboardInterrupt never count, even if they
-    are named, so a task that ends by sys.exit or Ctrl-C is not retried.
+    If `names` is empty, every class derived from Exception counts. SystemExit and KeyboardInterrupt never count, even
+    if they are named, so a task that ends by sys.exit or Ctrl-C is not retried.
     """
     kinds = type.mro(type(error))
     return Exception in kinds and (not names or any(_class_name(kind) in names for kind in kinds))

@@ -19,8 +19,8 @@ from cloudpar_worker.core.executor_result import SKIPPED, UNFIT, ExecutorResult
 
 READY: Final = b"\0"
 """The byte that an executor sends before all frames, once it can get its first task. If an executor ends before it has
-sent this byte, no task is the cause. With the byte it sends the descriptor of its own file system for shared memory, if
-it has one.
+sent this byte, no task is the cause. Together with this byte the executor sends the descriptor of its own file system
+for shared memory, if it has one.
 """
 LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
@@ -28,8 +28,8 @@ GOES_ON: Final = LENGTH.pack(1) + b"\0"
 """The two marks, as complete frames: WAITS says that the running task waits, GOES_ON that it continues."""
 MARKS: Final = 4_000
 """The most marks that the agent reads from one executor at a time. The executor's own code writes each mark separately,
-and the channel has no room for so many writes. So more marks can only come from task code, and handling them would take
-the agent's time.
+and the channel has no room for so many writes. So only task code can have sent more marks, and to handle them would
+take the agent's time.
 """
 TEXTS_BYTES: Final = 2 * OUTPUT_BYTES + 8 * ERROR_TEXT_CHARS + 4 * INPUT_CHARS + 1024
 """The most bytes of a result without its data."""
@@ -52,7 +52,7 @@ class Run(Struct, array_like=True, frozen=True):
         codec: The codec of items and results.
         retries, retry_on: The largest number of retries of a task that raises, and the exceptions after which it is
             retried (see `failures.is_among`).
-        threads: The thread limit of numeric libraries; None means the executor's own limit.
+        threads: The thread limit of numeric libraries; None keeps the limit in the executor's environment.
         depth: The nesting depth of the tasks, as in Lease.
         elsewhere: Whether another worker may be able to run the tasks. If so, a task that fails because this machine
             lacks something gets the outcome UNFIT.

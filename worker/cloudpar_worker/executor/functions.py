@@ -34,8 +34,9 @@ class FunctionCache:
     def take(self, code_hash: str, code: bytes | None) -> None:
         """Record that a run of tasks has come. `code` is None if the agent knows that the function is here.
 
-        Call this for each run, even if all tasks of the run were recalled. The agent counts such a run too. If the
-        executor did not, the two caches would differ, and the agent could omit code that the executor does not have.
+        Call this for each run, even if all tasks of the run were recalled, because the agent also records each run. If
+        the executor recorded fewer runs, the two caches would differ, and the agent could omit code that the executor
+        does not have.
         """
         if code is not None:
             self._codes[code_hash] = code

@@ -1,4 +1,4 @@
-"""Decides whether a task may have failed because this machine lacks something. Another machine may then run it."""
+"""Decides whether a task may have failed because this machine lacks something. Then another machine may run it."""
 
 from collections.abc import Iterator
 from traceback import walk_tb

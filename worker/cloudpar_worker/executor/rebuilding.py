@@ -1,4 +1,4 @@
-"""Pickles exceptions so that unpickling does not call their constructors: `.args` may lack arguments of these."""
+"""Pickles exceptions so that unpickling does not call their constructors: `.args` may lack some of their arguments."""
 
 import copyreg
 import pickle
@@ -10,7 +10,7 @@ from . import by_value
 _HEAP_TYPE: Final = 1 << 9
 """The flag of types that are made while Python runs, for example by class statements."""
 _LEFT: Final = frozenset({"obj"})
-"""Slots that are not pickled. `obj` of an AttributeError may be any object; plain pickle also omits it."""
+"""Slots that this module does not pickle. `obj` of an AttributeError may be any object; plain pickle also omits it."""
 
 
 def dumps(value: Any) -> bytes:

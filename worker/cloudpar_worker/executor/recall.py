@@ -1,7 +1,7 @@
 """The recall page: shared memory by which the agent takes back queued tasks while the executor runs another task.
 
 The executor counts its tasks from 0. Before each task it first writes how many tasks it has started or skipped,
-including this one, and then checks whether the number of this task is recalled. The agent first writes the recalled
+including this one. Then it checks whether the number of this task is recalled. The agent first writes the recalled
 numbers, waits until the executor must see them, and then reads what the executor wrote. Each side writes before it
 reads. So either the executor sees the recall, or the agent sees that the task has started, or both. Without this order
 a task could run twice. The executor needs no system call for its check.

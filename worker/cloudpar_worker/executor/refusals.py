@@ -15,7 +15,8 @@ from .failures import add_note
 _ITS_MODULES: Final = frozenset({"synchronize", "shared_memory"})
 """The names of modules in multiprocessing, and in its copies in other packages, that need shared memory."""
 _CAUSES: Final = 20
-"""How many exceptions of a chain are examined at most. A chain is an exception, its cause, that cause's cause, ..."""
+"""The most exceptions of a chain that `explain` examines. A chain is an exception, its cause, that cause's cause, ...
+"""
 
 
 class Refusals(NamedTuple):
@@ -28,7 +29,8 @@ class Refusals(NamedTuple):
             operator has opened to tasks.
         network: Whether tasks may use the network of the machine.
         offline: Whether tasks may make no sockets, because their account may not use the network.
-        common_memory: Whether executors share the folder of shared memory, in which tasks may then make only files.
+        common_memory: Whether executors share the folder of shared memory. If so, tasks may make only files in it, and
+            no folders or sockets.
     """
 
     closed_ports: Sequence[int] = ()

@@ -32,7 +32,7 @@ _clock = time.monotonic_ns
 durations, the agent corrects them by its own clock (ExecutorRecord.audit).
 """
 _LARGE = 1 << 20
-"""After a frame of more than this many bytes the executor makes a new buffer, because the old buffer would keep the
+"""After a frame of more than this many bytes the executor makes a new buffer, because the old buffer would keep so much
 memory.
 """
 
@@ -88,7 +88,8 @@ class Runner:
             run = decode_run(body)
             if run.offline and not self._started:
                 self._go_offline()
-            # All runs of an executor have the same limit, and libraries read the variables only once.
+            # Set the variables only before the first task: all runs of an executor have the same limit, and libraries
+            # read the variables only once.
             if run.threads is not None and not self._started:
                 os.environ |= thread_variables(os.environ, run.threads)
             if run.aws_region is not None and self._credentials is not None:
@@ -99,7 +100,7 @@ class Runner:
         return body is not None
 
     def _go_offline(self) -> None:
-        """Refuse new sockets to this process for good. It has run no task code yet, and its only socket is its channel.
+        """Refuse new sockets to this process for good. It has run no task code yet, so its only socket is its channel.
 
         Raises:
             OSError: The kernel refuses this. The executor must end, because its tasks must not have a network.

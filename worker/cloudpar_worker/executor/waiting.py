@@ -21,7 +21,7 @@ def take_own_pool(environment: MutableMapping[str, str]) -> OwnPool | None:
     """Remove the pool from the environment and return it; None if the environment names no pool.
 
     Without the removal, a program that a task starts could join the pool. Such a program cannot tell the executor that
-    it waits, so all executors might wait for tasks that no executor is left to run.
+    it waits. So all executors might wait for tasks, and no executor would be left to run these tasks.
     """
     endpoint, _, token = environment.pop(OWN_POOL, "").partition(" ")
     return OwnPool(endpoint, token) if token else None

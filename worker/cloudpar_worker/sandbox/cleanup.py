@@ -35,16 +35,17 @@ def kill_orphans(mine: Collection[int]) -> bool:
     The calling process must have only one thread.
     """
     dead: set[int] = set()
-    # A process that again and again forks and ends has another id at each search. A single search takes so long that
-    # such a process has gone before the signal reaches it, so it could compute without end.
+    # A process may fork and end, and its child may do the same, again and again. Each search then finds another process
+    # id, and the process with this id has ended before the signal reaches it. With a single search, such a chain of
+    # processes could compute without end.
     for _ in range(_LOOKS):
         try:
             orphans = _children().difference(mine, dead)
         except OSError:  # tasks have used up all descriptors of the machine, which does not last long
             return True
         # A killed process that has not ended yet may have started another process. The other one becomes a child of
-        # this process only when the killed process ends. So the loop ends only when a search finds no children but
-        # those that had ended before the search.
+        # this process only when the killed process ends. So the loop ends only when a search finds only children that
+        # had ended before the search.
         if not orphans:
             break
         for pid in orphans:
@@ -96,13 +97,13 @@ def remove(folder: str, until: float | None = None) -> bool:
 def _empty(folder: str) -> None:
     """Remove the content of a folder.
 
-    The function moves between folders by descriptors. So no path becomes too long, no call recurses, and no folder must
-    be renamed: task code could already have made folders with the new names.
+    The function moves between folders by descriptors. So no path becomes too long, and no call recurses. The function
+    need not rename folders either: task code could already have made folders with the new names.
 
     A process that has the capability SETUID handles each folder as the owner of the folder, if the owner is an
     executor's user. This is necessary because task code may permit executors of other accounts to make folders in its
-    own folder, and only the owners of those folders may empty them. Without this, those folders would stay, and no
-    executor could get the user id of the outer folder's owner again.
+    own folder, and only the owners of those folders may empty them. Otherwise those folders would stay, and no executor
+    could get the user id of the outer folder's owner again.
     """
     os.chmod(folder, stat.S_IRWXU)
     here = os.open(folder, _FOLDER)
@@ -141,7 +142,7 @@ def _enter(name: str, here: int) -> int:
 
 def _open_as_owner(name: str, here: int) -> int:
     # Opening with O_PATH needs no right to the folder itself. The path in /proc needs no right to the folders above
-    # this folder: its owner may have no right to them.
+    # this folder, to which the owner of this folder may have no right.
     place = os.open(name, _FOLDER | os.O_PATH, dir_fd=here)
     try:
         owner, path = os.fstat(place).st_uid, f"/proc/self/fd/{place}"
@@ -155,7 +156,7 @@ def _open_as_owner(name: str, here: int) -> int:
 def remove_from(places: Collection[str]) -> bool:
     """Remove this user's files and folders that lie directly in these folders; return whether all are gone.
 
-    Files and folders of other users stay, and so does what this user has in other users' folders. Landlock lets
+    Files and folders of other users stay, and so do this user's files in folders of other users. Landlock lets
     executors make no folders in `places` except their private ones. A folder in `places` that cannot be listed is
     skipped.
     """
@@ -181,8 +182,8 @@ def remove_from(places: Collection[str]) -> bool:
 def _close_files(places: Collection[str]) -> None:
     """Take from other users all rights to this user's files that lie directly in these folders.
 
-    A user who may read and write a file may give it a further name. Without this, task code could give names to a file
-    of an ended executor as fast as `remove_from` removes them.
+    A user who may read and write a file may give it a further name. Without this function, task code of another user
+    could give names to a file of an ended executor as fast as `remove_from` removes them.
     """
     for place in places:
         with suppress(OSError), os.scandir(place) as entries:

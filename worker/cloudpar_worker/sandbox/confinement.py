@@ -65,7 +65,7 @@ class Mechanism(Struct, frozen=True):
 
 
 NAMED: Final = 5
-"""How many sockets a sentence names at most."""
+"""The most sockets that a sentence names."""
 
 OWN_USERS: Final = "a user for each executor"
 SIGNALS: Final = "Landlock for signals"
@@ -139,8 +139,8 @@ def mechanisms(tmp: str, answering: Sequence[Service], sockets: Sequence[str]) -
 
 
 def _offline(*, own_users: bool) -> Mechanism:
-    # Without users of their own and without Landlock, a task could change files so that other programs of the worker's
-    # user, which have a network, run its code.
+    # If executors have no users of their own, and the kernel has no Landlock, a task could change files of the worker's
+    # user. Other programs of this user, which have a network, could then run the task's code.
     return Mechanism(
         OFFLINE,
         syscall_filter.available() and (own_users or landlock.version() > 0),
@@ -249,9 +249,9 @@ def keeps_offline(found: list[Mechanism]) -> bool:
 def refusal(found: list[Mechanism], network: str = "outbound") -> str | None:
     """Return the reason why a shared worker must not start here, with advice; None if it may start.
 
-    There are two reasons. Root starts the worker, and the worker cannot give executors user ids of their own: tasks
-    would run as root. Or `network` is "none", and executors cannot have networks of their own: tasks would use the
-    machine's network.
+    There are two reasons. First, root starts the worker, and the worker cannot give executors user ids of their own, so
+    tasks would run as root. Second, `network` is "none", and executors cannot have networks of their own, so tasks
+    would use the machine's network.
     """
     open_to_root = [each for each in found if each.name == OWN_USERS and not each.there and os.geteuid() == 0]
     if open_to_root:

@@ -9,7 +9,7 @@ WANTED: Final = ("cpu", "memory", "pids")
 
 
 def delegated(process: Path = Path("/proc/self")) -> list[str]:
-    """Return those of WANTED with which this process could limit groups that it makes inside of its own group.
+    """Return the controllers in WANTED with which this process could limit groups that it makes inside its own group.
 
     Args:
         process: The process's folder in /proc.

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 _ANSWERS_S: Final = 2.0
 """How long to wait for an answer, in seconds. The kernel sends a lost first packet again after one second."""
 _REST_S: Final = 0.1
-"""How long to wait for a service, in seconds, if another service has already answered at the same port. The port will
-be closed anyway.
+"""How long to wait for a service, in seconds, if another service has already answered at the same port. The worker then
+closes this port to tasks anyway.
 """
 
 
@@ -43,7 +43,7 @@ KNOWN: Final = tuple(
 
 
 def services(environment: Mapping[str, str] = os.environ) -> list[Service]:
-    """Return the known services, and the one that the environment names for AWS's programs by an IP address."""
+    """Return the known services, and the one in AWS_EC2_METADATA_SERVICE_ENDPOINT, if that names an IP address."""
     found = list(KNOWN)
     with suppress(ValueError):  # the variable does not contain an address
         named = urlsplit(environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", ""))

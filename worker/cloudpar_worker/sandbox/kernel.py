@@ -119,7 +119,7 @@ def die_with_parent(parent: int) -> None:
         return
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        os._exit(1)  # the parent ended before the kernel knew, so no signal would come
+        os._exit(1)  # the parent ended before the call of prctl, so the kernel would send no signal
 
 
 def offer_to_the_oom_killer() -> None:

@@ -19,7 +19,7 @@ _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL | _R
 _FLAT: Final = _READ | _WRITE_FILE | _TRUNCATE | _REMOVE_FILE | _MAKE_FILE
 _SCOPES: Final = 1 << 0 | 1 << 1
 """The scopes that rules can set: abstract sockets and signals. With them, a process can connect to an abstract socket
-of another process, or send it a signal, only if the other process is under the same rules.
+of another process, or send a signal to that process, only if the other process is under the same rules.
 """
 _RIGHTS: Final = {0: 0, 1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
 """For each version of Landlock up to 4, the bit above its highest right for files. Versions 5 to 8 have one more right.
@@ -63,9 +63,9 @@ class FileRules:
     Args:
         readable: Files and folders that executors may read and run.
         writable: Files and folders that executors may also change.
-        flat: Folders in which executors may also make, change and remove files, but nothing else. In a folder that one
-            executor makes, another executor could leave files that only the owner of the folder may remove. And by a
-            socket, an executor could send its open files to executors of other accounts.
+        flat: Folders in which executors may also make, change and remove files, but nothing else. If an executor could
+            make a folder there, another executor could leave files in it that only the owner of the folder may remove.
+            By a socket there, an executor could send its open files to executors of other accounts.
     """
 
     def __init__(self, readable: Iterable[str], writable: Iterable[str], flat: Iterable[str] = ()) -> None:
@@ -110,7 +110,8 @@ class FileRules:
         for descriptor, rights in [*self._opened, *self._open(own, self._all)]:
             syscall(_ADD, ruleset, _PATH, struct.pack("<Qi", rights & self._all, descriptor), 0)
         syscall(_RESTRICT, ruleset, 0)
-        # The rules stay without the descriptor. Task code runs in this process, and would get the descriptor.
+        # The rules stay in force without the descriptor. Task code runs in this process, and must not get the
+        # descriptor.
         os.close(ruleset)
 
 

@@ -1,7 +1,7 @@
 """The kernel's limits for one executor of a shared worker, which leave enough for the agent.
 
 For some limits the kernel counts all processes of a user together. If executors have the same user as the agent, a task
-that reaches such a limit would leave nothing for the agent. So the limits of executors are lower than those of the
+that reaches such a limit could leave nothing for the agent. So the limits of executors are lower than those of the
 agent.
 """
 
@@ -15,11 +15,13 @@ FILES: Final = 8_192
 _SIGNALS: Final = 4_096
 """How many signals and timers may wait for the processes of an executor's user."""
 _NOTHING: Final = ("RLIMIT_CORE", "RLIMIT_MSGQUEUE", "RLIMIT_RTPRIO", "RLIMIT_NICE")
-"""Limits that are set to 0 for executors: for core dumps, for message queues (which outlive their process), and for
-higher priorities than normal (which some systems allow to all users).
+"""Limits that `limit_executor` sets to 0: for core dumps, for message queues (which outlive their process), and for
+priorities above the normal one (which some systems allow to all users).
 """
 _KEPT_PROCESSES: Final = 64
-"""If executors have the agent's user: how many of this user's processes and threads are kept for agent and zygote."""
+"""If executors have the agent's user, executors leave this many of the user's processes and threads to agent and
+zygote.
+"""
 _KEPT_FILES: Final = 2
 """An agent may have this many times as many descriptors as an executor."""
 

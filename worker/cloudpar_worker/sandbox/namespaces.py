@@ -41,7 +41,7 @@ class Namespaces:
         self.has_ipc = self._privileged or (self.has_network and not network)
 
     def enter_before_user(self) -> None:
-        """Enter the namespaces if this needs the zygote's rights. Call it in an executor that still has these rights.
+        """Enter the namespaces if this needs the zygote's rights. Call this in an executor that still has these rights.
 
         Raises:
             OSError: The kernel refuses this, so this executor must not start.
@@ -50,7 +50,7 @@ class Namespaces:
             _enter_directly(network=self._network)
 
     def enter_as_user(self) -> None:
-        """Enter the namespaces that `enter_before_user` could not enter. Call it after the change of user.
+        """Enter the namespaces that `enter_before_user` could not enter. Call this after the change of user.
 
         Raises:
             OSError: The kernel refuses this. The executor must not start, because its tasks must not have a network.

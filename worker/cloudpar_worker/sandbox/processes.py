@@ -44,8 +44,8 @@ def process_of(pid: int) -> Process | None:
     thread = pid
     if threads > 1 and not _private_bytes(status):
         # The first thread of the process has ended, and others run. The kernel shows such a process as ended, without
-        # memory and descriptors. Without this, task code could compute in such a process with neither a charge nor a
-        # limit.
+        # memory and descriptors. Without this search for a running thread, task code could compute in such a process
+        # with neither a charge nor a limit.
         thread, status = next(_running_threads(pid), (pid, status))
     return Process(pid, parent, user, threads, int(status.get(b"FDSize", 0)), _private_bytes(status), thread)
 

@@ -24,7 +24,7 @@ names of their caches.
 """
 
 RETRY_S: Final = 60.0
-"""After this many seconds a cleanup that failed is repeated."""
+"""The zygote repeats a cleanup that failed after this many seconds."""
 _SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/proc", "/sys",
     "/dev/random", "/dev/urandom",
@@ -127,8 +127,9 @@ class Sandboxes:
             shared_memory.enter(sandbox.shared_memory)
         if sandbox.uid is not None:
             kernel.become(sandbox.uid)
-            # A killed zygote may have left processes and files of this user id behind. Without this, the executor's
-            # tasks could read files of another account, and processes of that account could read the executor's memory.
+            # A killed zygote may have left processes and files of this user id behind. Without this cleanup, the
+            # executor's tasks could read files of another account, and processes of that account could read the
+            # executor's memory.
             cleanup.kill_own_processes()
             if not cleanup.remove_from(self._places):
                 raise OSError("files of an earlier executor with the same user id cannot be removed")
@@ -207,8 +208,8 @@ class Sandboxes:
                 continue
             clean = False
             try:
-                # A cleanup may take long. Without this, its process would keep the shared memory of executors that end
-                # meanwhile.
+                # A cleanup may take long. With these descriptors, its process would keep the shared memory of executors
+                # that end meanwhile.
                 for descriptor in self._descriptors:
                     os.close(descriptor)
                 clean = self._clear(sandbox)

@@ -1,7 +1,7 @@
 """Gives executors shared memory: where possible, each executor has a file system of its own at /dev/shm.
 
-Only this executor can use the files in its file system. The kernel knows the size of all of them, even of files without
-a name. They disappear with the executor.
+Only this executor can use the files in its file system. The kernel knows the size of all these files, even of files
+without a name. The files disappear with the executor.
 """
 
 import os
@@ -28,7 +28,7 @@ _ALL_BELOW: Final = 1 << 14
 def own_is_possible() -> bool:
     """Whether this process can give executors file systems of their own. A forked process tries it.
 
-    It needs the capability SYS_ADMIN, and a kernel of version 5.2 or newer.
+    The process needs the capability SYS_ADMIN, and a kernel of version 5.2 or newer.
     """
     if not kernel.LINUX:
         return False
@@ -59,7 +59,7 @@ def enter(descriptor: int) -> None:
         OSError: The kernel refuses.
     """
     kernel.unshare(_MOUNTS)
-    # Without this, the mount below would show in the whole machine. Later mounts of the machine still show here.
+    # Without this call, the mount below would show in the whole machine. Later mounts of the machine still show here.
     kernel.change_mount("/", _SLAVE | _ALL_BELOW)
     kernel.attach_file_system(descriptor, SHARED_MEMORY)
 

@@ -76,7 +76,8 @@ _SUBREAPER: Final = 36
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _FCNTL, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = (72, 25), 8, 10, 15
 _FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
-"""Requests of ioctl that choose which process gets the signals of a descriptor. They are another way to send signals.
+"""Requests of ioctl that choose which process gets the signals of a descriptor. These requests are another way to send
+signals.
 """
 _IOCTLS: Final = (_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP)
 _OPENAT2: Final = (437, 437)
@@ -139,12 +140,13 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
     made += _when(_CLONE3[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
     # The filter cannot see the mode of openat2 either, so libraries have to use openat.
     made += _when(_OPENAT2[column], [_step(_RETURN, _ERRNO | errno.ENOSYS)])
-    # Each layer of Landlock that a task added would copy all rules on ports, which takes megabytes in the kernel.
+    # Tasks may not use Landlock: each layer that a task added would copy all rules on ports, which takes megabytes in
+    # the kernel.
     for number in _LANDLOCK:
         made += _when(number, [_step(_RETURN, _ERRNO | errno.EOPNOTSUPP)])
-    # The worker finds the processes of a task as descendants of the executor. The flag CLONE_PARENT and the option
-    # PR_SET_CHILD_SUBREAPER are refused, because each could move processes out of these descendants: CLONE_PARENT makes
-    # a new process a child of the zygote, and by the option the executor could stop being the parent of orphans.
+    # The worker finds the processes of a task as descendants of the executor. The flag CLONE_PARENT makes a new process
+    # a child of the zygote. By the option PR_SET_CHILD_SUBREAPER the executor could stop being the parent of orphans.
+    # Each could move processes out of these descendants, so the filter refuses both.
     started = _refuse_bits(_NAMESPACES | _CLONE_PARENT)
     made += _when(_CLONE[column], [_step(_LOAD, _FIRST), *started, _step(_RETURN, _ALLOW)])
     made += _when(_PRCTL[column], [_step(_LOAD, _FIRST), *_refuse(_SUBREAPER), _step(_RETURN, _ALLOW)])
@@ -195,7 +197,7 @@ def _only_own_scheduling(column: int) -> list[bytes]:
     for numbers in _SCHEDULING:
         made += _when(numbers[column], [_step(_LOAD, _FIRST), *_allow(0), _step(_RETURN, _REFUSE)])
     # glibc sets the cores of a new thread by the thread's number. If this call failed, OpenMP would end the process. So
-    # it seems to succeed, and has no effect.
+    # the filter lets the call return success without an effect.
     nothing = _step(_RETURN, _ERRNO | 0)
     made += _when(_AFFINITY[column], [_step(_LOAD, _FIRST), *_allow(0), nothing])
     for numbers, user in _PRIORITIES:

@@ -2,8 +2,8 @@
 
 Each lock is a POSIX lock on one byte of a file that root owns.
 
-Task code cannot take these locks. If they were abstract sockets, or files in a folder that all users share, a task
-could take them all, and then no other account would get an executor.
+Task code cannot take these locks. If the locks were abstract sockets, or files in a folder that all users share, a task
+could take all of them, and no other account would get an executor.
 """
 
 import errno

@@ -14,7 +14,7 @@ FIRST, NUMBER = 60_578, 4_942
 """The first user id, and how many ids the range has. No distribution assigns these ids to people or permanent services.
 systemd uses some of them for temporary services, so `UidPool` skips ids that are in use.
 
-Executors get every second id. The id after an executor's id is called its guard. The process that cleans up after the
+Executors get every second id. The id after an executor's id is called its guard. The process that cleans up after an
 executor has the guard as its real user id, so that task code cannot send signals to this process (see `kernel.act_as`).
 """
 
@@ -91,7 +91,7 @@ class UidPool:
             OSError: No user id is free.
         """
         for number in range(FIRST, FIRST + NUMBER - 2, 2):
-            # An id that is in use elsewhere is skipped: tasks could use the files and processes of that id, and those
+            # Skip an id that is in use elsewhere: tasks could use the files and processes of that id, and those
             # processes could use the tasks' files.
             both = {number, guard_uid(number)}
             if self._taken.isdisjoint(both) and not any(map(_is_known, both)):

@@ -14,12 +14,13 @@ from typing import Final
 from . import landlock
 
 PLACES: Final = ("/run", "/tmp", "/var/tmp", "/dev")  # noqa: S108 - programs have their sockets in these folders
-"""Folders that are searched. Sockets in other folders are found in the kernel's list, unless another container or
-network namespace listens on them."""
+"""The folders to search. The kernel's list also names sockets in other folders, unless another container or network
+namespace listens on them.
+"""
 
 ENTRIES: Final = 5_000
-"""The most files and folders that are examined below one of PLACES; those nearest to it come first. This bounds the
-time of a worker's start, for example with a full /tmp.
+"""The most files and folders to examine below one of PLACES; those nearest to it come first. This limit bounds the time
+of a worker's start, for example with a full /tmp.
 """
 
 _LISTED: Final = "/proc/net/unix"

@@ -41,7 +41,7 @@ _PARENT_S = 1.0
 the end of standard input shows this sooner.
 """
 HOST_CHARS = 200
-"""The most characters of the machine's name in a message; the rest is omitted."""
+"""The most characters of the machine's name in a message; the agent omits the rest."""
 _LINGER_S = 0.001
 """The agent does not wait for more results if the wait would be this short or shorter, in seconds. Such a wait is not
 worth its system call.
@@ -78,8 +78,9 @@ class Agent:
             shared=settings.isolation == "shared",
             offline=offline,
         )
-        # This is not epoll, because the kernel limits the number of epoll watches of each user. If executors have the
-        # agent's user, a task could use up all watches, and the agent would end when it starts the next executor.
+        # The agent does not use epoll, because the kernel limits the number of epoll watches of each user. If executors
+        # have the agent's user, a task could use up all watches, and the agent would end when it starts the next
+        # executor.
         self._selector = selectors.PollSelector()
         self._stimuli: deque[on.Stimulus] = deque()
         self._delivered: deque[on.Stimulus] = deque()  # other threads and signal handlers append to it at any moment
@@ -146,9 +147,9 @@ class Agent:
             events = self._selector.select(timeout_s)
             now_us = _now_us()
             blocked = now_us - waited_from_at_us > _BLOCKED_US
-            # Results that are read now came after the previous `select`, or, if the latest `select` blocked, at its
-            # end. So the executors of these results worked at least until `absent_at_us`, even if they report less time
-            # (ExecutorRecord.audit).
+            # Results that the agent reads now came after the previous `select` or, if the latest `select` blocked, at
+            # the end of the latest. So the executors of these results worked at least until `absent_at_us`, even if
+            # they report less time (ExecutorRecord.audit).
             self._executors.absent_at_us = now_us - _BLOCKED_US if blocked else polled_at_us
             polled_at_us = now_us
             for key, mask in events:

@@ -25,7 +25,8 @@ def without_own_frames(text: str) -> str:
     if not start:
         return text
     # Task code may have written this text. A regular expression that tries several places for the folder's name would
-    # take seconds for some lines, and all other executors would wait meanwhile. So each line is searched only once.
+    # take seconds for some lines, and all other executors would wait meanwhile. So this function searches each line
+    # only once.
     *lines, rest = report.split("\n")
     return before + start + "\n".join([*(line for line in lines if not _is_own(line)), rest])
 

@@ -29,7 +29,7 @@ _READ_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 14
 """After a read of fewer bytes than this, another read would probably find nothing."""
 _TURN_BYTES = 1 << 22
-"""The most bytes that are read from one channel before the agent handles other events."""
+"""The most bytes that the agent reads from one channel before it handles other events."""
 
 
 class ExecutorProcess:
@@ -125,8 +125,8 @@ class ExecutorProcess:
         self._account, self.package_id = lease.account, lease.package_id
         self.give(credentials)
         # Sealed and unsealed code with the same hash count as different functions here. The agent verifies the hash of
-        # sealed code, but not the hash of unsealed inline code. With one name for both, unsealed code with a false hash
-        # could be called instead of sealed code.
+        # sealed code, but not the hash of unsealed inline code. With one name for both, the executor could call
+        # unsealed code with a false hash in place of sealed code.
         code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
         self._codes.use(code_hash, len(code))
@@ -258,8 +258,9 @@ class ExecutorProcess:
 
     def threads(self) -> int:
         """Return how many threads the executor's own process has; 0 if it has ended, or if the kernel hides it."""
-        # psutil searches the text of the process's status. A task could choose a name for its process in which psutil
-        # finds a smaller number of threads. The task would then get more processor time than other tasks.
+        # This method does not use psutil, which searches the text of the process's status. A task could choose a name
+        # for its process in which psutil finds a smaller number of threads. The task would then get more processor time
+        # than other tasks.
         with suppress(OSError):  # tasks use all of the machine's descriptors
             process = process_of(self.pid)
             return process.threads if process else 0

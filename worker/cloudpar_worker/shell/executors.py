@@ -33,10 +33,10 @@ EventHandler = Callable[[int], None]
 
 
 class Executors:
-    """All executors of one agent. `on_stimulus` is called with a stimulus for each report of an executor.
+    """All executors of one agent. This object calls `on_stimulus` with a stimulus for each report of an executor.
 
-    Tasks get the AWS credentials in `credentials`. If executors share a user, it is None: otherwise tasks of one
-    account could read the credentials of another.
+    Tasks get the AWS credentials in `credentials`. If executors share a user, `credentials` is None: otherwise tasks of
+    one account could read the credentials of another.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Executors:
                 process.give(self._credentials.of(process.package_id))
 
     def _watch(self, process: ExecutorProcess) -> None:
-        """Make the selector report data in an executor's channel, and also free space while data is left to send."""
+        """Make the selector report data in an executor's channel, and free space in it while there is data to send."""
         events = EVENT_READ | EVENT_WRITE if process.unsent else EVENT_READ
         key = self._selector.get_map().get(process.channel)
         if key is not None and key.events != events:
@@ -128,9 +128,9 @@ class Executors:
     def measure(self, executor_ids: list[int], light: Collection[int]) -> None:
         """Measure the memory and output of these executors.
 
-        On a shared worker, also ask the zygote to lower the priority of the threads that tasks have started, in those
-        executors that have started processes or threads. Executors in `light` get the lowest priority as a whole, and
-        the others the usual one if they have the lowest.
+        On a shared worker, also ask the zygote to change priorities. Executors in `light` get the lowest priority as a
+        whole. Other executors that have the lowest priority get their usual priority again. In executors that have
+        started processes or threads, the threads that tasks have started get a lower priority.
         """
         wanted = [self._alive[executor_id] for executor_id in executor_ids if executor_id in self._alive]
         self._memory.measure(wanted, self._alive.values())
@@ -141,11 +141,11 @@ class Executors:
                 self._zygotes.send(process.python, WEIGH, process.executor_id)
 
     def _set_weight(self, process: ExecutorProcess, *, light: bool) -> bool:
-        """Ask the zygote to give an executor the lowest priority, or the usual one again. Returns whether it is asked.
+        """Ask the zygote to give an executor the lowest priority, or the usual one again. Return whether it is asked.
 
-        The zygote starts a process for each request, so the agent repeats a request only after WEIGHT_S. It does repeat
-        it: the task may have started threads since, and the zygote ignores a request while it carries out an earlier
-        one.
+        The zygote starts a process for each request, so the agent repeats a request only after WEIGHT_S. The agent must
+        repeat it for two reasons: the task may have started threads since, and the zygote ignores a request while it
+        carries out an earlier one.
         """
         if not light and not (process.weight_request and process.is_light()):
             process.weight_request = b""

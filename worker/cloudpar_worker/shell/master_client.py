@@ -69,7 +69,7 @@ class MasterClient:
     def hang_up(self) -> None:
         """Make no further attempts. End held requests, so that the master does not hand out chunks in their answers.
 
-        Answers that are under way are still read.
+        The client still reads answers that are under way.
         """
         self._stopped.set()
         self._channel.hang_up()
@@ -86,7 +86,7 @@ class MasterClient:
             request: The message to send.
             repeat: If False, make only one attempt.
             answer_s: The seconds for which one attempt waits for each part of the answer; a retrieval waits HOLD_S
-                longer. For the connection an attempt waits the same time, but at most _CONNECT_S.
+                longer. An attempt waits for its connection as long, but at most _CONNECT_S.
 
         Raises:
             RequestError: The master refused the request for good.
@@ -140,7 +140,7 @@ class MasterClient:
     def _transfer(self, link: Link, once: Callable[[], T], report: Report | None = None) -> T:
         """Repeat a transfer until it succeeds or is refused for good.
 
-        The transfer is also repeated if the system cannot read or write a file, because a full disk may have space
+        It also repeats the transfer if the system cannot read or write a file, because a full disk may have space
         later.
         """
         where, missed = f"the blob store at {self._channel.address(link)}", None
@@ -162,8 +162,9 @@ class MasterClient:
     ) -> T:
         """Repeat attempts, without a time limit, until one succeeds or fails with an error that is not temporary.
 
-        `self._reach` records the end of each attempt. If `missed` is given, the function instead calls `missed` for
-        each OSError. After `hang_up` no further attempt is made, and without `repeat` only one attempt is made.
+        `self._reach` records the end of each attempt. But if `missed` is given, the function calls `missed` for each
+        OSError, and `self._reach` does not record these. The function makes no attempt after `hang_up`, and only one
+        without `repeat`.
         """
         backoff = Backoff(_FIRST_DELAY_S, _LAST_DELAY_S)
 

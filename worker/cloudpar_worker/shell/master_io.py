@@ -53,8 +53,8 @@ _THREADS = {
     "extend": 1,
     "give_back": 1,
 }
-"""How many threads send each kind of request. A transfer of a payload is repeated until it ends, so it may occupy its
-thread for a long time. Therefore transfers have one thread more than one account may occupy.
+"""How many threads send each kind of request. A thread repeats the transfer of a payload until it succeeds or is
+refused, which may take long. Therefore transfers have one more thread than one account may occupy.
 """
 _FRESH_LINK_S = LINK_S * 2 / 3
 """A link younger than this, in seconds, cannot have expired. If a request by such a link is refused, the refusal has
@@ -172,7 +172,8 @@ class MasterIO:
             return on.Retrieved([], 2_000_000, besides=besides)
         self._heard()
         elapsed_us = int((time.monotonic() - started_at) * 1e6)
-        # While the master held the request, there was no chunk. So this time does not count as a cost of the request.
+        # While the master held the request, there was no chunk. So the time of the hold does not count as a cost of the
+        # request.
         cost_us = min(elapsed_us, max((lease.wait_us for lease in reply.leases), default=0))
         for lease in reply.leases:
             self._arrived_at[lease.lease_id] = time.monotonic()

@@ -57,8 +57,8 @@ class MemoryMonitor:
 
     def measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
         """Measure the executors in `wanted`; `alive` are all executors."""
-        # If tasks have used up the machine's descriptors, no file in /proc can be opened. Without this the agent would
-        # end. The next measurement follows soon.
+        # If tasks have used up the machine's descriptors, no file in /proc can be opened. Without `suppress` the agent
+        # would end. The next measurement follows soon.
         with suppress(OSError):
             self._measure(wanted, alive)
 
@@ -72,8 +72,8 @@ class MemoryMonitor:
             except psutil.Error:
                 own, bound = 0, self._limit_bytes
             started = living(descendants.get(process.pid, ()))
-            # The zygote measures in a process that has the executor's user, so it looks as if a task had started this
-            # process.
+            # The zygote measures in a process that has the executor's user. To the agent this process looks like one
+            # that a task has started.
             measuring = process.executor_id in self._pending
             descriptors = sum(each.descriptors for each in started)
             self._started[process.executor_id] = max(len(started) - measuring, 0), descriptors

@@ -16,22 +16,22 @@ from .master_client import MasterClient, PayloadRefused
 from .verifying import damaged, verify_items
 
 CODE_BYTES: Final = 64 * 1024 * 1024
-"""How many bytes of downloaded task code are kept. Above this number, code that no lease needs is dropped."""
+"""How many bytes of downloaded task code the agent keeps. Above this number, it drops code that no lease needs."""
 TABLE_BYTES: Final = 256 * 1024
 """A blob of task data ends with a table of the offsets of its items. The agent downloads the whole table, and keeps it,
-if the table has at most this many bytes. From a larger table, each download of task data first downloads only the part
-that it needs.
+if the table has at most this many bytes. If the table is larger, the agent downloads, before each download of task
+data, only the part of the table that it needs for this data.
 """
 TABLE_TASKS: Final = 128 * 1024
-"""The most tasks whose offsets are downloaded at a time. The client chooses the number of tasks of a chunk, and without
-this bound the offsets of a chunk of millions of tasks would take hundreds of megabytes here.
+"""The most tasks whose offsets the agent downloads at a time. The client chooses the number of tasks of a chunk.
+Without this bound, the offsets of a chunk of millions of tasks would take hundreds of megabytes here.
 """
 TOO_LARGE_TASKS: Final = 1_000
-"""The most tasks that are reported as too large at a time."""
+"""The most tasks that one TooLarge reports."""
 TABLES: Final = 32
-"""How many tables of offsets are kept. A further table replaces the oldest table."""
+"""How many tables of offsets the agent keeps. A further table replaces the oldest table."""
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
-"""The most bytes of task data that are downloaded at a time. A larger item is downloaded alone."""
+"""The most bytes of task data that the agent downloads at a time. It downloads a larger item alone."""
 
 
 CodeKey = tuple[str, str]
@@ -123,7 +123,8 @@ class PayloadStore:
 
         Raises:
             PayloadRefused: The payload cannot be downloaded, is damaged, or (SealBroken) does not match its seal.
-            TooLarge: An executor cannot hold the payload of the first of these tasks, so it is not downloaded.
+            TooLarge: An executor cannot hold the payload of the first of these tasks, so the agent does not download
+                the payload.
             Stopped: `hang_up` of the client was called.
         """
         code_bytes = lease.code.blob.size if lease.code.blob else 0

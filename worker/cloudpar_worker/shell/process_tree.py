@@ -14,7 +14,7 @@ from cloudpar_worker.sandbox.shared_memory import ENTRY_BYTES, SHARED_MEMORY, us
 
 ENTRIES: Final = 1_000
 """The agent examines at most this many files of shared memory in each round of measurements, because task code may make
-a million files. The memory of further files counts for each executor as if it were its own.
+a million files. The memory of further files counts for each executor, as if each executor owned these files.
 """
 _LOAD: Final = Path("/proc/loadavg")
 """The last word of this file is the id of the newest process."""

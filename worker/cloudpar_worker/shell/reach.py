@@ -13,7 +13,7 @@ from cloudpar_protocol.transport.identity import Unproved
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 _AWAY = 2
-"""After this many failures in a row, one line is logged. A single failure is usually a closed idle connection."""
+"""After this many failures in a row, the worker logs one line. A single failure is usually a closed idle connection."""
 
 _REPEAT_S = 60.0
 """Each reason is logged at most once in this many seconds. A full disk, for example, causes many failures a second."""
@@ -81,7 +81,7 @@ class Reach:
         return new
 
     def succeeded(self) -> None:
-        """Record that a request succeeded. Requests that are never repeated, such as beats, are not recorded."""
+        """Record that a request succeeded. Callers do not record requests that they never repeat, such as beats."""
         self._succeeded_at = time.monotonic()
 
     def repeats(self) -> None:

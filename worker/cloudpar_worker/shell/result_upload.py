@@ -63,8 +63,8 @@ def _upload(
 
     An upload is refused, for example, if its link has expired.
 
-    Publications whose upload succeeded go into `done`. After the last attempt, the refused ones go there, too, without
-    their large results.
+    Publications whose upload succeeded go into `done`. After the last attempt, publications whose upload was refused go
+    into `done`, too, without their large results.
 
     Only the first attempt uploads in parts. If the answer to the last step of such an upload was lost, the store
     refuses the repeated step. The next attempt then uploads the whole blob. If the store already has this blob, the
@@ -76,9 +76,8 @@ def _upload(
         announced = [_announce(made, blob) for made, blob in zip(part, blobs, strict=True)]
         places = client.call(routes.PREPARE_RESULTS, PrepareResults(results=announced)).results
     if not places or not all(PayloadFolder.has(place.link.url) for place in places):
-        # Without a payload folder, the blobs are sent by HTTP with checksums. The checksum of a blob needs the results
-        # of the blob as one bytes object. A master of an earlier release takes blobs by HTTP even if there is a payload
-        # folder.
+        # Without a payload folder, or with a master of an earlier release, the agent sends the blobs by HTTP with
+        # checksums. The checksum of a blob needs the results of the blob as one bytes object.
         blobs = [[b"".join(blob)] for blob in blobs]
         announced = [
             _checked(_announce(*each), each[1][0], in_parts=not attempt) for each in zip(part, blobs, strict=True)

@@ -86,7 +86,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     def interpreters(self) -> dict[str, str]:
         """The interpreters for executors, by version. The agent's own version comes first.
 
-        Executors of the agent's version run on the agent's interpreter, unless `pythons` names another one for this
+        Executors of the agent's version run on the agent's interpreter, unless `pythons` names another one for that
         version.
         """
         return {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable} | self.pythons

@@ -36,7 +36,7 @@ class CredentialStore:
 
     def expire_soon(self, package_ids: Collection[str]) -> bool:
         """Whether the credentials for at least one of these packages must be renewed."""
-        # The wall clock, also if it jumps: AWS's libraries in the tasks decide by the same clock.
+        # Use the wall clock, even if it may jump: AWS's libraries in the tasks decide by the same clock.
         until = time.time() + RENEWED_S
         with self._lock:
             return any(each.expires_at < until for name, each in self._known.items() if name in package_ids)

@@ -9,8 +9,8 @@ from pathlib import Path
 def unreadable(paths: Sequence[str]) -> list[str]:
     """Return the paths that an ordinary user cannot use.
 
-    There are three reasons. The path does not exist. Its mode does not let other users read it (and enter it, if it is
-    a folder). Or the mode of a folder above it does not let other users enter that folder.
+    There are three reasons. First, the path does not exist. Second, its mode does not let other users read it (and
+    enter it, if it is a folder). Third, the mode of a folder above it does not let other users enter that folder.
     """
     return [path for path in paths if not _is_readable(Path(path).resolve())]
 

@@ -13,8 +13,8 @@ from .settings import WorkerSettings
 from .zygote_process import ZygoteProcess
 
 FAILURES: Final = 3
-"""The agent stops using a version of Python after this many of its zygotes have ended in a row without a message. This
-never applies to the agent's own version. A zygote that ends because it is idle does not count.
+"""The agent stops using a version of Python after this many of its zygotes have ended in a row without a message. The
+agent never stops using its own version. A zygote that ends because it is idle does not count.
 """
 IDLE_US: Final = 60_000_000
 """A zygote, except the first, ends when it has had no executor for this time, in microseconds. A zygote uses about 20
@@ -23,7 +23,7 @@ MB.
 
 
 class ZygoteListener(Protocol):
-    """The object to which zygotes' messages and ends are reported."""
+    """Gets the messages of zygotes, and the news that a zygote has ended."""
 
     def on_message(self, operation: bytes, executor_id: int, figure: int) -> None:
         """Handle a message of a zygote."""
@@ -54,8 +54,8 @@ class Zygotes:
     def listen(self, listener: ZygoteListener, selectors: Sequence[BaseSelector]) -> None:
         """Register the sockets of all zygotes, also of later ones, with each selector.
 
-        The data of each key is a function: when the selector reports the socket, call it with the event mask. It passes
-        the zygote's messages, or the news that the zygote ended, to `listener`.
+        The data of each key is a function. Call this function with the event mask when the selector reports the socket.
+        The function passes the zygote's messages, or the news that the zygote ended, to `listener`.
         """
         self._listener, self._selectors = listener, selectors
         for python in self._running:

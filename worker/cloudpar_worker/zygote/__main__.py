@@ -2,10 +2,10 @@
 
 The zygote has one thread, has imported what executors need, and runs no task code. A fork therefore takes a few
 milliseconds and is safe. The agent starts the zygote as a new program and does not fork itself, so the zygote's memory
-never contains the worker token. Over the socket FD the agent asks the zygote to fork executors, to kill them, to
-measure their memory, and to lower the priority of the threads that their tasks start (see cpu_share). The zygote
-reports how each executor ended. When the agent ends, even by a crash, the socket closes, and the zygote kills all
-executors. On Linux, the executors of a shared worker are confined to sandboxes, by the settings in CONFINEMENT.
+never contains the worker token. Over the socket FD the agent sends requests to the zygote: to fork executors, to kill
+them, to measure their memory, and to lower the priority of the threads that their tasks start (see cpu_share). The
+zygote reports how each executor ended. When the agent ends, even by a crash, the socket closes, and the zygote kills
+all executors. On Linux, the executors of a shared worker are confined to sandboxes, by the settings in CONFINEMENT.
 """
 
 import contextlib
@@ -175,7 +175,8 @@ class Zygote:
     def _become_executor(self, parent: int, descriptors: list[int], sandbox: Sandbox | None) -> NoReturn:
         code = 1
         try:
-            # This comes first: if the zygote dies from now on, the kernel ends this process, and nothing else could.
+            # This call comes first: if the zygote dies later, the kernel ends this process, and nothing else could end
+            # it.
             die_with_parent(parent)
             offer_to_the_oom_killer()
             os.setsid()

@@ -1,13 +1,13 @@
-"""Keeps tasks from getting more processor time by starting threads: all threads that a task starts weigh about one.
+"""Keeps tasks from getting more processor time by starting threads: these together weigh about as much as one.
 
 The kernel shares the processors among the threads that want them, by the weight of each thread. A thread with a greater
 niceness has a smaller weight. So this module raises the niceness of the threads that tasks start. Otherwise, a task
-with 40 busy processes would leave only 1/41 of a processor to a task beside it, and the account of the other task would
-pay for the time for which that task waits. The weights only matter while threads compete: on an idle processor, each
-thread runs at full speed.
+with 40 busy processes would leave only 1/41 of a processor to a task beside it. The account of the other task would
+also pay for the time for which that task waits. The weights only matter while threads compete: on an idle processor,
+each thread runs at full speed.
 
-For the same reason, the agent gives some executors the lowest weight as a whole (see core/nesting.py). Only a zygote of
-root does this, because the kernel lets no other process lower a niceness again.
+For the same reason, the agent gives some executors the lowest weight as a whole (see core/nesting.py). A zygote does
+this only if it has root's capabilities, because the kernel lets no other process lower a niceness again.
 """
 
 import math
@@ -25,7 +25,8 @@ from cloudpar_worker.sandbox.sandboxes import Sandbox
 from .messages import LIGHTEN, RESTORE, WEIGH
 
 _PATIENCE_S: Final = 5.0
-"""A child process that takes longer than this, in seconds, is killed: a task with the same user id may have stopped it.
+"""The zygote kills a child process that takes longer than this, in seconds: a task with the same user id may have
+stopped the child.
 """
 _STEP: Final = 1.25
 """The kernel divides a thread's weight by this number for each step of niceness."""
@@ -43,7 +44,7 @@ class CpuShare:
         """For each executor, by its process id: the child process, and the time by which the child must end."""
 
     def start(self, executor: int, sandbox: Sandbox, request: bytes = WEIGH) -> None:
-        """Start a child process that weighs an executor's threads (see `weigh`), unless one is still running.
+        """Start a child process that sets the weights of an executor's threads (see `weigh`), unless one still runs.
 
         With the request LIGHTEN or RESTORE, the child first sets the weight of the whole executor (see `set_weight`).
 
@@ -96,8 +97,8 @@ def set_weight(executor: int, user: int, request: bytes) -> None:
         return
     with suppress(OSError, ValueError):  # this kernel has no autogroup
         _weigh_session(executor, user, LAST if request == LIGHTEN else 0, lowers=True)
-    # One call changes all threads of this user at the same moment. It comes last, because the niceness of the main
-    # thread shows whether the weight has been set.
+    # One call changes all threads of this user at the same moment. This call comes last, because the niceness of the
+    # main thread shows whether the weight has been set.
     os.setpriority(os.PRIO_USER, user, LAST if request == LIGHTEN else usual)
 
 
@@ -111,8 +112,8 @@ def weigh(executor: int, user: int | None) -> None:
         user: The executor's own user id, which this process takes for good; None if the executor has none.
     """
     # The capability SYS_ADMIN is necessary for two things: for changing many sessions in a row, and for changing the
-    # sessions of processes that hide their memory. With it, this process weighs the sessions before it changes its
-    # user.
+    # sessions of processes that hide their memory. A process with this capability changes the sessions before it
+    # changes its user.
     privileged = kernel.capabilities() & _SYS_ADMIN
     if user is not None and not privileged:
         kernel.act_as(user, uid_pool.guard_uid(user))
@@ -130,8 +131,8 @@ def weigh(executor: int, user: int | None) -> None:
         with suppress(OSError, ValueError):
             _weigh_session(process, user, least)
     if user is not None and privileged:
-        # If a thread has ended, a thread of another user may get its number. As this user, the process cannot change
-        # the thread of the other user.
+        # If a thread has ended, a thread of another user may get its number. A process of this user cannot change the
+        # thread of the other user.
         kernel.act_as(user, uid_pool.guard_uid(user))
     # If the worker was started with `nice`, the main threads already have a niceness. Threads that tasks start must
     # have a greater niceness.
@@ -176,7 +177,10 @@ def _runnable(pid: int) -> Iterator[Thread]:
 
 
 def _weigh_session(process: int, user: int | None, wanted: int, *, lowers: bool = False) -> None:
-    """Raise, or with `lowers` set, the niceness of a process's session, which the kernel schedules as a whole."""
+    """Raise the niceness of a process's session, which the kernel schedules as a whole.
+
+    With `lowers`, set the niceness even if it becomes lower.
+    """
     # An open folder of /proc stays the folder of the same process. If the process ends and a process of another user
     # gets its number, the files that are opened below never belong to that other process.
     folder = os.open(f"/proc/{process}", os.O_PATH | os.O_DIRECTORY)

@@ -25,7 +25,7 @@ from .shared_files import shared_bytes
 
 _FIGURE: Final = struct.Struct("<q")
 _PATIENCE_S: Final = 5
-"""A measurement that takes longer than this, in seconds, is killed."""
+"""The zygote kills a measurement that takes longer than this, in seconds."""
 _YOUNG_S: Final = 0.5
 """A process younger than this, in seconds, may still share its parent's memory."""
 _KCMP: Final = 312 if platform.machine() == "x86_64" else 272
@@ -87,8 +87,8 @@ class MemoryMeter:
 def memory_of(executor: int, sandbox: Sandbox | None) -> int:
     """Return the memory of an executor and its descendants, in bytes. Before Linux 5.9 this includes pages of files.
 
-    If the sandbox has a user id of its own, it is the memory of all processes of this user, and of its files in shared
-    memory. The measuring process has the same user and does not count.
+    If the sandbox has a user id of its own, the result is the memory of all processes of this user, and of this user's
+    files in shared memory. The measuring process has the same user and does not count.
     """
     own_user = sandbox is not None and sandbox.uid is not None
     family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]

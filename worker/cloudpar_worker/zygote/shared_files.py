@@ -2,8 +2,8 @@
 
 A file can exist without a name. If a process has a descriptor of such a file, the descriptor shows the size of the
 file. The size is unknown if the descriptor is under way through a socket, or if the process hides its descriptors. In
-these cases all shared memory that belongs to no file with a name counts: otherwise a task could fill the machine's
-memory with such files.
+these cases the result includes all shared memory that belongs to no file with a name: otherwise a task could fill the
+machine's memory with such files.
 
 If a process has closed the descriptor of a file without a name, but has mapped a part of the file, only this part
 counts. A lock of `multiprocessing` is such a file. If all shared memory without a name counted because of such a file,

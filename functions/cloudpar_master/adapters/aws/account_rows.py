@@ -56,7 +56,7 @@ def settlement_key(package_id: str) -> Key:
 
 
 def row(key: Key, **values: str | float | None) -> Row:
-    """Make a row with a key."""
+    """Make a row with this key and these values."""
     return {"pk": key[0], "sk": key[1], **values}
 
 

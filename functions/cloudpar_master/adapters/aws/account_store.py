@@ -98,7 +98,7 @@ class DynamoAccountStore(AccountStore):
         return None if stored is None else read_account(stored)
 
     def by_token(self, token_hash: str) -> AccountRecord | None:
-        """See the port. A token never moves to another account. A remembered account is read again after MEMORY_S."""
+        """See the port. A token stays with its account, so only the account itself is read again after MEMORY_S."""
         account_id = self._owner(token_hash)
         if account_id is None:
             return None

@@ -81,7 +81,7 @@ class FifoQueue:
                     QueueUrl=self._url,
                     MaxNumberOfMessages=min(BATCH, limit - first),
                     VisibilityTimeout=_whole(visibility_s),
-                    # Once messages have come, waiting for more of them would only delay these.
+                    # Once messages have come, waiting for more would only delay those that have come.
                     WaitTimeSeconds=0 if messages else wait_s,
                     # SQS answers a repeated id with the same messages. Each call needs another id: otherwise every call
                     # would bring the messages of the first call. SQS refuses ids with spaces.
@@ -163,8 +163,8 @@ def _may_pass(failed: Mapping[str, Any]) -> bool:
 def _is_stale_attempt(error: Exception) -> bool:
     """Whether AWS refuses to repeat the attempt with this id.
 
-    AWS refuses after one of the attempt's messages was deleted or extended. AWS also refuses the repeated request of
-    botocore after a throttled one, because both have the same id.
+    AWS refuses this after one of the attempt's messages was deleted or extended. If AWS has throttled a request of
+    botocore, it also refuses botocore's repetition of the request, because both have the same id.
     """
     return (
         isinstance(error, ClientError)

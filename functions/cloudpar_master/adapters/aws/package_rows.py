@@ -23,7 +23,7 @@ row, because an object takes a further request when the package starts, and when
 chunk."""
 
 SHARDS = 4
-"""How many partitions the registry of due packages has. DynamoDB accepts 1,000 writes a second in each."""
+"""How many partitions the index of due packages has. DynamoDB accepts 1,000 writes a second in each."""
 
 UNCUT = "0"
 """The partition key of all rows in the index of packages whose head is `cuttable`."""
@@ -38,9 +38,9 @@ INBOX_BYTES = 1_000_000
 def head_row(head: Head, due_at: float, step_s: float, **more: str | int) -> Row:
     """Make the row of a head, with the attributes that DynamoDB's sparse indexes need.
 
-    `due` names a shard of the registry of due packages. `due_at` is rounded up to a multiple of `step_s`, so that most
-    saves of a busy package do not change the registry. The row has `uncut` only while the head is `cuttable`. The row
-    has `unsettled` until the package is settled, and the numbers of `Running` until the package has ended. Therefore
+    `due` names a shard of the index of due packages. `due_at` is rounded up to a multiple of `step_s`, so that most
+    saves of a busy package do not change this index. The row has `uncut` only while the head is `cuttable`. The row has
+    `unsettled` until the package is settled, and the numbers of `Running` until the package has ended. Therefore
     DynamoDB writes the index of unsettled packages at most three times for each package: when the package starts, ends
     and is settled.
     """
@@ -76,7 +76,7 @@ def read_running(found: Iterable[Row]) -> Running:
 
 
 def shard(package_id: str) -> int:
-    """Return the shard of the registry of due packages to which a package belongs."""
+    """Return the shard of the index of due packages to which a package belongs."""
     return zlib.crc32(package_id.encode()) % SHARDS
 
 
@@ -91,8 +91,8 @@ def spec_row(spec: Spec, writer: str) -> tuple[Row, bytes | None]:
 
     If the spec is too large for its row, the row names an object, and the second value is the object's content
     (otherwise None). The row then has only `Spec.freed`, which is what stays of a spec when the package's storage is
-    freed. Each writer gives its object a name of its own. Otherwise, if the package exists already, a start that is
-    then refused would first replace the existing package's object.
+    freed. Each writer gives its object a name of its own. Otherwise a start for a package that exists already would
+    replace the existing package's object before this start is refused.
     """
     row, body = {"pk": spec.package_id, "sk": SPEC}, pack(spec)
     if len(body) <= SPEC_BYTES:

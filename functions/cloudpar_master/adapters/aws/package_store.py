@@ -129,7 +129,7 @@ class DynamoPackageStore(PackageStore):
         raise errors.busy(f"package {spec.package_id}")  # an earlier package of this id is being deleted
 
     def spec(self, package_id: str) -> Spec | None:
-        """See the port. The cache does not help: it may have the spec of an earlier package with the same id."""
+        """See the port. Does not use the cache, which may have the spec of an earlier package with the same id."""
         row = self._table.get(package_id, SPEC)
         return None if row is None else self._keep(row)
 
@@ -249,8 +249,8 @@ class DynamoPackageStore(PackageStore):
     def claim(self, package_id: str, now: float, until: float) -> bool:
         """See the port.
 
-        A claim has a row of its own, because a write of this row costs one unit, and a write of the head may cost
-        hundreds.
+        A claim has a row of its own, because a write of this row costs one write unit, and a write of the head may cost
+        hundreds of them.
         """
         writer = self._ids.fresh()
         row = self._dated({"pk": package_id, "sk": CLAIM, "claimed_until": until, "writer": writer})

@@ -18,8 +18,8 @@ ROW_BYTES = 3_000
 request."""
 
 OBJECT_ROOM = 64_000
-"""When pages are read up to a limit of bytes, each object counts as at least this many bytes, because a call reads
-it."""
+"""When pages are read up to a limit of bytes, each object counts as at least this many bytes, because reading it costs
+a further request."""
 
 
 def key(version: int) -> str:

@@ -41,7 +41,7 @@ class SqsTaskQueue(TaskQueue):
     """Two FIFO queues in high-throughput mode: the express one for the first chunks of packages, and the main one.
 
     SQS cannot choose among messages, so in a single queue a first chunk would wait behind all earlier messages. Both
-    have the same dead-letter queue.
+    queues have the same dead-letter queue.
 
     Args:
         client: The client for SQS.

@@ -106,8 +106,8 @@ class StsTaskRoles(TaskRoles):
             session = self._client().assume_role(
                 RoleArn=task_role,
                 RoleSessionName=session_name(package_id),
-                # The owner of the role trusts this function only with this account's id. Without the id, if an operator
-                # confuses the roles of two accounts, each account could read the other's data.
+                # The role's trust policy permits this call only with this account's id. Without the id, an operator who
+                # confuses the roles of two accounts would let each account read the other's data.
                 ExternalId=account_id,
                 DurationSeconds=SESSION_S,
             )

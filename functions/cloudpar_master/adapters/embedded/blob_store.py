@@ -251,7 +251,7 @@ class FileBlobStore(BlobStore):
     def _reserving(self, size: int) -> Iterator[Callable[[int], None]]:
         """Reserve space for an upload while it arrives. Otherwise many slow uploads could fill the disk together.
 
-        Yields a function that is to be called with the number of bytes of each part that was written.
+        Yields a function. The caller calls it with the size, in bytes, of each part that it has written.
 
         Raises:
             OSError: Not enough of the disk is free.

@@ -70,8 +70,8 @@ class CodeBlobs:
         for path, used_at, size in sorted(_files(folder, _log), key=lambda file: file[1]):
             self._bytes += size
             # Promises are not stored, but each one updates the file's time. So assume that one promise was made at this
-            # time. If a client wrote the file, its time is that of the machine's clock, which may be ahead of the
-            # master's.
+            # time. If a client wrote the file, the file's time is that of the machine's clock. This clock may be ahead
+            # of the master's, so take the master's time if it is earlier.
             self._promises[path] = _Promises(1, min(used_at, clock.now()) + PROMISED_S)
 
     def promise(self, path: Path) -> None:

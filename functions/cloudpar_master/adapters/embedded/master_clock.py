@@ -11,7 +11,7 @@ from .database import Database
 from .task_queue import MEMORY_S
 
 MOST_AWAY_S = 86_400.0
-"""The most seconds by which the master's time moves between the end of one master process and the start of the next. If
+"""From the end of one master process to the start of the next, the master's time moves by at most this many seconds. If
 the machine's clock is wrong at one of these times, for example because it starts in 1970, packages get at most a day
 older."""
 

@@ -43,7 +43,7 @@ _HEAD = ", ".join(HeadRow._fields)
 
 
 class SqlitePackageStore(PackageStore):
-    """Packages in SQLite. One indexed column says when to fold a package next, another one whether to cut its tasks.
+    """Packages in SQLite. One index finds the packages that are due, and another index finds those that are `cuttable`.
 
     Args:
         database: Stores the packages.

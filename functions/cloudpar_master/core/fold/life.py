@@ -73,8 +73,8 @@ def expire(draft: Draft) -> None:
     if not life.ended and head.now >= (life.settle_at or 0.0):
         tasks.stopping = []
     retained_until = (life.ended_at or head.now) + policy.retention_s
-    # Expire a package only once: the message names the state in which the package ended, and this state is then
-    # replaced.
+    # Expire a package only once: the message names the state in which the package ended, and after the first time the
+    # state is "expired".
     unread = life.settled and life.acknowledged_at is None and life.state != "expired"
     if unread and head.now >= retained_until:
         days = policy.retention_s / DAY_S

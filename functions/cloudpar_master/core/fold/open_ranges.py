@@ -134,8 +134,8 @@ def recut(head: Head, taken: Sequence[OpenRange], policy: Policy, losses: int, a
             because of a different task in the earlier chunk.
         alone: The tasks that were alone in their open ranges before.
     """
-    # Before durations are measured, chunks are large. If each task that workers give back from large chunks became a
-    # chunk of its own, a large fleet would fill the head with more chunks than its executors need.
+    # Before durations are measured, `_chunk` divides a few tasks of a give-back into chunks of one task. Without this
+    # bound, a large fleet that gives back tasks would fill the head with more chunks than its executors need.
     largest = 2 * planning.largest_window(head.pace.most_executors, policy)
     most = min(len(head.tasks.open) + head.tasks.free_entries, largest)
     for number, each in enumerate(taken):

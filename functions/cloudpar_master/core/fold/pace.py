@@ -39,14 +39,15 @@ def widen(draft: Draft, executors: int) -> None:
     package.
     """
     tasks, pace, policy = draft.head.tasks, draft.head.pace, draft.policy
-    # Most open ranges keep an executor busy. If executors were counted only when their worker publishes, a large fleet
-    # would wait for the end of the first tasks, which may last hours.
+    # Count an executor for each open range, because most open ranges keep an executor busy. If executors were counted
+    # only when their worker publishes, a large fleet would wait for the end of the first tasks, which may last hours.
     at_work = len(tasks.open) + executors
     pace.most_executors = max(pace.most_executors, at_work)
     wished = len(tasks.open) + -(-executors // planning.crew_of(pace, policy))
     if not (policy.shares_chunks and pace.measured):
-        # The first window is for chunks of unknown length. Where chunks are for all executors of a worker, this window
-        # would be several times what the workers need, and the next chunks would be made shorter because of it.
+        # The window of a new package is for chunks of unknown duration. Where a measured chunk is for all executors of
+        # a worker, this window would be several times what the workers need, and `chunk_size` would therefore make the
+        # next chunks shorter.
         wished = max(wished, planning.unmeasured_window(tasks.count, policy))
     pace.window = max(pace.window, min(wished, planning.largest_window(pace.most_executors, policy)))
 

@@ -63,8 +63,9 @@ def fold(head: Head, events: Sequence[Event], now: float, policy: Policy) -> Fol
         _take(draft, event)
     life.expire(draft)
     cancellation.drain(draft)
-    # Chunks are sent again before new ones are cut: otherwise the first chunks of a package that was closed for long
-    # would be sent twice.
+    # `resend` comes before `refill`, because its time starts again at each fold that finds no open chunk. In the other
+    # order, that time could be nearly over when a package that was closed for long gets its first chunks. These chunks
+    # would soon be sent a second time.
     resending.resend(draft, events)
     # Chunks are cut after all events, because each event may add to the reserve or free room. They are cut before
     # `complete`, because a package ends only if nothing is left to cut.
@@ -137,7 +138,8 @@ def _publish(draft: Draft, event: Published) -> None:
     if event.refused is not None:
         life.end(draft, "failed", event.refused, event.message or f"a worker refused it: {event.refused}")
     elif event.results:
-        head.life.stranded_at = None  # a worker runs the package, even if no master has seen it in the registry
+        # A worker runs the package, even if no master has seen this worker in the registry.
+        head.life.stranded_at = None
     results = sorted(event.results, key=lambda result: result.index)
     accepted = tasks.commit(draft, [each for each in results if each.outcome != "cancelled"], event.generation)
     # A worker stops tasks that it believes are not wanted. A task that the head still wants is queued again.

@@ -22,7 +22,7 @@ DAY_S = 86400.0
 
 
 def quiet_s(policy: Policy) -> float:
-    """Return after how many seconds without a report on a package's chunks these are first sent again.
+    """Return for how many seconds a package waits for a report on its chunks before the master sends them again.
 
     A worker reports each task that ends, and each task ends within its time limit.
     """

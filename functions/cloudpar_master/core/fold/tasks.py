@@ -39,8 +39,9 @@ def commit(draft: Draft, results: Sequence[TaskResult], generation: int) -> list
             at += 1
         if at == len(tasks.open):
             break
-        # A task outside the open ranges has its result, is cancelled, or was never handed out: committing this result
-        # would charge the task twice, or let a worker invent results. `last`: one publication may name a task twice.
+        # A task outside the open ranges has its result, is cancelled, or was never handed out. Committing such a task's
+        # result would charge the task twice, or let a worker invent results. `last` is compared, too, because one
+        # publication may name a task twice.
         if tasks.open[at].start <= result.index != last:
             accepted.append(result)
             last = result.index
@@ -68,8 +69,9 @@ def give_back(draft: Draft, event: GaveBack) -> None:
     # reported by a give-back, and its time would not be charged.
     awaited = ranges.intersect(draft.head.tasks.stopping, numbers)
     taken = take_back(draft, numbers, event.generation, event.losses)
-    # A second copy of the event finds its tasks no longer open in this generation, but perhaps in `stopping`: the tasks
-    # were cancelled after the first copy had queued them again. Without the number, their time would be charged twice.
+    # When a second copy of the event comes, its tasks are no longer open in this generation. But they may be in
+    # `stopping`, if they were cancelled after the first copy had queued them again. Without the number, their time
+    # would then be charged twice.
     if (taken or awaited) and event.number not in used.given_back:
         used.used_us = quota.add_us(used.used_us, event.used_us)
         if event.used_us and event.number:

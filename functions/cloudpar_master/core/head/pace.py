@@ -25,15 +25,15 @@ class Pace(Struct, kw_only=True):
         execute_us: The sum of the execution times of all committed results.
         retrieve_us, publish_us: The total time that the workers took to retrieve the tasks, and to publish the results.
         fleet: The workers that published lately, each under its number (number_of).
-        most_executors: The largest number of executors that worked at the package at the same time, as the workers'
-            requests showed.
+        most_executors: The largest number of executors that the package had at the same time, working or idle, as the
+            workers' requests showed.
         window: The number of chunks that may be open. Each open range counts as a chunk. 0: the package is closed.
         window_since: The version of the head that last changed the window because of a measured wait. Only results of
             chunks that were cut since then may change the window again: an older chunk waited behind as many chunks as
             an earlier window allowed.
         pauses: Whether the package has run on many workers (`many_workers` of the policy). From then on, publications
-            may wait for its next fold. The value stays True when workers leave: otherwise a process that has read an
-            older head could leave a publication to a fold that no process plans.
+            may wait for its next fold. The value stays True when workers leave. Otherwise a process that has read an
+            older head could leave a publication in the inbox, and no process would plan a fold for this publication.
     """
 
     mean_us: float = 0.0

@@ -23,12 +23,12 @@ UNREADABLE = 1 << 62
 """The version of the format that a stand-in has (Head.stand_in). It is above the version of every release."""
 
 PACKAGE_BYTES = 4 * 1024
-"""How many bytes a package counts for its records, in addition to its payloads. The records stay until the package is
-forgotten."""
+"""How many bytes the records of a package add to the bytes that its account stores, in addition to the payloads. The
+records stay until the package is forgotten."""
 
 HEAD_BYTES = 396_000
-"""Every stored head is smaller than this many bytes, because every list in a head is bounded. An item of DynamoDB takes
-400 KB. The head of a package on 800 executors has about 16 KB, on 10,000 executors about 180 KB."""
+"""Every stored head is smaller than this many bytes, because every list in a head is bounded. An item of DynamoDB may
+have at most 400 KB. The head of a package on 800 executors has about 16 KB, on 10,000 executors about 180 KB."""
 
 
 class Spec(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from .tasks import Tasks
 
 CHECKSUM = "crc"
 _CHECKSUM_START = b"\xa3crc\xc4\x04"
-"""The last field of a stored head up to its value: the name, and the length of the value, 4 bytes."""
+"""How the last field of a stored head starts: with its name, and with the length of its value, which is 4 bytes."""
 
 _identity = msgspec.msgpack.Decoder(Identity)
 _tasks = msgspec.msgpack.Decoder(Tasks)

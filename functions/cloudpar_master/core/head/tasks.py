@@ -12,9 +12,9 @@ from cloudpar_protocol.payloads import Range
 ENTRIES = 19_000
 """How many open, cancelled and stopping ranges a head has in all, at most. This bound keeps the head below HEAD_BYTES.
 If results or a give-back would need more ranges, the fold queues whole ranges again. The fold declines a cancellation
-that would need more. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more. Most heads have far
-fewer: each executor may run a task that outlasts all others of its chunk, so a package has about twice as many open
-ranges as executors."""
+that would need more ranges. Only HALVINGS and SMALL_WINDOW of fold/open_ranges.py permit a few more ranges. Most heads
+have far fewer, namely about two open ranges for each executor, because an executor may run a task that outlasts all
+others of its chunk."""
 
 FAILED_RANGES = 100
 """How many ranges of failed tasks a head names at most. Further failed tasks are only counted."""
@@ -30,7 +30,7 @@ class OpenRange(Struct, frozen=True, array_like=True):
     Attributes:
         sent: Whether the chunk is known to be in the queue, or at a worker.
         losses: The number of workers that were lost with these tasks before the tasks were cut into this chunk. A
-            give-back reports it to the fold. Halving a range resets the number to 0.
+            give-back reports the number to the fold. Halving a range resets the number to 0.
         express: Whether the chunk goes by the express queue. This is decided once, when the chunk is cut: if a later
             process decided otherwise and sent the chunk again, both queues would have it.
     """
@@ -54,8 +54,8 @@ class Tasks(Struct, kw_only=True):
         count: The number of the package's tasks.
         chunksize: The number of tasks in each chunk, if the client has set it; None: the master chooses.
         cursor: The number of the first uncut task. All tasks after it are uncut, too.
-        open: The ranges of tasks that are in chunks and have no result yet. They are sorted and do not overlap. A chunk
-            may have several ranges, for example after results from its middle.
+        open: The ranges of tasks that are in chunks and have no result yet. They are sorted and do not overlap. The
+            tasks of one chunk may be in several ranges, for example after results from its middle.
         cancelled: The ranges of tasks that were cancelled while the package ran, and of those that no worker had when
             the package was cancelled. These tasks have no result.
         stopping: The ranges of tasks that the package does not want any more and that a worker may still run. The time
@@ -97,7 +97,7 @@ class Tasks(Struct, kw_only=True):
     def among(self, numbers: Sequence[Range]) -> range:
         """Return the positions in `open` of the ranges between the first and the last task of a sorted set.
 
-        A large fleet has thousands of open ranges, and every publication has to find its ranges among them.
+        This is a binary search: a large fleet has thousands of open ranges, and every publication has to find its own.
         """
         if not numbers:
             return range(0)

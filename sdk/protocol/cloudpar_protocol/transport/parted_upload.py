@@ -17,9 +17,9 @@ THREADS = 4
 class PartedUpload:
     """The upload of one payload in parts.
 
-    A link may expire while parts are uploaded by other links. So when a link is refused, all links are renewed. Parts
-    that are already uploaded are not sent again. If a link is refused and no part was uploaded since the links were
-    renewed, the upload fails.
+    A link may expire while parts are uploaded by other links. So when the store refuses a link, this class renews all
+    links. It does not send again the parts that are already uploaded. If a link is refused and no part was uploaded
+    since the links were renewed, the upload fails.
 
     Attributes:
         put: Uploads a part by a link, and returns its ETag.

@@ -1,6 +1,6 @@
-"""Checks of the arguments of public calls: an error names the argument, the given value, and what is allowed.
+"""Checks the arguments of public calls. An error names the argument, the given value, and the allowed values.
 
-Numbers of other libraries, such as NumPy, become Python's numbers. True and False are refused as numbers, since
+Numbers of other libraries, such as NumPy, become Python's numbers. The checks refuse True and False as numbers, since
 `workers=True` is a mistake.
 """
 
@@ -47,7 +47,7 @@ def whole_or_none(name: str, value: object) -> int | None:
 
 
 def seconds(name: str, value: object, *, takes: str = "give a number of seconds") -> float:
-    """Return a number of seconds. It may be negative, like the time left until a deadline in the past.
+    """Return a number of seconds. The number may be negative, such as the time left until a past deadline.
 
     Raises:
         TypeError: The value is not a number.
@@ -87,7 +87,7 @@ def patience(name: str, value: object) -> float:
 
     Raises:
         TypeError: The value is not a number.
-        ValueError: The number is below 0, NaN, or above MOST_SECONDS without being infinite.
+        ValueError: The number is below 0, NaN, or finite and above MOST_SECONDS.
     """
     takes = "give 0 or more seconds, or math.inf for no limit"
     if value == math.inf:

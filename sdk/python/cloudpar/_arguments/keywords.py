@@ -1,4 +1,4 @@
-"""Errors about misspelt keyword arguments of the pool's calls.
+"""Errors about misspelled keyword arguments of the pool's calls.
 
 They name the call as users write it, and the right keyword.
 """

@@ -46,14 +46,14 @@ class MapOptions:
             raise ValueError("buffersize must be None or > 0")
 
     def completed(self, pool: "PoolOptions") -> "MapOptions":
-        """Return these options. If the call gives no time limit or no retries, those of the pool apply."""
+        """Return these options, with the pool's time limit and the pool's retries where the call gives none."""
         return replace(self, task_timeout_s=self.task_timeout_s or pool.task_timeout_s, retry=self.retry or pool.retry)
 
 
 def arguments(call: str, iterables: tuple[Iterable[Any], ...]) -> "tuple[Iterable[Any], CallStyle]":
     """Return the values of a map's tasks, and how the function is called with each value.
 
-    Several iterables are read in parallel, as `zip` does. The map ends with the shortest one.
+    Several iterables are read in parallel, as `zip` does. The map ends with the shortest iterable.
 
     Args:
         call: The call's name for errors, such as "Pool.map".

@@ -38,7 +38,7 @@ class Acknowledgements:
         self.on_added()
 
     def send(self) -> None:
-        """Acknowledge the recorded packages. If a request fails, forget its packages and the remaining ones.
+        """Acknowledge the recorded packages. If a request fails, forget its packages and those of later requests.
 
         Raises:
             CloudparError: The master refuses or does not answer.

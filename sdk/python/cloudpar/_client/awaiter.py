@@ -21,14 +21,15 @@ from .package_handle import PackageHandle
 from .storage_watch import StorageWatch
 
 NEW_PACKAGE_S = 0.1
-"""How long the thread waits at most before it asks about a new package, in seconds. If the master holds requests, the
-thread asks at once. This is so if the last answer to a request that could be held named no delay (`retry_after_s`).
+"""The longest time that the thread waits before it asks about a new package, in seconds. If the master holds requests,
+the thread asks at once. The thread assumes that the master holds requests if the last answer to a request with `hold_s`
+above 0 named no delay (`retry_after_s`).
 """
 
 RESTLESS_S = 0.05
 """The shortest pause after an answer without news, in seconds. It applies if the master was not allowed to hold the
-request, and while a package is starting. It also applies if several answers in a row came sooner than this although the
-master was allowed to hold the requests.
+request, and while a package is starting. It also applies if several answers in a row came within RESTLESS_S, although
+the master was allowed to hold the requests.
 """
 
 log = logging.getLogger("cloudpar")
@@ -165,7 +166,7 @@ class Awaiter:
         self._interruption = Interruption()
         requested = list(self._under_way)[:BULK_ITEMS]
         whole = len(requested) == len(self._under_way)
-        for each in [] if whole else requested:  # moved to the end: the next request starts with the others
+        for each in [] if whole else requested:  # move to the end: the others come first next time
             self._under_way[each] = self._under_way.pop(each)
         hold_s = self._hold_s(requested) if whole and not self._starting else 0.0
         hold_s = min(hold_s, self._storage.due_s())

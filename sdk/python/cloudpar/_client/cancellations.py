@@ -16,15 +16,16 @@ from .package_handle import PackageHandle
 from .session_end import SessionEnd
 
 SETTLE_S = 3.0
-"""How long to wait, for all packages together, until the workers have stopped the cancelled tasks and reported their
-time, in seconds. Usually the workers need less time. Each request to cancel is also repeated for at most this time.
+"""How long to wait, for all packages together, until the workers have stopped the cancelled tasks and reported the
+tasks' time, in seconds. Usually the workers need less time. Each request to cancel is also repeated for at most this
+time.
 """
 
 SETTLE_PAUSE_S = 0.05
 """The shortest pause between two requests for a package's charge, in seconds."""
 
 AWAY_S = 0.1
-"""How long to try to cancel each further package after the master has not answered a request to cancel, in seconds."""
+"""How long to try to cancel each further package, in seconds, if the master has left a request to cancel unanswered."""
 
 
 class Cancellations:

@@ -43,8 +43,8 @@ def configure(
             the same profile file as the program, and the file could name another master.
 
     Raises:
-        ConfigurationError: Only one of endpoint and token was found; the endpoint is neither a URL nor "local"; the
-            profile file cannot be read, or has an unknown key or a value that is not a string; or CLOUDPAR_PROFILE
+        ConfigurationError: Only one of endpoint and token was found, or the endpoint is neither a URL nor "local". Or
+            the profile file cannot be read, or has an unknown key or a value that is not a string. Or CLOUDPAR_PROFILE
             does not name an existing file.
     """
     sources = [
@@ -73,7 +73,7 @@ def of_the_task() -> Configuration | None:
 
 
 def _merge(sources: list[tuple[str | None, str | None, str]]) -> Configuration | None:
-    """Take the endpoint from the first source that has an endpoint, and the token from the first that has a token.
+    """Take the endpoint from the first source that has one, and the token from the first source that has one.
 
     So a program can name the endpoint in its source code, while the token is in the environment.
     """
@@ -127,7 +127,8 @@ def _profile(environment: Mapping[str, str]) -> tuple[str | None, str | None, st
 def _is_file(path: Path) -> bool:
     """Whether the path is a file.
 
-    In a folder that may not be entered, this raises in every release of Python, unlike `Path.is_file`.
+    If this process may not enter the path's folder, this function raises a PermissionError in every release of Python.
+    In some releases `Path.is_file` returns False instead.
     """
     try:
         return stat.S_ISREG(path.stat().st_mode)
@@ -136,7 +137,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _check_keys(values: Iterable[str], source: str) -> None:
-    """Refuse unknown keys. Otherwise a file with two misspelt keys would count as empty, without an error."""
+    """Refuse unknown keys. Otherwise a file with two misspelled keys would count as empty, without an error."""
     for key in values:
         if key not in PROFILE_KEYS:
             similar = difflib.get_close_matches(key.lower(), PROFILE_KEYS, n=1)

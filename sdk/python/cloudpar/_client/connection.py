@@ -1,6 +1,7 @@
 """Requests to the master and to the blob stores that it names.
 
-A request is repeated until it succeeds, until it is refused for good, or until its time is over.
+The client repeats a request until it succeeds, until the server refuses it with an error that no repetition can change,
+or until the time for the request is over.
 """
 
 import threading
@@ -43,7 +44,7 @@ class Connection:
     Args:
         endpoint: The master's URL.
         token: The account's token.
-        policy: How long failed requests are repeated.
+        policy: How long the client repeats failed requests.
         folder: The payload folder of the pool's own master; None for other masters.
 
     Raises:
@@ -77,8 +78,8 @@ class Connection:
         The master may receive and carry out a request several times, because an answer may be lost.
 
         Args:
-            route: Which call.
-            message: Its request.
+            route: The kind of request.
+            message: The request.
             hold_s: How long the master may hold the request, in seconds.
             allowance_s: How long to try, in seconds. None means as long as `policy` says, and without a limit while the
                 master answers that the client must wait (RateLimited).
@@ -103,7 +104,7 @@ class Connection:
                     raise Interrupted from error
                 raise
             except NotFound as error:
-                if route.name in WITHOUT_NAMES:  # another web server; `Waiting` recognizes it by a RequestError
+                if route.name in WITHOUT_NAMES:  # another web server answers; `Waiting` recognizes it by a RequestError
                     raise RequestError(str(error)) from None
                 raise
 
@@ -114,22 +115,22 @@ class Connection:
     def put(self, link: Link, body: Body) -> str:
         """Upload a payload or a part of it; return the ETag, or "" if the store sends none. Raises like `call`.
 
-        Like a message, an upload is repeated if no answer comes.
+        If no answer comes, the client repeats the upload, as it repeats a message.
         """
         return self._transfer("upload", link, lambda timeouts: self._channel.put(link, body, timeouts))
 
     def complete(self, link: Link, body: bytes) -> None:
         """Combine the uploaded parts of a payload. Raises like `call`.
 
-        If the store's answer is lost, the request is repeated. The store may have combined the parts already, and then
-        refuses the repeated request, because it no longer knows the parts.
+        If the store's answer is lost, the client repeats the request. The store may have combined the parts already,
+        and then refuses the repeated request, because it no longer knows the parts.
         """
         self._transfer("upload", link, lambda timeouts: self._channel.complete(link, body, timeouts))
 
     def get(self, link: Link, start: int, end: int) -> bytes:
         """Download bytes [start, end) of a payload. Raises like `call`.
 
-        If an answer has fewer bytes, the request is repeated.
+        If an answer has fewer bytes, the client repeats the request.
         """
 
         def once(timeouts: Timeouts) -> bytes:

@@ -62,7 +62,7 @@ def raisable(error: BaseException, number: int) -> BaseException:
         return error
     replacement = RuntimeError(f"task {number} raised StopIteration")  # as PEP 479 does for generators
     replacement.__cause__ = error
-    vars(replacement).update(vars(error))  # the notes of the error, and which task it belongs to
+    vars(replacement).update(vars(error))  # the notes of the error, and the attributes that name its task
     return replacement
 
 

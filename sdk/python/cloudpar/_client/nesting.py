@@ -6,7 +6,7 @@ from cloudpar_protocol.limits import NESTING
 
 
 class Nesting:
-    """Tells this process's executor when its task waits for packages of a client, and computes their nesting depth.
+    """Tells this process's executor when its task waits for packages of a client, and computes the packages' depth.
 
     Outside of tasks, and with `own_master`, this object reports nothing, and the depth is 0.
 

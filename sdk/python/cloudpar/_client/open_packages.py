@@ -37,7 +37,7 @@ class OpenPackages:
     def runs_unwanted(self, handle: PackageHandle) -> bool:
         """Record that no program will read a package; return whether the package still runs.
 
-        If it does, `ended` reports at its end that no program wants its results.
+        If the package still runs, `ended` returns True for it when it ends.
         """
         with self._condition:
             if handle.ended.is_set():
@@ -46,7 +46,7 @@ class OpenPackages:
             return True
 
     def ended(self, handle: PackageHandle) -> bool:
-        """Record that a package has ended; return whether no program wants it. A second call for it returns False."""
+        """Record that a package has ended; return whether no program will read it. A second call returns False."""
         with self._condition:
             self.last = handle
             unwanted = handle in self._unwanted

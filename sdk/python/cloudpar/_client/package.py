@@ -4,9 +4,9 @@
        │                     └────lost(error)────────────^
        └──────────lost(error)────────────────────────────^
 
-Results come in any order, possibly twice, and each is passed on once. Payloads in blobs are downloaded separately
-(`fetching`). The package has ended when no download is left and either all its results have arrived, or the master says
-that no more results will come. `lost` also ends the package.
+Results come in any order, possibly twice, and the package passes on each result once. Payloads in blobs are downloaded
+separately (`fetching`). The package has ended when no download is left and either all its results have arrived, or the
+master says that no more results will come. `lost` also ends the package.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from .failures import package_error
 
 @dataclass(frozen=True)
 class News:
-    """The new results of a status: `results` are complete, the payloads of `fetches` must be downloaded by `links`."""
+    """The new results of a status: `results` are complete, and `links` lead to the missing payloads of `fetches`."""
 
     results: Sequence[TaskResult]
     fetches: Sequence[TaskResult]

@@ -79,12 +79,12 @@ class PackageFeed:
         """Start the next package if enough of the buffer is free. Without `buffersize`, start the only package.
 
         Usually a quarter of the buffer must be free, so that executors have tasks while the reader works. If the tasks
-        are known to be short, half of the buffer must be free: fewer packages are better then, because starting a
-        package costs more than running its tasks.
+        are known to be short, half of the buffer must be free. Fewer packages are better in this case, because starting
+        a package costs more than running its tasks.
 
         Raises:
-            Exception: The first package cannot start. If a later package cannot start, the exception is kept in
-                `error`.
+            Exception: The first package cannot start. If a later package cannot start, this method keeps the exception
+                in `error`.
         """
         if not self.more:
             return
@@ -141,7 +141,7 @@ class PackageFeed:
             self._fail_next(packed.failure, packed.refused)
 
     def _fail_next(self, failure: Exception, refused: bool) -> None:
-        """Give a value that cannot be sent its error as its result, and continue with the next value.
+        """For a value that cannot be sent, store the error as its result, and continue with the next value.
 
         Raises:
             Exception: `failure` itself, if it is not the error of a value but of the iterable or of the payload folder.

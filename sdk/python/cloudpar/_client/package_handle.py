@@ -70,8 +70,8 @@ class PackageHandle:
         self.ended_at: float | None = None
         self.ended = threading.Event()
         self.caught_up = threading.Event()
-        """Is set once this process has received every result that the master had at the first request for news, at the
-        latest when the package has ended.
+        """Is set once this process has received every result that the master had at the first request for news. If the
+        package ends earlier, it is set at the end of the package.
         """
         self.executors = 0
         self.fleet: FleetStatus | None = None
@@ -97,8 +97,8 @@ class PackageHandle:
     def outcome(self, result: TaskResult) -> tuple[Any, BaseException | None]:
         """Decode a task's result: return its value and None, or None and its exception.
 
-        In a sealed package the seal is verified first. A result without a seal, or with a wrong seal, is not decoded:
-        the exception is SealBroken.
+        In a sealed package, this method verifies the seal first. It does not decode a result without a seal or with a
+        wrong seal: the exception is then SealBroken.
         """
         started_at = time.perf_counter()
         value, error = self._opened(result)

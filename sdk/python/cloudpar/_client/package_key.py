@@ -16,8 +16,8 @@ class PackageKey(NamedTuple):
         key: The package's idempotency key.
         seals: Makes and verifies the package's seals. None if the package is not sealed, since the pool has its own
             master or the master sends no seal key.
-        folder: The payload folder of the pool's own master, to which large task data of maps is written. None if the
-            pool has no master of its own, so that large task data is uploaded.
+        folder: The payload folder of the pool's own master, to which the client writes large task data of maps. None if
+            the pool has no master of its own, so that the client uploads large task data.
     """
 
     key: str

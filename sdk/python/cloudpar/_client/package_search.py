@@ -11,7 +11,7 @@ NEWEST = 1000
 older packages."""
 
 COMPLETE = 32
-"""The length of a package id, in characters. The search takes a shorter text for the start of an id."""
+"""The length of a package id, in characters. The search treats a shorter text as the start of an id."""
 
 
 class Caller(Protocol):
@@ -24,12 +24,12 @@ class Caller(Protocol):
 def find(master: Caller, package_id: str) -> PackageSummary:
     """Find the package with this id, or the only one whose id starts with this text.
 
-    A whole id is found however old its package is. The start of an id is searched only among the newest packages that
-    the caller may see, at most NEWEST.
+    The search finds a whole id, no matter how old the package is. It looks for the start of an id only among the newest
+    packages that the caller may see, at most NEWEST.
 
     Raises:
         ValueError: The id is empty.
-        NotFound: None of these packages matches, or more than one does.
+        NotFound: No package matches, or several packages match.
         CloudparError: The master refuses the request or does not answer.
     """
     if not package_id:

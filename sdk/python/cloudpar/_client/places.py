@@ -16,7 +16,7 @@ class Places:
 
     Attributes:
         base: The index of the package's first task in its map; above 0 only for later packages with `buffersize`.
-        tasks: The total number of tasks in the call. None if it is unknown, or has no meaning (for `submit`).
+        tasks: The total number of tasks in the call. None if the number is unknown, or has no meaning (for `submit`).
         values: The arguments of the tasks, if the caller still has them; otherwise None.
         call: How the task code is called with such a value.
     """
@@ -29,10 +29,10 @@ class Places:
     def identify(
         self, error: BaseException, package_id: str, index: int, called_with: str | None, *, note: bool = True
     ) -> None:
-        """Add to an exception `task_index`, `package_id` and a note, which name the task of the exception.
+        """Add `task_index`, `package_id` and a note to an exception, so that they name its task.
 
-        An attribute that the exception's class itself uses is not changed. An attribute or a note that the class
-        refuses is left out.
+        This method does not change an attribute that the exception's class itself uses, and leaves out an attribute or
+        a note that the class refuses.
 
         Args:
             error: The exception that the task raised, or the reason why the task has no value.

@@ -12,7 +12,9 @@ from .package_handle import PackageHandle
 
 
 class MapPart:
-    """The part of a map that one package runs: the tasks [base, base + n). It receives their results for the buffer.
+    """The part of a map that one package runs: the tasks [base, base + n).
+
+    This object receives the results of these tasks for the buffer.
 
     A part without a package represents a value that could not be sent. The `failure` of the part is the value's result.
     """

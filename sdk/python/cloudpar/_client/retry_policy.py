@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from cloudpar_protocol.transport.retries import Backoff
 
 FIRST_CONTACT_S = 8.0
-"""How long a request to a master that has never answered is repeated, in seconds. A wrong endpoint then fails within
-10 s."""
+"""How long the client repeats a request to a master that has never answered, in seconds. With this limit, a program
+with a wrong endpoint gets an error within 10 s."""
 
 NOTICE_S, NOTICE_EVERY_S = 5.0, 60.0
-"""If a server delays a request for at least NOTICE_S seconds, the log says so, at most once in NOTICE_EVERY_S
+"""If a server delays a request for at least NOTICE_S seconds, the client logs a warning, at most once in NOTICE_EVERY_S
 seconds."""
 
 SHORTEST_S, LONGEST_S = 0.02, 5.0
@@ -17,12 +17,12 @@ SHORTEST_S, LONGEST_S = 0.02, 5.0
 
 @dataclass
 class RetryPolicy:
-    """How one server answered recently, and how long requests to it are repeated.
+    """How one server answered recently, and how long the client repeats requests to the server.
 
     All requests to the server share this object.
 
     `met` is True once the server has answered, and for a blob store from the start. `away_at` is the time of the
-    monotonic clock at which requests to the server started to fail; None while it answers.
+    monotonic clock at which requests to the server started to fail; None while the server answers.
     """
 
     patience_s: float

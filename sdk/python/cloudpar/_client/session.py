@@ -83,11 +83,11 @@ class Session:
             CloudparError: The session must first ask the master for the seal key, and this request fails.
         """
         if self.connection.folder is not None:
-            return PackageKey(secrets.token_hex(16), None, self.connection.folder)  # see docs/adr/0026
+            return PackageKey(secrets.token_hex(16), None, self.connection.folder)  # unsealed: docs/adr/0026
         return new_package_key(self._who or self.hello())
 
     def start(self, order: Order, receiver: Receiver) -> PackageHandle:
-        """Start a package; the receiver gets its results. The order's data is closed afterwards, even after an error.
+        """Start a package; the receiver gets its results. This method closes the order's data, even after an error.
 
         Raises:
             CloudparError: The master refuses the package or does not answer, an upload fails, the package would be
@@ -139,9 +139,10 @@ class Session:
 
     @contextlib.contextmanager
     def _starting(self, handle: PackageHandle) -> Iterator[None]:
-        """Return a context in which a package starts. If the start succeeds, the package's results are awaited.
+        """Return a context in which a package starts. If the start succeeds, the session awaits the package's results.
 
-        The context opens before the request, because the master may delay the request until other packages end.
+        When it opens, the context reports to the task's executor that the task waits. It opens before the request,
+        because the master may delay the request until other packages end.
         """
         self._nesting.wait_started(handle)
         self._awaiter.start_requested()
@@ -207,7 +208,7 @@ class Session:
         return self._lengths.are_short(handle.code_hash, tasks)
 
     def fail(self, error: CloudparError) -> None:
-        """End the session with an error, because the master is lost for good."""
+        """End the session with an error, because the pool has lost its master."""
         self.end.reason = error
         self.close()
         for handle in self.packages.unfinished():

@@ -15,7 +15,7 @@ from cloudpar_protocol.payloads import Unwritable
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 SAY_S = 5.0
-"""After this many seconds without being able to store results, the pool logs a warning."""
+"""If no result could be stored for this many seconds, the pool logs a warning."""
 
 log = logging.getLogger("cloudpar")
 
@@ -23,9 +23,9 @@ log = logging.getLogger("cloudpar")
 class StorageWatch:
     """Records whether results can be stored. Only one thread may use it.
 
-    If others operate the master, the pool waits until an operator frees disk space. If the pool has its own master, it
-    gives up after `patience_s`. It already gives up after SAY_S if the results of a single package fill the disk: the
-    master keeps these results until all of them have been read, so waiting frees no space.
+    If others operate the master, the pool waits until an operator frees disk space. A pool with its own master gives up
+    after `patience_s`. It already gives up after SAY_S if the results of a single package fill the disk. The master
+    keeps these results until all of them have been read, so waiting frees no space.
 
     Args:
         folder: The payload folder of the pool's own master; None if others operate the master.
@@ -41,7 +41,7 @@ class StorageWatch:
         self._said = False
 
     def heard(self, unwritable: Unwritable | None, *, news: bool) -> FolderUnwritable | None:
-        """Take the master's latest report, and decide whether the pool gives up.
+        """Record the master's latest report, and decide whether the pool gives up.
 
         Args:
             unwritable: Why results cannot be stored; None if they can.
@@ -84,8 +84,8 @@ class StorageWatch:
     def _is_hopeless(self) -> bool:
         """Whether the results of a single package fill the disk, so that waiting frees no space.
 
-        This is assumed if at most one package is open, and if the folder's files take more than half of the disk's used
-        space.
+        The method assumes this if at most one package is open, and if the folder's files take more than half of the
+        disk's used space.
         """
         if self._folder is None or self._open_packages() > 1:
             return False

@@ -7,8 +7,8 @@ REMEMBERED = 128
 """How many functions are remembered. A further function replaces the function that was measured longest ago."""
 
 WHOLE_US = 10_000
-"""A package of at most this much work, in microseconds, is sent as one chunk. Dividing the package would cost more time
-than several workers could save.
+"""A package of at most this much work, in microseconds, is sent as one chunk, because dividing the package would cost
+more time than several workers could save.
 """
 
 OWN_WHOLE_US = 200_000

@@ -1,6 +1,7 @@
 """Puts task code and task data into a request: small ones inline, larger ones as uploaded payloads.
 
-A payload is uploaded by the links of the master: whole, or in parts if it is large and the store takes parts.
+The client uploads a payload by links that the master sends. It uploads a large payload in parts if the store accepts
+parts, and any other payload as a whole.
 """
 
 import io

@@ -23,8 +23,8 @@ class Peer(NamedTuple):
     Attributes:
         kind: "master" or "blob store".
         address: The server's address, for messages.
-        policy: How the server answered recently, and how long requests to it are repeated. The master and each store
-            have separate policies, so that a failing store does not look like a failing master.
+        policy: How the server answered recently, and how long the client repeats requests to it. The master and each
+            store have separate policies, so that a failing store does not look like a failing master.
     """
 
     kind: str
@@ -70,8 +70,8 @@ class Waiting:
             RequestError: The peer refused the request, or could not serve it within the time that the request may take.
             MasterUnreachable: The peer has not answered within the time that this request may take, or another
                 program answers at its address.
-            FolderUnwritable: The payload folder of the pool's own master has no space left: this process could not
-                write to the folder, or the master could not serve the request within the time.
+            FolderUnwritable: The payload folder of the pool's own master has no space left. Either this process could
+                not write to the folder, or the master could not serve the request within the time.
         """
         self._raise_final(error)
         asked_s = error.retry_after_s if isinstance(error, RequestError) else None

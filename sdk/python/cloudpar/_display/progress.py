@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudpar_protocol.client_messages import FleetStatus, Progress
 
 AFTER_S = 2.0
-"""How long after a package's start its bar appears, in seconds, because a bar for short work would only flicker. With
+"""How long after a package's start its bar appears, in seconds. A bar for shorter work would only flicker. With
 `progress=True` the bar appears at once.
 """
 
@@ -159,8 +159,8 @@ def label(handle: PackageHandle) -> str:
 def remaining(progress: "Progress", elapsed_s: float) -> str:
     """The remaining time of a package in words; empty while no task has ended, and when all tasks have ended.
 
-    The time is estimated from the mean duration of the tasks and the number of executors. If the master does not report
-    both, the time is estimated from the time that has passed.
+    The function estimates the time from the mean duration of the tasks and the number of executors. If the master does
+    not report one of these two, the function uses the time that has passed instead.
 
     >>> from cloudpar_protocol.client_messages import Progress
     >>> remaining(Progress(tasks=1000, done=400, executors=4, mean_us=2_000_000), elapsed_s=200.0)

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 REDRAWN_S = 0.3
-"""The shortest time between two updates of a notebook's bar, in seconds. Only the final update need not wait for it.
-Each update is a message to the browser and stays in the notebook's file.
+"""The shortest time between two updates of a notebook's bar, in seconds. Only the final update may come sooner. The
+time is this long because each update is a message to the browser and stays in the notebook's file.
 """
 
 LINES_S = 10.0
-"""The shortest time between two progress lines of a package in a file or pipe, in seconds. Only the final line need not
-wait for it.
+"""The shortest time between two progress lines of a package in a file or pipe, in seconds. Only the final line may come
+sooner.
 """
 
 

@@ -7,7 +7,7 @@ from cloudpar_protocol.one_line import one_line
 from cloudpar_protocol.payloads import LACKS_CHARS, Unfit
 
 AFTER_S = 5.0
-"""After this many seconds without a worker, a package gets a notice that it waits."""
+"""If a package has waited this many seconds without a worker, the pool shows a notice."""
 
 
 def of_set_aside(package_id: str, unfit: Sequence[Unfit]) -> Iterator[str]:

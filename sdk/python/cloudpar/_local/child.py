@@ -1,4 +1,7 @@
-"""A master or an agent as a child process. If it ends without being asked to, it is restarted as its policy allows."""
+"""A master or an agent as a child process.
+
+If the process ends although no method of `Child` has asked it to end, it is restarted as its policy allows.
+"""
 
 import json
 import subprocess
@@ -67,7 +70,7 @@ class Child:
     ) -> None:  # fmt: skip
         self.name = name
         self.exit_code: int | None = None
-        """The exit status of the last process, negative for a signal; None until the child has ended for good."""
+        """The exit status of the last process, negative for a signal; None until the last process has ended."""
         self._command = command
         self._configuration = json.dumps(configuration).encode() + b"\n"
         self._report = report
@@ -174,7 +177,7 @@ class Child:
             self._watcher.join()
 
     def abandon(self) -> None:
-        """In a fork of this process: close its copy of the child's standard input, so that only the parent keeps it."""
+        """Close this fork's copy of the child's standard input, so that only the parent keeps it open."""
         with suppress(OSError):
             self._close_stdin()
 

@@ -112,7 +112,7 @@ class LocalCluster:
     def abandon(self) -> None:
         """In a fork of this process: close the fork's copies of the pipes, the lock and the socket.
 
-        The parent's stay open.
+        The parent's copies stay open.
         """
         self._agent.abandon()
         self._master.abandon()

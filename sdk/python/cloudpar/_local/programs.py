@@ -43,15 +43,16 @@ def master(
         data: The master's data folder.
         listening: The socket from `listen`.
         config: The master's configuration, which is written to its standard input.
-        report: Receives its events.
+        report: Receives the process's events.
         policy: Decides about restarts.
         new_secret: Whether the master starts even if its database depends on a secret that is no longer in the folder.
-        environment: Its environment variables; None: those of this process.
-        log_path: The file that receives its standard error; None: it goes to the standard error of this process.
+        environment: The environment variables of the process; None means those of this process.
+        log_path: The file that receives the standard error of the process; None means the standard error of this
+            process.
     """
     descriptor = listening.fileno()
     command = ["cloudpar_master", "--data", str(data), "--listen-fd", str(descriptor), "--stdin"]
-    # The option does no harm when a master that has ended is started again, because by then the database depends on the
+    # The option does no harm when a master that has ended is started again, because then the database depends on the
     # new secret.
     command += ["--new-secret"] if new_secret else []
     return Child(
@@ -68,10 +69,11 @@ def agent(
 
     Args:
         settings: The agent's settings, which are written to its standard input.
-        report: Receives its events.
+        report: Receives the process's events.
         policy: Decides about restarts.
-        environment: Its environment variables; None: those of this process.
-        log_path: The file that receives its standard error; None: it goes to the standard error of this process.
+        environment: The environment variables of the process; None means those of this process.
+        log_path: The file that receives the standard error of the process; None means the standard error of this
+            process.
     """
     # The token is a setting, not an argument: every user of the machine may read the arguments of a process.
     command = ["cloudpar_worker", "--stdin"]

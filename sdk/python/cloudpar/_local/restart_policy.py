@@ -9,7 +9,7 @@ MOST, WITHIN_S = 5, 20.0
 
 OWN_ERRORS = range(1, 128)
 """Exit statuses with which a process reports its own failure. If a process ends with another status, such as that of a
-signal, the cause is assumed to be another process.
+signal, the policy assumes that another process has ended it.
 """
 
 
@@ -18,8 +18,8 @@ class RestartPolicy:
 
     Args:
         runs_tasks: Whether the child is an agent.
-        must_start: Whether the child is not restarted if it ends before any of its processes was ready, because the
-            next process would end the same way.
+        must_start: If True, the child is restarted only after one of its processes was ready. A child that was never
+            ready would end the same way again.
         final: Exit statuses after which the child is not restarted.
     """
 
@@ -33,8 +33,8 @@ class RestartPolicy:
         """Decide whether to restart the process after it has ended.
 
         An agent that was ready and then ended without a failure of its own (OWN_ERRORS) was most likely killed by a
-        task. Such an agent is restarted, unless its status is in `final`, and its earlier failures no longer count.
-        This does not repeat without end, because after a few such ends the task fails with `TaskLost`.
+        task. Such an agent is restarted, unless its status is in `final`, and its earlier failures no longer count. The
+        restarts do not go on without end, because a task that has killed its agent a few times fails with `TaskLost`.
 
         Args:
             code: The exit status; negative for a signal.

@@ -1,4 +1,7 @@
-"""A temporary folder of one process. `close` removes it. If the process was killed, `sweep` in a later process does."""
+"""A temporary folder of one process.
+
+`close` removes the folder. If the process was killed, `sweep` in a later process removes it.
+"""
 
 import contextlib
 import fcntl
@@ -38,7 +41,7 @@ class TemporaryFolder:
 
 
 def sweep() -> None:
-    """Remove the temporary folders of this user's processes that have ended without removing them."""
+    """Remove the temporary folders that processes of this user have left behind."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
         with contextlib.suppress(OSError):  # the folder belongs to another user, is in use, or was just removed
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

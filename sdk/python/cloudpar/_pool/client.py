@@ -1,4 +1,7 @@
-"""The part of a pool that talks to the master. It does all the pool's work but starting and stopping processes."""
+"""The part of a pool that talks to the master.
+
+It does all of the pool's work, except that `Lifetime` starts and stops the pool's processes.
+"""
 
 import contextlib
 import logging
@@ -132,8 +135,8 @@ class Client:
         The attachment keeps `keep` alive.
 
         Raises:
-            NotFound: `package_id` is shorter than an id, and none of the newest 1,000 packages, or more than one, has
-                an id that starts with it.
+            NotFound: `package_id` is shorter than an id. Among the ids of the newest 1,000 packages, none starts with
+                it, or several do.
             ValueError: `package_id` is empty.
             CloudparError: The pool has failed, the master refuses a request or does not answer, or the package is
                 sealed and the master sends no seal key.
@@ -151,7 +154,7 @@ class Client:
         self.session.cancellations.interrupt(futures)
 
     def interrupt(self) -> None:
-        """Cancel everything that this pool started, print what it has cost, and stop reading attached packages."""
+        """Cancel all packages that this pool started, print what they have cost, and stop reading attached packages."""
         self._batcher.cancel_waiting()
         self._batcher.wait(SETTLE_S)
         self.session.cancellations.interrupt(self.session.packages.ours())
@@ -199,7 +202,7 @@ class Client:
         return [handle.id for handle in packages]
 
     def fail(self, error: CloudparError) -> None:
-        """Fail all unfinished tasks, because the master is lost for good."""
+        """Fail all unfinished tasks, because the pool has lost its master."""
         self.session.fail(error)
         self._batcher.close(error)
 

@@ -25,8 +25,8 @@ CONTACT_S = 9.5
 timeouts are not enough, because they do not limit the time for resolving a host name."""
 
 LOCAL_CONTACT_S = 60.0
-"""How long requests to the pool's own master are repeated before the first answer, in seconds. This matters only if the
-master hangs, because the pool learns of a crash at once.
+"""How long the client repeats a request to the pool's own master that has never answered, in seconds. This matters only
+if the master hangs, because the pool learns of a crash at once.
 """
 
 _living: "set[Lifetime]" = set()
@@ -48,8 +48,8 @@ class Lifetime:
         self._ready = threading.Event()
         self.cluster: LocalCluster | None = None
         if configuration is None:
-            # The processes start first, so that they start up while this process imports the modules that it needs to
-            # talk to them.
+            # The master and the worker start first. While they start up, this process imports the modules that it needs
+            # to talk to them.
             self.cluster = LocalCluster(options.workers or default_workers(), self._failed, memory_mb=options.memory_mb)
             configuration = Configuration(self.cluster.endpoint, self.cluster.token, "the pool itself")
         try:
@@ -121,7 +121,7 @@ class Lifetime:
             _living.discard(self)
 
     def abandon(self) -> None:
-        """In a fork of this process, drop everything: the parent's threads and connections do not work there."""
+        """Drop everything in a fork of this process, where the parent's threads and connections do not work."""
         self._finished = True
         if self.cluster is not None:
             self.cluster.abandon()
@@ -130,7 +130,7 @@ class Lifetime:
 def first_contact(lifetime: Lifetime) -> None:
     """Ask the master whether the token belongs to an account. If not, or if no answer comes, shut the pool down.
 
-    If the master asks the client to wait, this function waits without a limit.
+    While the master answers that the client must wait, this function waits, without a limit.
 
     Raises:
         MasterUnreachable: No master answers within 10 s. Or the master asked the client to wait, and then did not

@@ -74,11 +74,12 @@ class MapMethods(Executor):
 
         If there are several iterables, each call of `fn` gets one value from each of them, as with `zip`.
 
-        Returns an iterator over the results in task order, which can be read while tasks are running. It has one result
-        for each task. If a task failed, `next` raises the task's exception, and the following call continues with the
-        next task. (StopIteration, which would end the iterator, is raised as a RuntimeError.) If the package fails,
-        `next` raises this failure for each task without a result. The iterables are read completely before the first
-        task starts. With `buffersize`, they are read piece by piece instead, and each piece becomes a package.
+        Returns an iterator over the results in task order, with one result for each task. The program can read results
+        while tasks are running. If a task failed, `next` raises the task's exception, and the following call continues
+        with the next task. (StopIteration, which would end the iterator, is raised as a RuntimeError.) If the package
+        fails, `next` raises this failure for each task without a result. This method reads the iterables completely
+        before the first task starts. With `buffersize`, the iterables are read piece by piece instead, and each piece
+        becomes a package.
 
         Args:
             fn: Any callable.
@@ -88,31 +89,33 @@ class MapMethods(Executor):
                 raises TimeoutError, and the tasks continue. None means no limit.
             chunksize: How many tasks each chunk has; a worker takes whole chunks. None means that the master decides
                 from measured durations.
-            buffersize: The maximum number of tasks that were sent and whose results are not read yet. The iterables are
-                consumed while the results are read, so they may be endless. None means that all tasks are sent at once.
-            task_timeout_s: The longest time that one task may run, in seconds, including its retries. The operator's
-                limit applies instead if it is shorter. None: the pool's setting.
-            retries: How often to retry a task that raises, immediately and in the same executor. The time of each try
-                is charged. None means the pool's setting.
+            buffersize: The maximum number of tasks that the pool has sent and whose results the program has not read
+                yet. The iterables are consumed while the results are read, so they may be endless. None means that all
+                tasks are sent at once.
+            task_timeout_s: The longest time that one task may run, in seconds, including its retries. None means the
+                pool's setting. If the operator's limit is shorter, the operator's limit applies.
+            retries: How often to retry a task that raises. The same executor retries the task immediately. The master
+                charges the time of each try. None means the pool's setting.
             retry_on: If `retries` is given, retry only after these exceptions and their subclasses.
             return_exceptions: Whether to return a task's exception as its result instead of raising it, as in
-                `asyncio.gather`. If the package fails, the failure is also returned, for each task without a result.
-                Other errors are still raised, such as this map's timeout, Ctrl-C, or a value that cannot be pickled.
+                `asyncio.gather`. If the package fails, the iterator also returns this failure, for each task without a
+                result. Other errors are still raised, such as this map's timeout, Ctrl-C, or a value that cannot be
+                pickled.
 
         Raises:
-            SerializationError: The function or a value cannot be pickled; the text names the part that cannot.
+            SerializationError: The function or a value cannot be pickled; the text names the part that is the cause.
             TypeError: `fn` is not callable or is an async function, there is no iterable, or an argument has a wrong
                 type.
             ValueError: An argument is out of its range, or `retry_on` is given without `retries`.
             TooLarge: There are more values than a package may have. Or the values, or the function with what it
-                captures, take more than 1 GiB. Or the modules of your project that travel with them take more than
-                64 MiB. Or this call is made in a task at the deepest level of nesting.
+                captures, take more than 1 GiB. Or the modules of your project that they need take more than 64 MiB in
+                all. Or a task at the deepest level of nesting makes this call.
             QuotaExhausted: The account has no compute time left.
             CloudparError: The master refuses the package for another reason, or does not answer.
-            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
+            RuntimeError: The pool is shut down, or this process is a fork of the process that made the pool.
             OSError: The disk has no room for the serialized values.
-            Exception: An iterable raised it. With `buffersize`, this method raises only the errors of the first piece,
-                and `next` raises those of later pieces.
+            Exception: The exception that an iterable raised. With `buffersize`, this method raises only the errors of
+                the first piece, and `next` raises those of later pieces.
 
         Example:
             >>> from cloudpar import Pool
@@ -234,25 +237,26 @@ class MapMethods(Executor):
         """Run `body(i)` for each i in [start, stop) as a task, and return when all are done.
 
         All writes of the body into captured lists, dicts, object attributes and NumPy arrays are then in this process's
-        memory, as after a normal loop. They are copied back only after all tasks have succeeded, so after an error
-        memory is unchanged. Writing the old value (`x[i] = x[i]`) does not count as a write: if another task writes a
-        different value to `x[i]`, that value is copied back, without a conflict.
+        memory, as after a normal loop. The pool copies the writes back only after all tasks have succeeded, so after an
+        error memory is unchanged. Writing the old value (`x[i] = x[i]`) does not count as a write: if another task
+        writes a different value to `x[i]`, the pool copies back that value, and there is no conflict.
 
         Args:
             start: The first index.
             stop: The index after the last one.
             body: The function that is called with each index. No two calls may write the same element. The return value
                 is ignored.
-            task_timeout_s: The longest time that one of these tasks may run, in seconds. The operator's limit applies
-                instead if it is shorter. None: the pool's setting.
+            task_timeout_s: The longest time that one of these tasks may run, in seconds. None means the pool's setting.
+                If the operator's limit is shorter, the operator's limit applies.
 
         Raises:
             SideEffectError: A write cannot be copied back, or two tasks wrote one element; the text names the variable.
-            SerializationError: The body, or what it captures, cannot be pickled; the text names the part that cannot.
+            SerializationError: The body, or what it captures, cannot be pickled; the text names the part that is the
+                cause.
             TypeError: `body` is not callable or is an async function, or an argument has a wrong type.
             ValueError: `task_timeout_s` is not above 0, or a number is too large.
             CloudparError: The package is too large or fails, or the master refuses it or does not answer.
-            RuntimeError: The pool is shut down, or this process is a fork of the one that made it.
+            RuntimeError: The pool is shut down, or this process is a fork of the process that made the pool.
             Exception: The exception that the body raised.
 
         Example:
@@ -275,7 +279,7 @@ class MapMethods(Executor):
     def _map(
         self, fn: Callable[..., T], values: Iterable[Any], call: "CallStyle", options: MapOptions, *, ordered: bool
     ) -> "MapResults[Any]":
-        __tracebackhide__ = True  # IPython and pytest leave frames with this name out of tracebacks
+        __tracebackhide__ = True  # IPython and pytest leave a frame with this variable out of tracebacks
         self._check()
         keep = None if options.buffersize is None else self  # reading starts further packages, which need the pool
         with ShortTracebacks():

@@ -77,8 +77,8 @@ class SubmitBatcher:
     def nudge(self) -> None:
         """Tell the thread that there is a package to acknowledge."""
         if self._thread is None or len(self._session.acknowledgements) in {1, ACKNOWLEDGE_COUNT}:
-            # If no thread can start, reading a result must not fail: the pool acknowledges the package when the pool
-            # ends.
+            # Even if no thread can start, reading a result must not fail. The pool then acknowledges the package when
+            # the pool ends.
             with self._condition, contextlib.suppress(RuntimeError):
                 self._wake()
 

@@ -28,9 +28,9 @@ class PartCache:
     def get(self, thing: object) -> Part | None:
         """Return the current part of a class or function; None if it is pickled with the arguments.
 
-        It is pickled with the arguments when a call refers to it for the first time, or for the first time after a
-        change, since many classes and functions are used only once. It is also pickled with the arguments if it may
-        change in a way that its footprint does not show, or if its pickle is too large.
+        Many classes and functions are used only once. So a class or function is pickled with the arguments in the first
+        call that refers to it, and in the first call after a change of it. It is also pickled with the arguments if it
+        may change in a way that its footprint does not show, or if its pickle is too large.
         """
         with self._lock:
             known = self._known.get(id(thing))

@@ -61,8 +61,8 @@ class Place(NamedTuple):
 def culprit(value: object, name: str, dumps: Callable[[object], object]) -> tuple[str, object]:
     """Find the innermost part of `value` that `dumps` refuses; return its position as text, and the part.
 
-    The search does not go inside a part for which there is advice. It goes down at most DEPTH levels, and looks only at
-    the first WIDTH parts of each value.
+    The search does not go inside a part for which there is advice. The search goes down at most DEPTH levels, and looks
+    only at the first WIDTH parts of each value.
     """
     place, seen = Place(name), set[int]()
     for _ in range(DEPTH):

@@ -107,7 +107,8 @@ class Footprint:
             raise _Unknown
         if kind in _NEVER_CHANGE:
             return
-        # Classes are handled first: a protocol's metaclass belongs to `typing`, but the class itself may change.
+        # Classes are handled first: the metaclass of a `typing.Protocol` class belongs to `typing`, but the class may
+        # change.
         if kind is FunctionType or isinstance(thing, type):
             self._add_code(thing)
         elif kind is ModuleType:
@@ -123,7 +124,7 @@ class Footprint:
 
     def _add_code(self, thing: Any) -> None:
         if thing is NoneType:
-            return  # its module is `builtins`, which has no such name
+            return  # its module is `builtins`, in which no import finds it
         self._watch(_is_found, thing)
         if _is_found(thing) == [True] and not self._travels_by_value(thing.__module__):
             self._named.add(thing.__module__)

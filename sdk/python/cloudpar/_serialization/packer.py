@@ -61,7 +61,7 @@ class Packer:
         """Serialize the next task's data. If this raises a SerializationError, the earlier data stays intact.
 
         Raises:
-            SerializationError: The data cannot be serialized; the text names the part that cannot.
+            SerializationError: The data cannot be serialized; the text names the part that is the cause.
             TooLarge: There are more tasks, or more bytes of data, than a package may have.
             OSError: The disk is full, or a file for the data cannot be created.
             RequestError: The payload folder was removed, or belongs to another user now.

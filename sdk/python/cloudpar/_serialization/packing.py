@@ -21,7 +21,8 @@ from .packer import Packer, is_full, too_many
 from .pickling import DataNeeds
 
 NOTICE_S = 10.0
-"""If an iterable is still being read after this many seconds, the log says so, since the iterable may be endless."""
+"""If an iterable is still being read after this many seconds, a warning is logged, since the iterable may be endless.
+"""
 
 INT64 = range(-(2**63), 2**63)
 
@@ -85,7 +86,7 @@ def pack(
         TooLarge: There are more values or more bytes than a package may have.
         OSError: The disk is full, or a file for the data cannot be created.
         RequestError: The payload folder was removed, or belongs to another user now.
-        Exception: The iterable raised it, and there is no limit.
+        Exception: The exception that the iterable raised, if there is no limit.
     """
     if limit is None and isinstance(values, Sized) and _is_over(values):
         raise too_many()

@@ -24,8 +24,8 @@ SCALARS = frozenset({int, float, str, bytes, bool, type(None), complex})
 """Types whose values need no search for classes and functions inside them."""
 
 SHARED_PARTS = 256
-"""How many classes and functions one `DataNeeds` shares, so that they are sent only once per package. Further ones are
-sent with each task that refers to them.
+"""How many classes and functions one `DataNeeds` shares, so that they are sent only once per package. Further classes
+and functions are sent with each task that refers to them.
 """
 
 _USUAL_KINDS = 1_000
@@ -44,7 +44,7 @@ class DataNeeds:
         self.parts: dict[str, bytes] = {}
         part_of = remote.holder().part_of
         self.known: dict[int, Any] = {id(part_of): NotImplemented}
-        """By an object's id, how a pickle refers to the object if it is sent only once per package."""
+        """For the id of each object that is sent only once per package: how a pickle refers to the object."""
         self._alive: list[object] = [part_of]
         """Keeps the objects of `known` alive, so that no other object gets one of their ids."""
 
@@ -183,7 +183,7 @@ def pickled(value: object, what: str, needs: DataNeeds | None = None) -> Pickled
         value: The object. If it is a `Call`, its args and kwargs are serialized.
         what: A name of the object for the error message, such as "the function".
         needs: Receives the classes and functions that are sent beside the pickle. None if the pickle must contain all
-            of them.
+            classes and functions.
 
     Raises:
         SerializationError: The object cannot be pickled. The text names the part that cannot be pickled, and says what

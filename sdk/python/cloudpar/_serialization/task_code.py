@@ -62,7 +62,7 @@ class CodeCache:
         """Return the task code of a function.
 
         Raises:
-            SerializationError: The function cannot be pickled; the text names the part that cannot.
+            SerializationError: The function cannot be pickled; the text names the part that is the cause.
             TooLarge: The function, with what it captures, exceeds the limit of task code.
             TypeError: The object is not callable, or is an async function.
         """

@@ -20,7 +20,7 @@ _SEARCHED_BYTES = 1 << 16
 """Up to this size, in bytes, a pickle is searched for _MARK. In a larger pickle, checking all names costs less."""
 
 _filling: WeakSet[type] = WeakSet()
-"""Classes that came with a pickle and were new to this process, and whose attributes are not set yet."""
+"""Classes that a pickle has added to this process, and whose attributes are not set yet."""
 
 
 def loads(data: bytes) -> Any:

@@ -51,11 +51,11 @@ def calibrate(tasks: int, clock: Callable[[], float] = time.process_time) -> int
     The size is rounded to two significant digits, so that repeated calibrations mostly agree.
     """
     # Measure processor time and take the shortest of many measurements, so that the load of other processes does not
-    # count.
+    # change the result.
     division_s = min(_division_s(clock) for _ in range(25))
     divisions = SEQUENTIAL_S / tasks / division_s
-    # Trial division tries every other number up to the smaller prime. If both primes are in [largest / 2, largest], the
-    # smaller prime is on average 2/3 of largest.
+    # Trial division tries every second number up to the smaller prime. If both primes are in [largest / 2, largest],
+    # the smaller prime is on average 2/3 of largest.
     largest = min(max(divisions * 2 * 3 / 2, 1_000.0), 1e9)
     return int(float(f"{largest:.1e}"))
 

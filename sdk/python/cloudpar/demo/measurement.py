@@ -33,7 +33,7 @@ class Run:
 
     @property
     def efficiency(self) -> float:
-        """The share of the executors' time that was spent in tasks."""
+        """The share of their time that the executors spent in tasks."""
         return self.report.execute_s / (self.executors * self.wall_s)
 
 
@@ -78,7 +78,8 @@ def measure(numbers: list[int], repeats: int, advance: Advance, *, largest: int,
             return min(runs, key=lambda run: run.wall_s)
 
     sequential_s = min(timed("sequential", lambda: map(factorize, numbers)) for _ in range(repeats))
-    # This runs before the process has a pool, because Python warns when a process with threads forks.
+    # The process pool runs before this process has a cloudpar pool, because Python warns when a process with threads
+    # forks.
     with ProcessPoolExecutor(PROCESSES) as processes:
         list(processes.map(factorize, [15] * PROCESSES))
         process_pool_s = min(

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _OVERHEAD = ("serialize", "retrieve", "publish", "deserialize")
 _ABOVE, _BELOW = 7, -30
-"""The vertical distances, in points, from a measured point to its label of two lines above or below it."""
+"""The vertical distances from a measurement in the plot to its label of two lines, above or below it, in points of 1/72
+inch."""
 _COLOURS = ("#4477aa", "#66ccee", "#ccbb44", "#aa3377")
 
 

@@ -63,7 +63,7 @@ class Cdk:
     def bootstrap(self, account: str, region: str) -> None:
         """Create or update the CDK's own stack: a bucket, a registry and roles.
 
-        They cost nothing while they are empty.
+        The bucket and the registry cost nothing while they are empty.
         """
         command = [*self._cdk, "bootstrap", f"aws://{account}/{region}", "--app", ""]
         self._run("cdk bootstrap", command)

@@ -1,4 +1,4 @@
-"""Reads change sets. A change set says what CloudFormation will do to a stack's resources when it is executed."""
+"""Reads change sets. A change set lists the changes that CloudFormation will make to a stack's resources."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -81,8 +81,8 @@ def refusal(code: str, text: str, service: str, operation: str, region: str) -> 
 def code_and_text(error: Any) -> tuple[str, str]:
     """Return AWS's error code and text from a botocore exception.
 
-    If the exception has no code, the name of its class is returned instead. If the exception has no text from AWS, its
-    own text is returned.
+    If the exception has no code, return the name of its class instead. If the exception has no text from AWS, return
+    its own text.
     """
     answer = getattr(error, "response", None)
     found = answer.get("Error", {}) if isinstance(answer, dict) else {}

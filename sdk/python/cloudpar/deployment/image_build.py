@@ -15,7 +15,7 @@ SAID: Final = (
 
 
 def settle(update: Update, request: Request, plan: Plan, project: Project) -> tuple[Update, str | None]:
-    """Have CodeBuild build the worker's images if Docker cannot do so here and the operator has not chosen a builder.
+    """Let CodeBuild build the worker's images if Docker cannot do so here and the operator has not chosen a builder.
 
     Returns:
         The deployment, and a line for the operator if this function has added the setting.

@@ -45,7 +45,7 @@ def _zones(aws: Aws) -> list[str]:
 
 
 def _enough(aws: Aws, plan: Plan, zones: list[str]) -> Check:
-    """Check the number of zones. With too few, CloudFormation would fail later, while it creates the network."""
+    """Check the number of zones. With too few zones, CloudFormation would fail to create the network."""
     name, count = "zones", len(zones)
     text = f"{quantity(count, 'availability zone')} in {aws.region}"
     if count >= plan.zones:

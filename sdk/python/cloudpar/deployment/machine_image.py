@@ -15,13 +15,14 @@ OLD_DAYS = 30
 
 
 def age_days(aws: Aws, there: Stack) -> int | None:
-    """Return the age of a stack's oldest image in days; None if the stack names none, or AWS does not describe them."""
+    """Return the age of a stack's oldest image in days; None if the stack or AWS has no information about images."""
     if not there.images:
         return None
     try:
         found = aws.pages(
             "ec2", "describe_images", "Images",
-            # A filter skips images that Amazon has deleted. With their ids, they would be an error.
+            # A filter skips images that Amazon has deleted. Without the filter, AWS would answer such an id with an
+            # error.
             Filters=[{"Name": "image-id", "Values": there.images}], IncludeDeprecated=True,
         )  # fmt: skip
         made = [datetime.fromisoformat(each["CreationDate"]) for each in found]

@@ -39,7 +39,8 @@ def zones(aws: Aws, plan: Plan) -> list[str]:
 
 
 def _find(aws: Aws, plan: Plan) -> list[Found]:
-    # A filter skips ids that do not exist. Without it, AWS would only name the first of them, in an error.
+    # A filter skips ids that do not exist. Without the filter, AWS would answer with an error that names only the first
+    # of these ids.
     wanted = [{"Name": "subnet-id", "Values": list(plan.subnets)}]
     return list(aws.pages("ec2", "describe_subnets", "Subnets", Filters=wanted))
 
@@ -94,7 +95,7 @@ def _routes(aws: Aws, plan: Plan) -> Check:
 
 
 def _table(tables: Iterable[Found], subnet_id: str) -> Found:
-    """Return the route table of a subnet: its own, or else the VPC's main one."""
+    """Return the route table of a subnet: its own table, or the VPC's main table if the subnet has none."""
     main: Found = {}
     for table in tables:
         for each in table.get("Associations", ()):
@@ -106,7 +107,7 @@ def _table(tables: Iterable[Found], subnet_id: str) -> Found:
 
 
 def _way_out(table: Found) -> str | None:
-    """Return the id of the gateway (or other target) of a table's route to the internet; None if it has none."""
+    """Return the id of the gateway (or other target) of a table's route to the internet; None if there is none."""
     for route in table.get("Routes", ()):
         if route.get("DestinationCidrBlock") == EVERYWHERE and route.get("State") == "active":
             targets = ("NatGatewayId", "TransitGatewayId", "GatewayId", "NetworkInterfaceId", "InstanceId")

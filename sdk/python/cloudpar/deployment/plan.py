@@ -26,7 +26,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     `builds_image` means that Docker builds the worker's image on this machine. `vpc` and `subnets` are the ids of an
     existing network. Without them, the stack makes a network of its own in the first `zones` zones. `api_endpoint` is
-    the VPC endpoint of a private API; None: the API is public.
+    the VPC endpoint of a private API; None means that the API is public.
     """
 
     stack: str

@@ -44,9 +44,9 @@ VOLUME_GB_USD = 0.08
 ADDRESS_HOUR_USD = 0.005
 
 TICK_S = 0.07
-"""The duration of a timer call that finds nothing to do, in seconds. The call queries four shards of an index, looks
-for packages at work in another one, reads the fleet's row, looks into the dead-letter queue, and reads the size of the
-fleet's group. Reading this size costs nothing.
+"""The duration of a timer call that finds nothing to do, in seconds. The call queries four shards of an index, and
+looks for packages at work in another index. It also reads the fleet's row, looks into the dead-letter queue, and reads
+the size of the fleet's group. Reading this size costs nothing.
 """
 
 TICK_READ_UNITS = 5 * 0.5 + 1
@@ -55,8 +55,8 @@ TICK_LOG_BYTES = 800
 
 POLLERS = 5
 POLL_S = 20
-"""The length of a long poll, in seconds. For each queue that Lambda polls, it runs POLLERS long polls at a time, even
-while the queue is empty.
+"""The length of a long poll, in seconds. For each queue that Lambda polls, Lambda runs POLLERS long polls at a time,
+even while the queue is empty.
 """
 
 IMAGES_GB = 0.5
@@ -202,7 +202,7 @@ def on_demand_usd(instance_type: str) -> float | None:
 
 
 def vcpus(instance_type: str) -> int:
-    """Return the vCPUs of one of the fleet's instance types, each of which has an executor; 0 for other sizes.
+    """Return the number of vCPUs, and so of executors, of one of the fleet's instance types; 0 for other sizes.
 
     >>> vcpus("c7g.xlarge"), vcpus("t3.micro")
     (4, 0)

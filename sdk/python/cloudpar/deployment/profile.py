@@ -60,7 +60,7 @@ def write(profile: Profile, path: Path | None = None) -> Path:
 
 
 def _spare(path: Path) -> Path:
-    """Return an unused path. Old files are never overwritten, because their tokens are kept nowhere else."""
+    """Return an unused path. No old file is overwritten, because its token may be kept nowhere else."""
     names = (path.with_name(f"{path.name}.old{'' if number == 1 else number}") for number in count(1))
     return next(each for each in names if not each.exists())
 
@@ -78,7 +78,7 @@ def _beside(endpoint: str) -> list[Path]:
 
 
 def take_back(spare: Path) -> Path:
-    """Replace the profile file by a file beside it. The old profile file is kept in the same way as by `write`.
+    """Replace the profile file by a file beside it. The old profile file is kept, as `write` keeps it.
 
     A file that `write_beside` made is copied, since programs may name it by CLOUDPAR_PROFILE. Any other file is moved.
     """

@@ -62,8 +62,8 @@ class Project:
 def find_project(named: Path | None) -> Project:
     """Find the checkout of this project.
 
-    If the caller names a folder, only this folder is tried. Otherwise the function tries the working folder and all its
-    parents, and then the folder of this file and all its parents.
+    If the caller names a folder, the function tries only this folder. Otherwise the function tries the working folder
+    and all its parents, and then the folder of this file and all its parents.
 
     Raises:
         ConfigurationError: None of these folders is a checkout.

@@ -1,7 +1,7 @@
 """Protects the tables that outlive a stack from deletion.
 
-The template does not protect them: if the first creation of the stack failed, CloudFormation could not delete a
-protected table, and so the stack could not be deleted either.
+The template does not protect these tables. If it did, and the first creation of the stack failed, CloudFormation could
+not delete the protected tables, and so could not delete the stack.
 """
 
 from . import stack, template

@@ -64,7 +64,8 @@ def _vpcs(aws: Aws, plan: Plan) -> Check:
     """Check that the stack can create its VPC. If it cannot, CloudFormation would fail and roll back."""
     name = "VPC quota"
     vpcs = list(aws.pages("ec2", "describe_vpcs", "Vpcs"))
-    # CloudFormation gives this tag to what it makes. An update needs no further VPC.
+    # CloudFormation marks each VPC that it makes with a tag that names the stack. A stack that already has its VPC
+    # needs no other one.
     if any(_made_by(each) == plan.stack for each in vpcs):
         return Check(name, "ok", f"{plan.stack} has its VPC")
     limit = _limit(aws, VPC_QUOTA)

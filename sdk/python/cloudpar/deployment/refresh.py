@@ -1,4 +1,4 @@
-"""Lets AWS replace the instances that started before the newest update, and does not wait until it has done so.
+"""Lets AWS replace the instances that started before the newest update, and does not wait for the replacements.
 
 An instance keeps the launch template with which it started. If CloudFormation replaced the instances as a part of the
 update, the update would wait for drains, which may last an hour. The update would fail if AWS had no instance to give.
@@ -11,7 +11,7 @@ from .aws import Aws
 from .failures import AwsRefused
 
 WARM_UP_S = 120
-"""How long an instance counts as starting. It is the same time as in infra/lib/fleet.ts."""
+"""How long an instance counts as starting. infra/lib/fleet.ts sets the same time."""
 
 IN_PROGRESS = "InstanceRefreshInProgress"
 

@@ -47,7 +47,7 @@ class Request(msgspec.Struct, frozen=True):
     Attributes:
         file: The settings of the operator's file. Each setting that the stack has must be in this file, in `given` or
             in `unset`. None means that there is no file, and the stack keeps its settings.
-        given: The settings of --set. They take precedence over those of the file or of the stack.
+        given: The settings of --set. These settings take precedence over those of the file or of the stack.
         unset: Settings that return to their defaults.
 
     Raises:

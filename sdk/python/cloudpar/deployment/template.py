@@ -1,4 +1,4 @@
-"""Reads a CloudFormation template: its resources, their cost at rest, and those that remain after the stack."""
+"""Reads a CloudFormation template: its resources, their cost at rest, and which of them outlive the stack."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -42,7 +42,7 @@ def of_stack(aws: Aws, stack: str) -> list[str]:
     """Return the names of the secrets that hold the tokens of a stack's users."""
     filters = [{"Key": "tag-key", "Values": [STACK_TAG]}, {"Key": "tag-value", "Values": [stack]}]
     found = aws.pages("secretsmanager", "list_secrets", "SecretList", Filters=filters)
-    # The filters also match stacks whose names only start with this name, so the whole tag is compared.
+    # The filters also match stacks whose names only start with this name, so this function compares the whole tag.
     return sorted(each["Name"] for each in found if {"Key": STACK_TAG, "Value": stack} in each.get("Tags", ()))
 
 

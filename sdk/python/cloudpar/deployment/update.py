@@ -1,4 +1,4 @@
-"""Plans and executes one deployment. It unsets a setting or changes a table only if the operator requests this."""
+"""Plans and executes one deployment. An update unsets a setting or changes a table only at the operator's request."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -38,8 +38,8 @@ class Update(msgspec.Struct, frozen=True):
         """Find out the current state and plan the deployment.
 
         Raises:
-            DeploymentError: A setting would return to its default although `request.unset` does not name it; or the
-                stack keeps no settings and the request has no file; or a protected stack has to be deleted first; or
+            DeploymentError: A setting would return to its default although `request.unset` does not name it. Or the
+                stack keeps no settings, and the request has no file. Or a protected stack has to be deleted first. Or
                 AWS refuses a request or does not answer.
         """
         name = stack.stack_name(environment)
@@ -48,7 +48,7 @@ class Update(msgspec.Struct, frozen=True):
             there.refuse_protected(aws.region)  # the CDK deletes such a stack first
         said = stack.template(aws, name) if there is not None else {}
         body = said if there is not None and there.made else None
-        # A stack whose creation failed cannot be updated, but the settings that it keeps still count.
+        # A stack whose creation failed cannot be updated, but the deployment still uses the settings that it keeps.
         before = said if body is not None or settings.kept(said) is not None else None
         wanted = settings.wanted(before, request, name)
         return cls(name, there, body, wanted, settings.changes(settings.known(before), wanted))

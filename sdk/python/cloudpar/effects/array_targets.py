@@ -1,4 +1,7 @@
-"""Gathers the writes to arrays. Conflicts are found by memory address, so also those between an array and its views."""
+"""Gathers the writes to arrays.
+
+It finds conflicts by memory address, so it also finds conflicts between an array and its views.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Capture:
     Attributes:
         code: The task code for the workers.
         facets: The objects that tasks can change. The number of an object is its position in this tuple.
-        regions: Captured arrays that are sent as blocks of memory, mostly because they share memory.
+        regions: Captured arrays that are sent as blocks of memory, mostly because these arrays share memory.
     """
 
     code: LoopCode

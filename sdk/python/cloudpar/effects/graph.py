@@ -1,4 +1,4 @@
-"""Finds every object that a body can write to. Each gets a number, and the name that the source gives it."""
+"""Finds every object that a body can write to. Each object gets a number, and its name in the body's source."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Facet:
 
     Attributes:
         kind: How the worker watches the object: as `list`, `dict`, `set`, `attributes`, `array`, `function`, `class` or
-            `module`; as `opaque` if changes show only in its pickle; or as `hidden` if its class is pickled by value
-            and may leave attributes out of the pickle.
+            `module`. An object whose changes show only in its pickle is `opaque`. An object whose class is pickled by
+            value, and may leave attributes out of the pickle, is `hidden`.
         thing: The caller's object.
-        trail: The object's name. But an error about a function names the variable of the function that was changed.
+        trail: The object's name. An error about a function names the changed variable of the function instead.
     """
 
     kind: str
@@ -215,7 +215,7 @@ class Graph:
                 yield value, trail.attribute(key)
 
     def _hide_namespaces(self) -> None:
-        """Make a dict opaque if it is also the `__dict__` of a captured object: unpickling makes two separate dicts."""
+        """Make a dict opaque if it is also a captured object's `__dict__`, since unpickling makes two dicts of it."""
         owners = [facet.thing for facet in self.facets if facet.kind == "attributes"]
         namespaces = {id(vars(thing)) for thing in owners if hasattr(thing, "__dict__")}
         self.facets = [

@@ -79,7 +79,7 @@ class _KeyedTarget(Target):
 
 
 class _ListTarget(_KeyedTarget):
-    """A list or an instance of a subclass. Methods of a subclass are not called, since they have run at the worker."""
+    """A list or an instance of a subclass. Methods of a subclass are not called, since the worker has called them."""
 
     def __init__(self, thing: Any, trail: Trail) -> None:
         super().__init__(thing, trail)

@@ -8,7 +8,8 @@ const TEXT = new TextDecoder();
 const EMPTY_LIST = new Uint8Array([0x90]);
 
 /**
- * For each first byte from 0xc0 on: the size of the length that follows it (0 for none), and the size of fixed content.
+ * For each first byte from 0xc0 on: how many bytes hold the length that follows it (0: no length follows), and how many
+ * bytes of content follow whatever the length is.
  */
 const LENGTH_BYTES = new Uint8Array(0x40);
 const FIXED_BYTES = new Uint8Array(0x40);
@@ -148,7 +149,7 @@ class Walk {
       const first = this.#byte(at);
       at += 1;
       if (first >= 0xe0 || first < 0x80) {
-        // An integer in its first byte.
+        // The first byte is the whole value: an integer.
       } else if (first < 0x90) {
         left += 2 * (first & 0x0f);
       } else if (first < 0xa0) {

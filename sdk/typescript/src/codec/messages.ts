@@ -72,7 +72,7 @@ function malformed(where: string, error: unknown): BadRequest {
   return new BadRequest(`not a valid ${where}: ${(error as Error).message}`);
 }
 
-/** Returns the error in an error answer; a body of another form is quoted. */
+/** Returns the error that an error answer contains. If the body has another form, the error quotes it. */
 export function decodeError(body: Uint8Array, status: number): RequestError {
   // A gateway in front of the master may also send a 429, because it limits the rate as the master does.
   const Unknown = status === 429 ? RateLimited : RETRYABLE_STATUS.has(status) ? InternalError : RequestError;

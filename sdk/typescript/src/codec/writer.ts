@@ -144,7 +144,7 @@ export class Writer {
     this.raw(data);
   }
 
-  /** Writes a size in 1, 2 or 4 bytes, whose codes are consecutive. */
+  /** Writes a size in 1, 2 or 4 bytes. The codes of the three forms are consecutive; `code` is the first one. */
   #sized(size: number, code: number): void {
     if (size < 0x100) {
       this.#at(2, code).setUint8(this.length - 1, size);

@@ -300,9 +300,9 @@ export interface components {
          *     Attributes:
          *         running: The number of hosts that are running.
          *         starting: The number of hosts that are wanted and not running yet.
-         *         message: A text for users; None if there is no problem. While hosts are starting, it says why the last start
-         *             failed or what it waits for, in the words of the service that starts hosts. If no host runs or is starting,
-         *             it says when the fleet may grow again.
+         *         message: A text for users; None if there is no problem. While hosts are starting, the text says why the last
+         *             start failed, or for what the start waits, in the words of the service that starts hosts. If no host runs or
+         *             is starting, the text says when the fleet may grow again.
          */
         FleetStatus: {
             /** @default 0 */
@@ -429,8 +429,8 @@ export interface components {
          *             its executors have work. This saves requests, which may cost money.
          *         beat_s: The longest time between two renewals of the lease, in seconds. If it is 0, or longer than a third of
          *             `lease_s`, a third of `lease_s` counts instead. Beats renew leases. If `beat_s` of all the worker's leases
-         *             is above 0, publications may renew them, too (`PublishResults.others`). The replies to both also say whether
-         *             the first chunk of a package waits (`waiting`).
+         *             is above 0, publications may renew them, too (`PublishResults.others`). The replies to beats and to
+         *             publications also say whether the first chunk of a package waits (`waiting`).
          *         seal, seal_key: The seal of the task code, and the account's key, if the package is sealed. Executors never see
          *             the key.
          *         elsewhere: Whether another worker may be able to run the package. If so, a worker that lacks something for the
@@ -904,7 +904,7 @@ export interface components {
          *         closes: Whether this is the last message about the lease, so that the master may delete the queue message.
          *         wait_us: The `wait_us` of the lease.
          *         retrieve_us: The time of the requests and downloads that brought this lease, without the time for which the
-         *             master held the requests. Only one publication of the lease reports it.
+         *             master held the requests. Only one publication of the lease reports this time.
          *         publish_us: The time that earlier publish requests for this package took, unless a publication has already
          *             reported it.
          *         refused: If present, the package fails with this reason. "python": the worker has no suitable Python. "seal":
@@ -1161,9 +1161,9 @@ export interface components {
          *     Attributes:
          *         idempotency_key: The master derives the package id from this key, the account, and whether the package is
          *             sealed. If the client repeats the request with the same key, the reply names the same package.
-         *         session: The id of the client's session. After the start, the master ends the session's held await at once or,
-         *             if no await is held, does not hold the next one. An await that already names the new package is held as
-         *             usual. The client can then send an await that names the new package.
+         *         session: The id of the client's session. After the start, the master answers the session's held await at once
+         *             or, if no await is held, does not hold the next one. So the client can send an await that names the new
+         *             package. An await that already names the new package is held as usual.
          *         name: The function's name, for users.
          *         codec: The format of serialized task data and results; "msgpack" if, and only if, the code is a reference.
          *         python: The minor version of the client's Python, such as "3.11". The master ignores it if the codec is

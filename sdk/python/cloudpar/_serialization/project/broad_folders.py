@@ -20,8 +20,8 @@ _OF_A_HOME = ("", "Desktop", "Documents", "Downloads", "Library")
 def is_broad(folder: str) -> bool:
     """Whether a folder is broad.
 
-    These folders are broad: the user's home folder, the folders above it, `Downloads` and the like in it, the folder
-    for temporary files, and folders of the system.
+    These folders are broad: the user's home folder, `Downloads` and similar folders in it, and the folders above it.
+    The folder for temporary files and folders of the system are also broad.
     """
     home = os.path.expanduser("~")
     return os.path.realpath(folder) in _broad(os.getuid(), home, tempfile.gettempdir())

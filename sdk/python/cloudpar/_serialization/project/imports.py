@@ -26,8 +26,9 @@ def of_code(code: CodeType, module: str | None) -> set[str]:
 
     Args:
         code: The function's code.
-        module: The function's module. The result includes this module in two cases: the code imports something (the
-            import may be relative), or it uses a name such as `__file__` (it may read files beside the module).
+        module: The function's module. The result includes this module in two cases. Either the code imports something,
+            since the import may be relative. Or the code uses a name such as `__file__`, since it may read files beside
+            the module.
     """
     found = set[str]()
     if _IMPORT_NAME in code.co_code[::2]:

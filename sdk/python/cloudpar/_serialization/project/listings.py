@@ -1,10 +1,10 @@
 """Lists the files of units, and lists them again only after a change.
 
 A call of the pool needs the files of each unit that its tasks use. Listing a Python package with 20,000 files takes 0.5
-s; checking that nothing has changed takes a few ms. These changes are noticed:
+s; checking that nothing has changed takes a few ms. A listing notices these changes:
 
-- a file of code that was added, removed or changed before the call: always, since the times of each folder and each
-  file of code are compared;
+- a file of code that was added, removed or changed before the call: always, since each call compares the times of each
+  folder and each file of code;
 - a data file that was added or removed before the call: always;
 - a data file that was overwritten: always in a unit with at most `FEW_DATA_FILES` data files, otherwise by the first
   call that is at least `DATA_CHECK_S` after the last comparison.
@@ -25,9 +25,8 @@ FEW_DATA_FILES = 1_000
 DATA_CHECK_S = 1.0
 """The shortest time between two comparisons of the data files of a unit with more than FEW_DATA_FILES, in seconds."""
 SETTLED_NS = 2_000_000_000
-"""A list of a folder is reused only if the folder had been unchanged for this time when it was listed, in nanoseconds.
-Otherwise the folder could change again within the same tick of the file system's clock, and its times would not show
-this change.
+"""How long a folder must have been unchanged when it was listed, so that the list is reused, in nanoseconds. Otherwise
+the folder could change again within the same tick of the file system's clock, and its times would not show this change.
 """
 
 _KEPT = 4_096

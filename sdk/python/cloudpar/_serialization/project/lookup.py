@@ -54,7 +54,7 @@ def look_up(name: str) -> Found:
         if path is None:
             break  # built in, or loaded by an importer without files
         folders = (*folders, *path)
-    return Found(None, False, folders)  # or a namespace package, which has no file of its own
+    return Found(None, False, folders)  # this also covers a namespace package, which has no file of its own
 
 
 def _project_unit(name: str, origin: str, is_package: bool) -> Unit | None:

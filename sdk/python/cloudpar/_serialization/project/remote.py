@@ -1,4 +1,4 @@
-"""Makes the project's modules importable in an executor. This module runs there.
+"""Makes the project's modules importable in an executor, which runs this module.
 
 This module is pickled by value with the task code, so it also works at workers of older releases. An executor may get
 two versions of a project, or two projects with equal module names. Each version has a namespace of its own, and
@@ -25,7 +25,7 @@ task code contains a copy of this module.
 
 SENDER = "cloudpar._serialization.project.shipment"
 """The name of the client's module that makes the arguments of `load`. Its CLIENT is the id of a client's process. By
-this id `load` recognizes the process that has sent the task code, and does not change its modules."""
+this id `load` recognizes the process that has sent the task code, and does not change that process's modules."""
 
 WORKER = "cloudpar_worker.executor.project_folders"
 """The worker's module whose `folder` is deleted when the executor ends."""
@@ -91,7 +91,7 @@ class Namespace:
             sys.path[:] = [*self.folders, *(folder for folder in sys.path if folder not in self.folders)]
         if fresh:
             for name in [name for name in sys.modules if any(f"{name}.".startswith(f"{unit}.") for unit in fresh)]:
-                del sys.modules[name]  # this is the worker's own module of the same name
+                del sys.modules[name]  # otherwise imports would find the worker's own module of the same name
         importlib.invalidate_caches()
 
 
@@ -120,7 +120,7 @@ def load(
     """Unpickle task code after making its project's modules importable.
 
     Args:
-        client: The id of the process that sent the code. In that process, imports are not changed.
+        client: The id of the process that sent the code. In that process, `load` does not change imports.
         project: Three values: the versions of the units by name, the folders to search, and a zip archive of the units.
             If executors run on the client's machine, the archive is empty; otherwise the list of folders is empty.
         parts: The pickles of classes and functions that task data refers to, by key.

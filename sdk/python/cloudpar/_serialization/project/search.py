@@ -88,7 +88,7 @@ class _Units:
         return found.unit
 
     def _note(self, folders: Iterable[str]) -> None:
-        """Record the times at which folders last changed. The first record stays: it shows all later changes."""
+        """Record the times at which folders last changed. A folder's first record stays, to show all later changes."""
         now_ns = time.time_ns()
         for folder in folders:
             if folder not in self._times:

@@ -50,7 +50,7 @@ class Unit(NamedTuple):
     def files(self, folders: dict[str, tuple[int, int]] | None = None) -> list[File]:
         """List the unit's files, without caches, hidden files and secrets. Behind symbolic links, list only code.
 
-        Virtual environments and `node_modules` inside the unit are left out, and so are data files beyond DATA_FILES.
+        The list leaves out virtual environments and `node_modules` inside the unit, and data files beyond DATA_FILES.
 
         Args:
             folders: Receives the folders that were searched, with the times of their last changes.

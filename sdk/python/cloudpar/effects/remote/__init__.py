@@ -1,4 +1,6 @@
-"""The part that runs at the workers. Its functions are pickled by value, since workers may lack `cloudpar`.
+"""The part of `effects` that runs at the workers.
+
+Its functions are pickled by value, since workers may lack `cloudpar`.
 
 Two rules follow. First, at the top, modules import only the standard library and each other. Functions import NumPy and
 cloudpickle where they need them: a captured array needs NumPy anyway, and cloudpickle has just loaded the task code.

@@ -1,8 +1,8 @@
 """NumPy arrays as plain memory.
 
-To find what a task wrote, the elements before and after the task are compared as unsigned integers of 1 to 8 bytes. So
-NaN equals itself, every dtype works, and the elements of object arrays are compared by identity. Comparing 1,000,000
-float64 takes 1.0 to 1.6 ms.
+To find what a task wrote, this module compares the elements before and after the task as unsigned integers of 1 to 8
+bytes. So NaN equals itself, every dtype works, and the elements of object arrays are compared by identity. Comparing
+1,000,000 float64 takes 1.0 to 1.6 ms.
 """
 
 from __future__ import annotations

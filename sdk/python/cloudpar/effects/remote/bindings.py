@@ -1,4 +1,4 @@
-"""Watches names that a task can rebind: globals, nonlocals, defaults, class attributes. They are never copied back.
+"""Watches names that a task can rebind: globals, nonlocals, defaults, class attributes. No rebinding is copied back.
 
 A name has no elements that different tasks could write, so the pool cannot combine the writes of several tasks.
 Therefore the pool only detects that a name was rebound: a *look* (see `containers`) reports it, and returns a function

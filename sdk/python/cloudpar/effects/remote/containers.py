@@ -1,10 +1,10 @@
-"""Lists, dicts, sets and objects with attributes: finds what a task has changed in them, and undoes it.
+"""Lists, dicts, sets and objects with attributes: finds what a task has changed in them, and undoes the changes.
 
-A *look* is a function without arguments. It returns None if its container is unchanged, otherwise a *finding*
-`(problem, keys, values, undo)`. `problem` is empty if the `values` written at `keys` can be copied back. Otherwise
-`problem` is a key of `PROBLEMS` in `cloudpar.effects.errors`, `keys` is a suffix for the container's name (or the name
-that a task has bound to another value), and `values` is None. `undo()` restores the container; it is None if that is
-impossible. Looks change nothing, so that all looks see the state that the task has left.
+A *look* is a function without arguments. It returns None if its container is unchanged; otherwise it returns a
+*finding* `(problem, keys, values, undo)`. `problem` is empty if the `values` written at `keys` can be copied back.
+Otherwise `problem` is a key of `PROBLEMS` in `cloudpar.effects.errors`, `keys` is a suffix for the container's name (or
+the name that a task has bound to another value), and `values` is None. `undo()` restores the container; it is None if
+that is impossible. A look changes nothing, so that all looks see the same state: the state after the task.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A loop over `is` costs about 40 ns per item, or 40 ms for a task that writes one item of a list of a million results.
 CPython's lists are arrays of pointers, and comparing these arrays with `memcmp` costs 1.2 ms. If lists have a layout
-that this module does not know (another interpreter, a free-threaded or tracing build), it uses the loop.
+that this module does not know (another interpreter, a free-threaded or tracing build), the module uses the loop.
 """
 
 from __future__ import annotations

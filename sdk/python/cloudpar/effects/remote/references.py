@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def references(kinds: list[str], objects: list[Any]) -> Refer:
-    """Return a function that returns the reference of an object. For an object that the task made, it returns None.
+    """Return a function that returns an object's reference, or None for an object that the task made.
 
     A captured object is sent as its number, and a view of a captured array as its position in that array. At the
-    client, the number becomes the caller's object, and the position a view of the caller's array.
+    client, the number becomes the caller's object, and the position becomes a view of the caller's array.
     """
     numbers: dict[int, int] = {}
     for number, thing in enumerate(objects):

@@ -66,8 +66,8 @@ class _Task:
         return self._settle(report=True)
 
     def _settle(self, *, report: bool) -> bytes | None:
-        # All objects are checked before anything is undone: arrays may share memory, and a new value may contain an old
-        # one.
+        # Check all objects before undoing anything. Arrays may share memory, and a new value may contain an old one, so
+        # undoing one write could hide or change another write.
         found = [(number, finding) for number, look in self._looks if (finding := look()) is not None]
         try:
             return self._encode(found) if report and found else None
