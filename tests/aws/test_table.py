@@ -131,7 +131,7 @@ def test_reads_that_are_never_processed_are_a_retryable_error(scripted: Scripted
 
 
 def test_a_scan_that_dynamodb_throttles_can_be_repeated(scripted: Scripted) -> None:
-    """The report of `cloudpar usage` reads the table in such scans, and its client repeats a request that may succeed."""
+    """`cloudpar usage` reads the table in such scans, and its client repeats a request that may succeed."""
     rows, stub = scripted
     stub.add_client_error("scan", "ProvisionedThroughputExceededException")
     with pytest.raises(Unavailable):
