@@ -12,7 +12,7 @@ SETTING: Final = "alarmEmail"
 
 NONE: Final = (
     "Alarms: none, because no address gets them. If the master fails or instances do not start, only its users notice. "
-    "To get a mail, add --set alarmEmail=you@example.com (0.60 USD a month)."
+    "To get a mail, add --set alarmEmail=you@example.com (0.40 USD a month)."
 )
 
 
