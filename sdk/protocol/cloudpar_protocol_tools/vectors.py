@@ -2,8 +2,8 @@
 
     python -m cloudpar_protocol_tools.vectors
 
-writes vectors/v<release>.json next to this package. It never overwrites a file, because tests check with the file of
-each release that later releases still understand that release's messages.
+writes vectors/v<release>.json next to this package. It never overwrites a file. The tests read the file of every
+release, and check that the current version still understands these messages.
 """
 
 import sys

@@ -133,8 +133,9 @@ class LeaseRecord:
         self._publishing_us = sum([result.duration_us for result in results])
         self.publishing = True
         self._sent, self._sent_bytes = len(results), self.result_bytes
-        # The closing message lets the master delete the chunk's queue message. If this worker then died before a
-        # give-back under way has reached the master, no other worker would get the tasks in that give-back.
+        # While a give-back is under way, a publication must not close the lease: the closing message lets the master
+        # delete the chunk's queue message. If the worker died before the give-back reached the master, no other worker
+        # would get the tasks that it gives back.
         self.closing = self.exhausted and not self.returning
         return results
 
