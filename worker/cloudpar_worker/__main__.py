@@ -49,13 +49,13 @@ def main() -> int:
         found = [*mechanisms(tempfile.gettempdir(), answering(services()), open_sockets()), *unused_mechanisms()]
         print(msgspec.json.encode(found).decode())
         return 0
+    hide_memory()  # before it contains the token
     try:
         with open(0, "rb", buffering=0, closefd=False) as stdin:
             settings = parse(stdin.readline())
     except ValueError as error:
         print(f"cloudpar worker: {error}", file=sys.stderr)
         return 2
-    hide_memory()
     confinement, found = settings.confinement, []
     if confinement:
         keep_descriptors()

@@ -69,6 +69,21 @@ def start(monkeypatch: pytest.MonkeyPatch, *, user: int, obstacle: str, readable
         return -1
 
 
+def test_the_agent_hides_its_memory_before_it_reads_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise another process of this user, such as one that a task left behind, could read the token meanwhile."""
+    done: list[str] = []
+
+    def read(_: bytes) -> NoReturn:
+        done.append("read")
+        raise ValueError
+
+    monkeypatch.setattr("sys.argv", ["cloudpar_worker", "--stdin"])
+    monkeypatch.setattr(worker, "hide_memory", lambda: done.append("hidden"))
+    monkeypatch.setattr(worker, "parse", read)
+    assert worker.main() == 2
+    assert done == ["hidden", "read"]
+
+
 def test_a_refused_worker_does_not_start(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert start(monkeypatch, user=0, obstacle=HINDRANCE) == 2
     printed = capsys.readouterr().err

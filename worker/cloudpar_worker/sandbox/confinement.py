@@ -192,7 +192,7 @@ def _sockets(found: Sequence[str], *, own_users: bool) -> Mechanism:
         closed or refused or not found,
         f"tasks can connect to {', '.join(found[:NAMED])}{more}, as every user may: end these programs, close the "
         "sockets' folders to other users, run the worker in its container, or use a kernel of version 7.1 or newer",
-        "closes them to tasks" if closed else "tasks make no sockets" if refused else "there are none",
+        "closes them to tasks" if closed else "tasks make no Unix sockets but pairs" if refused else "there are none",
     )
 
 
