@@ -87,7 +87,7 @@ build/functions: setup
 	functions/bundle.sh $@
 
 node_modules/.complete: package-lock.json
-	@command -v npm >/dev/null || { echo "make: no npm on the PATH. Fix: install Node.js 20 or later" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "make: no npm on the PATH. Fix: install Node.js 20.19 or later" >&2; exit 1; }
 	@echo "setup: node_modules"
 	@npm ci --silent --no-audit --no-fund
 	@touch $@
