@@ -6,6 +6,7 @@ a stored name nor its meaning ever changes. A field that is renamed in a group k
 otherwise its fold would remove what a later release has stored.
 """
 
+from operator import attrgetter
 from zlib import crc32
 
 import msgspec
@@ -28,20 +29,28 @@ _quota = msgspec.msgpack.Decoder(Quota)
 _pace = msgspec.msgpack.Decoder(Pace)
 _life = msgspec.msgpack.Decoder(Life)
 _fields = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
-_encoder = msgspec.msgpack.Encoder()
-_stored_names: dict[type[Struct], list[tuple[str, str]]] = {
-    group: [(each.name, each.encode_name) for each in fields(group)] for group in (Identity, Tasks, Quota, Pace, Life)
-}
-_known = {CHECKSUM, *(stored for names in _stored_names.values() for _, stored in names)}
+_encode = msgspec.msgpack.Encoder().encode
+_groups: tuple[type[Struct], ...] = Identity, Tasks, Quota, Pace, Life
+_of_identity, _of_tasks, _of_quota, _of_pace, _of_life = (
+    attrgetter(*(each.name for each in fields(group))) for group in _groups
+)
+_names = [each.encode_name for group in _groups for each in fields(group)]
+_known = {CHECKSUM, *_names}
+_Flat = msgspec.defstruct("_Flat", _names)
+"""All fields of all groups, under their stored names. Each fold encodes a head, and making this struct takes less than
+half of the time that a dictionary takes."""
 
 
 def encode(head: Head) -> bytes:
     """Encode a head as it is stored: the fields of all groups in one map, and the CRC-32 of all bytes before it."""
-    groups: dict[type[Struct], Struct] = {
-        Identity: head, Tasks: head.tasks, Quota: head.quota, Pace: head.pace, Life: head.life,
-    }  # fmt: skip
-    flat = {stored: getattr(record, name) for group, record in groups.items() for name, stored in _stored_names[group]}
-    body = _encoder.encode(flat | head.later | {CHECKSUM: bytes(4)})[:-4]
+    flat = _Flat(
+        *_of_identity(head), *_of_tasks(head.tasks), *_of_quota(head.quota), *_of_pace(head.pace), *_of_life(head.life)
+    )
+    count = len(_known) + len(head.later)
+    # The map starts with three bytes, because it has more than 15 pairs: 0xde, and their number. The fields of later
+    # releases have names that only they know, so the pairs are put together.
+    later = [_encode({name: value})[1:] for name, value in head.later.items()]
+    body = b"".join([b"\xde", count.to_bytes(2, "big"), _encode(flat)[3:], *later, _CHECKSUM_START])
     return body + crc32(body).to_bytes(4, "big")
 
 
