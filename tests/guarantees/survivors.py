@@ -6,7 +6,6 @@ SURVIVORS: Final[dict[tuple[str, str, str], str]] = {
     ("effects.py", "RETRY_S = 2.0", "RETRY_S = 3.0"): (
         "how soon a timer repeats effects is a choice; the tests compare with this constant"
     ),
-    ("effects.py", "SEND_AGAIN_S = 60.0", "SEND_AGAIN_S = 61.0"): "like RETRY_S",
     ("effects.py", "LATE_PAUSES = 10", "LATE_PAUSES = 11"): "like RETRY_S",
     (
         "effects.py",

@@ -9,7 +9,18 @@ AGE_S: Final = 400.0
 """Packages that no client acknowledges expire, and tombstones go, after this time. It is longer than the 5 minutes for
 which a queue drops repeated messages: a new package with an old key has chunks with old names."""
 
-POLICY: Final = Policy(first_window=2, lease_s=2.0, retention_s=AGE_S, tombstone_s=AGE_S, slice_us=10_000, grace_s=2.0)
+POLICY: Final = Policy(
+    first_window=2,
+    lease_s=2.0,
+    retention_s=AGE_S,
+    tombstone_s=AGE_S,
+    slice_us=10_000,
+    grace_s=2.0,
+    kept_bytes=0,
+    saves_first_sent=True,
+)
+"""Each actor is a process of its own, as on AWS. Without `kept_bytes`, each package goes through all steps of a
+deletion."""
 
 PLENTY_US: Final = 10**9
 

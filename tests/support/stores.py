@@ -4,11 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
-
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.routing import Route
+from typing import Any, NamedTuple, Protocol, cast
 
 from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
@@ -18,12 +14,11 @@ from cloudpar_master.adapters.embedded.task_queue import SqliteTaskQueue
 from cloudpar_master.adapters.embedded.worker_registry import MemoryWorkerRegistry
 from cloudpar_master.adapters.system import RandomIds
 from cloudpar_master.ports import AccountStore, BlobStore, Ids, PackageStore, TaskQueue, WorkerRegistry
+from cloudpar_master.server.app import App
 from cloudpar_master.server.blob_routes import BlobRoutes
-from cloudpar_master.server.bodies import refusal
 from cloudpar_master.server.failure_log import FailureLog
 from cloudpar_master.server.fair_shares import FairShares
 from cloudpar_master.server.storage_state import StorageState
-from cloudpar_protocol.errors import RequestError
 from cloudpar_protocol.payloads import Link
 from support.asgi import Answer, exchange
 from support.clock import SetClock
@@ -66,12 +61,8 @@ def sqlite_stores(database: Database, folder: Path, clock: SetClock) -> Stores:
         folder / "blobs", lambda: "http://master.test", b"secret", clock, code_in_use=partial(code_in_use, database)
     )
     packages = SqlitePackageStore(database, started=blobs.started)
-    route = Route(
-        "/blobs/{key:path}",
-        BlobRoutes(blobs, packages, FairShares(), FailureLog(StorageState())).serve,
-        methods=["GET", "PUT"],
-    )
-    app = Starlette(routes=[route], exception_handlers={RequestError: refusal, HTTPException: refusal})
+    shares, failures, others = FairShares(), FailureLog(StorageState()), cast("Any", None)
+    app = App(others, others, BlobRoutes(blobs, packages, shares, failures), failures, shares)
 
     def transfer(link: Link, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
         return exchange(app, link.method, link.url, body, {**link.headers, **(headers or {})})

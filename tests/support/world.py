@@ -15,6 +15,7 @@ from cloudpar_master.services.account_service import AccountService
 from cloudpar_master.services.backend import Backend, hash_token
 from cloudpar_master.services.client_service import ClientService
 from cloudpar_master.services.dispatcher import Dispatcher
+from cloudpar_master.services.folding import Folding
 from cloudpar_master.services.steps import finish
 from cloudpar_master.services.timer import Due, Timer
 from cloudpar_master.services.worker_service import WorkerService
@@ -78,9 +79,10 @@ class World:
         self.backend = backend
         self.clock = clock
         self.dispatcher = Dispatcher(backend)
-        self.client = ClientService(backend)
-        self.worker = WorkerService(backend)
-        self.accounts = AccountService(backend)
+        folding = Folding(backend)  # one for all services, as in Dispatcher
+        self.client = ClientService(backend, folding=folding)
+        self.worker = WorkerService(backend, folding)
+        self.accounts = AccountService(backend, folding=folding)
         self.timer = PromptTimer(backend)
         self.numbers = count()
 

@@ -52,12 +52,6 @@ RETRY_S = 2.0
 the effects may die or fail."""
 
 
-SEND_AGAIN_S = 60.0
-"""Replaces RETRY_S if the only effect is to send chunks, and the master does not save a head at once to record that it
-has sent them (`Policy.saves_sent` is False). This time is far less than the five minutes within which the queue drops a
-second copy of a message. So the queue drops chunks that are sent again."""
-
-
 LATE_PAUSES = 10
 """If a package has pauses between its folds (pacing.pause_s), the timer folds it after this many pauses at the latest.
 The package's last publications may wait in the inbox, and perhaps no later request folds them."""
@@ -99,10 +93,9 @@ def due_at(head: Head, policy: Policy) -> float:
         times.append(head.tasks.resend_at)
     effects = pending(head, policy)
     if effects:
-        # Without `saves_sent`, a head shows only after the next event that its chunks were sent. If readers folded the
-        # head after RETRY_S, they would often send the chunks of a busy package again.
-        sending = not policy.saves_sent and all(isinstance(effect, Send) for effect in effects)
-        times.append(head.now + (SEND_AGAIN_S if sending else RETRY_S))
+        # A head shows only after the next event that its chunks were sent.
+        sending = all(isinstance(effect, Send) for effect in effects)
+        times.append(head.now + (policy.send_again_s if sending else RETRY_S))
     return min(times)
 
 

@@ -30,9 +30,10 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         lifetime_s: A package fails if not all of its tasks are done this long after its start.
         retention_s: A package that no client has acknowledged is deleted this long after its end.
         tombstone_s: The tombstone of a deleted package is kept for this time.
-        kept_bytes: If an ended package stores fewer bytes than this, its data and results are removed together with its
-            tombstone, because a separate removal may cost requests. The data and results of any other package are
-            removed as soon as the package is settled and is either acknowledged or expired.
+        kept_bytes: If an ended package stores fewer bytes than this, inline task code included, its data and results
+            are removed together with its tombstone, because a separate removal takes time, and may cost requests. The
+            data and results of any other package are removed as soon as the package is settled and is either
+            acknowledged or expired.
         fleet_memory_s: A package stops counting a worker if the worker has published no results of this package for
             this long. A worker that has not retrieved, published or extended leases for this long counts as gone.
         grace_s: If there are live workers, but none of them has a package's version of Python, the package waits this
@@ -44,9 +45,12 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         looks_at_end: Whether the master looks for the next closed package of an account, to open it, when a publication
             or a cancellation ends an open package. On AWS looking costs requests, so there the setting is False, and
             closed packages open when their clients await them, or when executors are idle.
-        saves_sent: Whether the master saves a head at once to record that its chunks are in the queue. If not, it
-            records this with the package's next event. Until then another process of the master may send the chunks a
-            second time. For five minutes the queue drops such copies.
+        saves_first_sent: Whether the master saves a head at once to record that the first chunks of a package are in
+            the queue. It should, if another process of the master is going to fold the first results. All other chunks
+            are recorded with the package's next event, because a save only for that would double the cost of a fold.
+        send_again_s: If no event has come for this long after the master sent chunks that the head does not record as
+            sent, the master sends them again, since it may have died before it sent them. For five minutes the queue
+            drops the second copy of a chunk. Such a repetition costs requests on AWS, so there the time is longer.
         fold_pause_s: If a package has ever had `many_workers` workers, publications and give-backs wait in its inbox
             for this long after each fold; 0: each is folded at once. Where each fold writes the head to a table, the
             requests of many workers would otherwise write the head more often than the table permits.
@@ -82,13 +86,14 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lifetime_s: Amount = 14 * 86400.0
     retention_s: Amount = 7 * 86400.0
     tombstone_s: Amount = 86400.0
-    kept_bytes: Annotated[int, Meta(ge=0)] = 0
+    kept_bytes: Annotated[int, Meta(ge=0)] = 2_048
     fleet_memory_s: Amount = 60.0
     grace_s: Amount = 10.0
     open_packages: Count = 50
     open_small_packages: Count = 200
     looks_at_end: bool = True
-    saves_sent: bool = True
+    saves_first_sent: bool = False
+    send_again_s: Amount = 2.0
     fold_pause_s: Annotated[float, Meta(ge=0)] = 0.0
     many_workers: Count = 16
     fold_bytes: Count = 256 * 1024

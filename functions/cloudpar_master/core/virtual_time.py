@@ -47,8 +47,7 @@ class VirtualTime:
 
     def charge(self, key: str, cost_us: int) -> None:
         """Add an amount of work to the work that a key has received."""
-        start_us = self.start_us(key)
-        self._finish_us.pop(key, None)
+        start_us = max(self.now_us, self._finish_us.pop(key, 0))
         self._finish_us[key] = start_us + cost_us
         self._last_start_us[key] = start_us
         if len(self._finish_us) > REMEMBERED:

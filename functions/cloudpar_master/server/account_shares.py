@@ -1,7 +1,7 @@
 """Limits the connections, and the memory for bodies, that one account may use at the same time."""
 
 import resource
-from collections import Counter, defaultdict
+from collections import defaultdict
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
@@ -44,11 +44,11 @@ class Shares:
     def __init__(self, connections: int = CONNECTIONS, bodies_bytes: int = BODIES_BYTES) -> None:
         self._most, self._most_bytes = connections, bodies_bytes
         self._accounts: dict[Connection, str] = {}
-        self._numbers = Counter[str]()
+        self._numbers: dict[str, int] = {}
         self._idle = defaultdict[str, dict[Connection, None]](dict)  # by account, the one that is idle longest first
         self._holding = defaultdict[str, dict[Connection, None]](dict)
-        self._held = Counter[Connection]()
-        self._held_by_account = Counter[str]()
+        self._held: dict[Connection, int] = {}
+        self._held_by_account: dict[str, int] = {}
 
     def enter(self, connection: Connection, account: str) -> None:
         """Count a connection for an account; if `account` is "", count the connection for none.
@@ -63,12 +63,12 @@ class Shares:
         before = self._accounts.get(connection, "")
         if account == before:
             return
-        if account and self._numbers[account] >= self._most:
+        if account and self._numbers.get(account, 0) >= self._most:
             self._make_room(account)
         self.leave(connection)
         if account:
             self._accounts[connection] = account
-            self._numbers[account] += 1
+            self._numbers[account] = self._numbers.get(account, 0) + 1
 
     def leave(self, connection: Connection) -> None:
         """Stop counting a connection, and the bytes that it holds, for its account."""
@@ -76,8 +76,7 @@ class Shares:
         self.hold(connection, 0)
         account = self._accounts.pop(connection, "")
         if account:
-            self._numbers[account] -= 1
-            _forget_zero(self._numbers, account)
+            _note(self._numbers, account, self._numbers[account] - 1)
 
     def rest(self, connection: Connection, *, holds: bool = False) -> None:
         """Record that a connection is idle or, if `holds`, that its request is held until there is news."""
@@ -103,16 +102,16 @@ class Shares:
         account = self._accounts.get(connection, "")
         if not account:
             return
-        held = self._held_by_account[account] - self._held[connection] + size
-        if held > self._most_bytes and size > self._held[connection]:
+        before = self._held.get(connection, 0)
+        held = self._held_by_account.get(account, 0) - before + size
+        if held > self._most_bytes and size > before:
             raise RateLimited(
                 f"the calls of this account that are under way have bodies of {self._most_bytes:,} bytes already: "
                 "wait as long as the answer says, or send fewer calls at a time",
                 RETRY_S,
             )
-        self._held[connection], self._held_by_account[account] = size, held
-        _forget_zero(self._held, connection)
-        _forget_zero(self._held_by_account, account)
+        _note(self._held, connection, size)
+        _note(self._held_by_account, account, held)
 
     def _make_room(self, account: str) -> None:
         for resting in (self._idle, self._holding):
@@ -128,10 +127,12 @@ class Shares:
         )
 
 
-def _forget_zero(counter: Counter[T], name: T) -> None:
-    # Without this, the counters would remember every connection and every account there ever was.
-    if not counter[name]:
-        del counter[name]
+def _note(counts: dict[T, int], name: T, count: int) -> None:
+    # If zeros were stored, these dictionaries would remember every connection and every account there ever was.
+    if count:
+        counts[name] = count
+    else:
+        counts.pop(name, None)
 
 
 def most_connections() -> int:

@@ -4,8 +4,6 @@ import hashlib
 from functools import partial
 from typing import NamedTuple
 
-from starlette.applications import Starlette
-
 from cloudpar_master.adapters.embedded.account_store import SqliteAccountStore
 from cloudpar_master.adapters.embedded.blob_store import FileBlobStore
 from cloudpar_master.adapters.embedded.database import Database
@@ -23,7 +21,7 @@ from cloudpar_master.services.steps import Steps
 from cloudpar_master.services.timer import Timer
 
 from . import link_base
-from .app import Calls, make_app
+from .app import App, Calls
 from .audit_file import AuditFile
 from .blob_routes import BlobRoutes
 from .data_folder import Connection, DataFolder
@@ -48,7 +46,7 @@ class Assembly(NamedTuple):
         lease_s: A leased chunk goes back into the queue after this many seconds without a beat.
     """
 
-    app: Starlette
+    app: App
     long_polling: LongPolling
     wakeups: Wakeups
     timer: Timer
@@ -141,10 +139,10 @@ def assemble(
     calls = Calls(long_polling, proving, AuditFile(folder.audit, backend), failures, storage)
     blob_routes = BlobRoutes(blobs, backend.packages, shares, failures, dispatcher.stored)
     return Assembly(
-        app=make_app(calls, proving, blob_routes, failures, shares),
+        app=App(calls, proving, blob_routes, failures, shares),
         long_polling=long_polling,
         wakeups=wakeups,
-        timer=Timer(backend),
+        timer=Timer(backend, dispatcher.folding),
         queue=queue,
         blobs=blobs,
         blobs_kept_s=blobs_kept_s,

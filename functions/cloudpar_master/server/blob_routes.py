@@ -66,17 +66,17 @@ class BlobRoutes:
         self._failures = failures
         self._stored = stored
 
-    async def serve(self, request: Request) -> Response:
+    async def serve(self, key: str, request: Request) -> Response:
         """Serve GET or PUT /blobs/{key}. A HEAD is refused, since no link allows it.
 
         Raises like `check`, `write` and `open` of the store, like `StoredBytes.arriving` and like `parse_range`.
         """
-        key, query = request.path_params["key"], dict(request.query_params)
+        query = dict(request.query_params)
         turn: Turn = partial(self._shares.wait, STRANGERS)
         try:
             self._store.check(request.method, key, query)
             account = _owner(self._packages, key)
-            if (request.method, key.split("/")[0]) in WORKERS_LINKS:
+            if (request.method, key.partition("/")[0]) in WORKERS_LINKS:
                 # The connection counts for no account. Otherwise an account could use up its own connections on
                 # purpose: the worker would repeat this transfer, and could not serve the other accounts meanwhile.
                 turn = partial(self._shares.wait, WORKERS_TRANSFERS, account)

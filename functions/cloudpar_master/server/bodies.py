@@ -32,7 +32,8 @@ async def read_body(request: Request) -> bytes:
     async for part in request.stream():
         body += part
         bodies.check_size(len(body))
-    hold(request, len(body))
+    if len(body) != expected:
+        hold(request, len(body))
     return bytes(body)
 
 
@@ -47,11 +48,8 @@ def answer(request: Request, body: bytes, reply: Struct) -> Response:
     return Response(given.body, media_type=given.media)
 
 
-async def refusal(request: Request, error: Exception) -> Response:
-    """Render an error as a response.
-
-    This is a coroutine, because Starlette would call a plain function in another thread.
-    """
+def refusal(request: Request, error: Exception) -> Response:
+    """Render an error as a response."""
     status, headers = None, dict[str, str]()
     if isinstance(error, HTTPException):
         status, headers = error.status_code, dict(error.headers or {})

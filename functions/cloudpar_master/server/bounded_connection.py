@@ -44,6 +44,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def __init__(self, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
+        self._keep_field = super().on_header
         self._part = _Part.HEAD
         self._fields = 0
         self._overhead_bytes = 0
@@ -112,7 +113,7 @@ class BoundedConnection(HttpToolsProtocol):
         if self._fields > FIELDS:
             raise ValueError(f"over {FIELDS} fields")
         if self._part is _Part.HEAD:
-            super().on_header(name, value)
+            self._keep_field(name, value)
 
     def on_headers_complete(self) -> None:
         """Pass the request to the application."""

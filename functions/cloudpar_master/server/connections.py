@@ -221,7 +221,7 @@ def holding(request: Request) -> Iterator[Callable[[], bool]]:
 async def sent(request: Request) -> None:
     """Wait until the client has read what was sent on this connection, or has hung up."""
     connection = _connection(request)
-    if connection is not None:
+    if connection is not None and connection.flow.write_paused:
         await connection.flow.drain()
 
 
@@ -235,5 +235,5 @@ def abort(request: Request) -> None:
 
 def _connection(request: Request) -> GuardedConnection | None:
     """Return the connection of a request; None if the request came to the application without a server."""
-    found = getattr(request.state, "connection", None)
-    return found if isinstance(found, GuardedConnection) else None
+    found: GuardedConnection | None = request.scope.get("state", {}).get("connection")
+    return found

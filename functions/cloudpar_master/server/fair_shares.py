@@ -3,8 +3,6 @@
 import asyncio
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from cloudpar_master.core.virtual_time import VirtualTime
@@ -19,6 +17,21 @@ STRANGERS: Final = "strangers"
 
 PREFERRED: Final = {"user", "worker", "admin"}
 """The roles whose calls may be served before their turn."""
+
+
+class Serving:
+    """Charges an account for the time of a `with` block."""
+
+    __slots__ = ("_account", "_began_ns", "_used")
+
+    def __init__(self, used: VirtualTime, account: str) -> None:
+        self._used, self._account = used, account
+
+    def __enter__(self) -> None:
+        self._began_ns = time.perf_counter_ns()
+
+    def __exit__(self, *_: object) -> None:
+        self._used.charge(self._account, (time.perf_counter_ns() - self._began_ns) // 1000)
 
 
 class FairShares:
@@ -62,14 +75,9 @@ class FairShares:
         self._choose_soon()
         await turn
 
-    @contextmanager
-    def serving(self, role: str, account: str = "") -> Iterator[None]:
+    def serving(self, role: str, account: str = "") -> "Serving":
         """Charge the account for the time that the `with` block takes, in which no other request is served."""
-        began_ns = time.perf_counter_ns()
-        try:
-            yield
-        finally:
-            self._accounts[role].charge(account, (time.perf_counter_ns() - began_ns) // 1000)
+        return Serving(self._accounts[role], account)
 
     def _prefers(self, role: str, account: str) -> bool:
         """Whether a call, new or woken, is served at once, because each waiting account of its role has used more.

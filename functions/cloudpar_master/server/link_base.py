@@ -23,7 +23,7 @@ def note(request: Request) -> None:
     caller gets links to the master's own endpoint.
     """
     host = request.headers.get("host", "")
-    wanted = request.headers.get(HEADER)
+    wanted = request.headers.get(HEADER.lower())
     if wanted == RELATIVE:
         _base.set("")
     elif wanted == FILES:

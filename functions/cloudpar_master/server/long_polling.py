@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 from msgspec import Struct
@@ -16,7 +15,7 @@ from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.worker_messages import RetrieveTasks, RetrieveTasksReply
 
 from . import storage_state
-from .fair_shares import STRANGERS, FairShares
+from .fair_shares import STRANGERS, FairShares, Serving
 from .storage_state import StorageState
 from .unseen_packages import UnseenPackages
 from .wakeups import Wakeups
@@ -46,7 +45,7 @@ class LongPolling:
         else:
             await self._shares.wait(caller.role, _account(caller), goes_on=goes_on)
 
-    def serving(self, caller: Caller) -> AbstractContextManager[None]:
+    def serving(self, caller: Caller) -> Serving:
         """Charge this caller for the time that the `with` block takes."""
         return self._shares.serving(caller.role, _account(caller))
 

@@ -50,6 +50,8 @@ class MasterServer(uvicorn.Server):
                 access_log=False,
                 lifespan="off",
                 server_header=False,
+                proxy_headers=False,  # nothing here depends on the client's address
+                ws="none",
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=1,
                 http=partial(_connection, Strangers(), Shares(most_connections())),  # type: ignore[arg-type]  # it is called

@@ -37,9 +37,9 @@ from .stored_bytes import StoredBytes
 class AccountService:
     """The routes by which operators manage accounts, and `hello`, by which any caller learns its role."""
 
-    def __init__(self, backend: Backend, stored: StoredBytes | None = None) -> None:
+    def __init__(self, backend: Backend, stored: StoredBytes | None = None, folding: Folding | None = None) -> None:
         self._backend = backend
-        self._folding = Folding(backend)
+        self._folding = folding or Folding(backend)
         self._keys = AccountKeys(backend)
         self._stored = stored or StoredBytes(backend)
 

@@ -39,11 +39,11 @@ CANCEL_ALL = "cancel the whole package instead"
 class ClientService:
     """The routes of users."""
 
-    def __init__(self, backend: Backend, stored: StoredBytes | None = None) -> None:
+    def __init__(self, backend: Backend, stored: StoredBytes | None = None, folding: Folding | None = None) -> None:
         self._backend = backend
-        self._folding = Folding(backend)
+        self._folding = folding or Folding(backend)
         self._closed = ClosedPackages(backend, self._folding)
-        self._placement = Placement(backend)
+        self._placement = Placement(backend, self._folding)
         stored = stored or StoredBytes(backend)
         self._uploads = Uploads(backend, stored)
         self._starts = PackageStarts(backend, self._folding, stored)

@@ -15,6 +15,7 @@ from .access import Caller, identify, permit
 from .account_service import AccountService
 from .backend import Backend
 from .client_service import ClientService
+from .folding import Folding
 from .placement import fit_of
 from .request_rate import RequestRate
 from .steps import Steps, finish
@@ -49,10 +50,12 @@ class Dispatcher:
         self._backend = backend
         self._rate = RequestRate(backend.clock, backend.policy)
         self.stored = stored = StoredBytes(backend)
+        # There is one for all services, because it knows which chunks were sent.
+        self.folding = folding = Folding(backend)
         client, worker, account = (
-            ClientService(backend, stored),
-            WorkerService(backend),
-            AccountService(backend, stored),
+            ClientService(backend, stored, folding),
+            WorkerService(backend, folding),
+            AccountService(backend, stored, folding),
         )
         workers = WorkerList(backend)
         self._handlers: dict[str, Handler] = {

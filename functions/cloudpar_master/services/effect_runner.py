@@ -73,6 +73,9 @@ class EffectRunner:
     def withdraw(self, head: Head) -> Event | None:
         """Remove from the queue the waiting chunks of a package that has ended and is not settled yet.
 
+        If all tasks are done, there are at most messages of chunks that came back from slow workers. The next receiver
+        deletes them, so most packages cost no request for this.
+
         Returns an event that names the tasks of the chunks that no worker has received, so that the package does not
         wait for their times. None: the package waits for none of these tasks.
 
@@ -80,7 +83,8 @@ class EffectRunner:
         again. If the process dies, or loses the race to save, before it has saved the event, the package waits until
         `settle_at`, as on AWS, where the queue cannot withdraw chunks.
         """
-        if not head.life.ended or head.life.settled:
+        done = head.life.state == "completed" and not head.tasks.stopping
+        if done or not head.life.ended or head.life.settled:
             return None
         untouched: list[Range] = []
         for body in self._backend.queue.withdraw(head.account_id, head.package_id):

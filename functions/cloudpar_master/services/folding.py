@@ -60,7 +60,7 @@ class Folding:
         self._backend = backend
         self._effects = EffectRunner(backend)
         self._sent = Recent[str, list[Event]](REMEMBERED)
-        """By package: the events that say which chunks were sent, if no saved head shows it yet (Policy.saves_sent)."""
+        """By package: the events that say which chunks were sent, if no saved head shows it yet."""
         self._pausing = Recent[str, None](REMEMBERED)
         """The packages that have pauses between their folds, as far as this process knows."""
 
@@ -296,10 +296,11 @@ class Folding:
 
         An older chunk was sent before, by another process that did not record this in the head. So this process records
         it at once: otherwise each fold would send the chunk, and after five minutes the queue would no longer drop the
-        copies. The first chunks of a package are recorded at once, too, because another process is going to fold the
-        first results.
+        copies. The first chunks of a package are recorded at once, too, if another process is going to fold the first
+        results.
         """
-        if self._backend.policy.saves_sent or not head.pace.measured or not isinstance(answer, Sent):
+        first = not head.pace.measured and self._backend.policy.saves_first_sent
+        if first or not isinstance(answer, Sent):
             return False
         return all(generation == head.version for _, _, generation in answer.chunks)
 

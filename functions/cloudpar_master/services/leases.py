@@ -8,7 +8,7 @@ from cloudpar_master.core.head import Head
 from cloudpar_master.ports import Message
 from cloudpar_protocol import ranges
 from cloudpar_protocol.client_messages import StartTasks
-from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData, Range, TaskData
+from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, InlineData, Network, Range, TaskData
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, LeaseView, RetrieveTasks, TaskCredentials
 
 from .account_keys import AccountKeys
@@ -26,7 +26,16 @@ class Leases:
         self._backend = backend
         self._keys = keys
 
-    def make(self, request: RetrieveTasks, head: Head, start: StartTasks, message: Message, budget_us: int) -> Lease:
+    def make(
+        self,
+        request: RetrieveTasks,
+        head: Head,
+        start: StartTasks,
+        message: Message,
+        budget_us: int,
+        *,
+        network: Network,
+    ) -> Lease:
         """Make a lease of the chunk that a message brings, for the worker that sent the request.
 
         Raises:
@@ -70,12 +79,13 @@ class Leases:
             elsewhere=not head.life.run_anyway,
             # On a worker that has not set `credentials`, tasks of other accounts could read them.
             credentials=self.credentials(head) if request.credentials else None,
-            network=self._backend.accounts.network(head.account_id),
+            network=network,
         )
 
-    def respects_network(self, request: RetrieveTasks, head: Head) -> bool:
-        """Whether the package's tasks may use the network, or the worker that sent the request keeps them from it."""
-        return request.offline or self._backend.accounts.network(head.account_id) == "outbound"
+    def network(self, request: RetrieveTasks, head: Head) -> Network | None:
+        """Return how the package's tasks may use the network; None if the worker could not keep them from it."""
+        network = self._backend.accounts.network(head.account_id)
+        return network if request.offline or network == "outbound" else None
 
     def credentials(self, head: Head) -> TaskCredentials | None:
         """Return credentials for the tasks of a package; None if its account has no IAM role. Raises like `make`."""

@@ -62,9 +62,9 @@ def needs(head: Head) -> Needs:
 class Placement:
     """Knows the live workers, and decides what happens to packages that none of them can run."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, folding: Folding) -> None:
         self._backend = backend
-        self._folding = Folding(backend)
+        self._folding = folding
 
     def heard(self, request: RetrieveTasks) -> Fit:
         """Record the messages that a worker can take, as its retrieval says, and return them as a `Fit`.

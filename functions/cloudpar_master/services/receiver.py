@@ -189,10 +189,11 @@ class Receiver:
                 if withdrawal:
                     heads[package_id] = self._report(head, *withdrawal)
                     placed.settled.append(message.receipt)
-                elif not runs(fit, head) or not self._leases.respects_network(request, head):
+                elif not runs(fit, head) or (network := self._leases.network(request, head)) is None:
                     placed.unfit.append((message, head))
                 elif spec is not None:
-                    placed.leases.append(self._leases.make(request, head, spec.start, message, budget_us))
+                    lease = self._leases.make(request, head, spec.start, message, budget_us, network=network)
+                    placed.leases.append(lease)
             except Exception as refusal:  # noqa: BLE001 - any error of one package must not hold up the chunks of others
                 # For example, the package is busy, or the key of its account is not available.
                 placed.refusals.append(refusal)

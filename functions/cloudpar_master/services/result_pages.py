@@ -45,7 +45,7 @@ def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results
     """
     # The results of a package below `kept_bytes` stay for a day after the package is acknowledged, so they cannot be
     # missing. A second read would cost a request on AWS.
-    kept = head.life.stored_bytes < policy.kept_bytes
+    kept = head.payload_bytes < policy.kept_bytes
     if kept or page.more or not head.life.ended or cursor >= head.page:
         return head
     return packages.load(head.package_id) or head

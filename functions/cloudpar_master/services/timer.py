@@ -48,9 +48,9 @@ class Reported(NamedTuple):
 class Timer:
     """Does what must not wait for a request: folds due packages, and reports chunks that the queue gave up."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, folding: Folding | None = None) -> None:
         self._backend = backend
-        self._folding = Folding(backend)
+        self._folding = folding or Folding(backend)
 
     def tick(self) -> Steps[int]:
         """Report lost chunks to their packages, and fold the packages that are due, in steps.

@@ -49,12 +49,12 @@ from .upload_links import UploadLinks
 class WorkerService:
     """The routes of workers."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, folding: Folding | None = None) -> None:
         self._backend = backend
-        self._folding = Folding(backend)
+        self._folding = folding or Folding(backend)
         self._closed = ClosedPackages(backend, self._folding)
         self._idle = IdleWorkers()
-        self._placement = Placement(backend)
+        self._placement = Placement(backend, self._folding)
         self._keys = AccountKeys(backend)
         self._leases = Leases(backend, self._keys)
         receiver = Receiver(backend, self._folding, self._placement, self._leases)

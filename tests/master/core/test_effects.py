@@ -3,7 +3,6 @@ from msgspec.structs import replace
 from cloudpar_master.core.effects import (
     LATE_PAUSES,
     RETRY_S,
-    SEND_AGAIN_S,
     Delete,
     Forget,
     Reserve,
@@ -36,14 +35,14 @@ def test_a_new_package_reserves_before_it_sends() -> None:
 def test_a_chunk_stays_pending_until_it_is_known_to_be_sent() -> None:
     head = running()
     assert pending(head, POLICY) == [Send(head.tasks.open)]
-    assert due_at(head, POLICY) == NOW + RETRY_S
+    assert due_at(head, POLICY) == NOW + POLICY.send_again_s
     assert pending(sent(head), POLICY) == []
     assert due_at(sent(head), POLICY) == NOW + quiet_s(POLICY)
 
 
 def test_a_head_with_more_than_unsent_chunks_is_due_soon_even_if_sending_is_not_saved() -> None:
-    policy = replace(POLICY, saves_sent=False)
-    assert due_at(running(), policy) == NOW + SEND_AGAIN_S
+    policy = replace(POLICY, send_again_s=60.0)
+    assert due_at(running(), policy) == NOW + 60.0
     asking = altered(running(), wanted_us=1000)
     assert [type(each) for each in pending(asking, policy)] == [Reserve, Send]
     assert due_at(asking, policy) == NOW + RETRY_S

@@ -10,7 +10,7 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.client_messages import Hello, HelloReply
 from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.version import __version__
-from support.asgi import Answer
+from support.asgi import Answer, Exchange
 
 from .served import Served, decoded, error
 
@@ -101,6 +101,14 @@ def test_a_method_other_than_post_is_refused(served: Served, method: str) -> Non
 def test_a_missing_or_unknown_token_is_refused(served: Served, given: str) -> None:
     answer = served.send("POST", routes.HELLO.path, b"", {"authorization": given})
     assert (answer.status, error(answer).code) == (401, "invalid_token")
+
+
+@pytest.mark.parametrize(("more", "status"), [(b"Bearer user", 401), (b"Bearer unknown", 200)])
+def test_the_first_value_of_a_repeated_header_counts(served: Served, more: bytes, status: int) -> None:
+    first = "unknown" if status == 401 else "user"
+    exchange = Exchange("POST", "/v1/hello", HELLO, {"authorization": f"Bearer {first}"})
+    exchange.scope["headers"].append((b"authorization", more))
+    assert served.run(exchange).status == status
 
 
 @pytest.mark.parametrize("given", ["Bearer user", "bearer user", "BEARER   user  "])

@@ -16,7 +16,7 @@ from support.watched_world import WatchedWorld
 from support.world import POLICY, World, all_results, master, publication
 
 PAUSE_S = 10.0
-PAUSING = replace(POLICY, fold_pause_s=PAUSE_S, many_workers=2, saves_sent=False)
+PAUSING = replace(POLICY, fold_pause_s=PAUSE_S, many_workers=2, saves_first_sent=True, send_again_s=60.0)
 
 
 @pytest.fixture

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cloudpar_master.core.effects import SEND_AGAIN_S
 from cloudpar_master.ports import AccountRecord, Sending
 from cloudpar_master.services.steps import finish
 from cloudpar_protocol.worker_messages import Lease, LeaseRef, PublishResults, RetrieveTasks
 from support.watched_world import WatchedWorld
 from support.world import POLICY, World, master, publication
 
-SHARED = replace(POLICY, shares_chunks=True, saves_sent=False, looks_at_end=False)
+SHARED = replace(POLICY, shares_chunks=True, saves_first_sent=True, looks_at_end=False)
 
 
 @pytest.fixture
@@ -125,6 +124,6 @@ def test_the_timer_records_that_chunks_were_sent(world: World, ann: AccountRecor
     package_id = world.start(ann, 1_000)
     world.publish(publication(world.lease()))
     assert world.head(package_id).tasks.unsent
-    world.clock.move(SEND_AGAIN_S + 1)
+    world.clock.move(SHARED.send_again_s + 1)
     assert world.timer.tick() == 1
     assert not world.head(package_id).tasks.unsent

@@ -157,8 +157,7 @@ def test_g18_tasks_that_compute_and_say_that_they_wait_together_weigh_like_one(
         second_line, (second,) = reported(server)
     with second_line:
         with first_line:
-            until(lambda: psutil.Process(second).nice() == LAST)
-            assert psutil.Process(first).nice() == USUAL
+            until(lambda: [psutil.Process(each).nice() for each in (first, second)] == [USUAL, LAST])
             if AUTOGROUP.exists() and AUTOGROUP.read_text() == "1\n":
                 assert (session_niceness(first), session_niceness(second)) == (0, LAST)
         until(lambda: psutil.Process(second).nice() == USUAL)

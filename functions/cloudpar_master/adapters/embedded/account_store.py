@@ -30,6 +30,7 @@ class SqliteAccountStore(AccountStore):
     def __init__(self, database: Database, clock: Clock) -> None:
         self._db = database
         self._clock = clock
+        self._pruned_on = ""
 
     def create(self, account: AccountRecord) -> AccountRecord:
         with self._db.transaction():
@@ -132,7 +133,6 @@ class SqliteAccountStore(AccountStore):
             charged_us = min(used_us, held_us + (account.free_us if account else 0))
             now = self._clock.now()
             self._db.execute("INSERT INTO settlements VALUES (?, ?, ?)", (package_id, charged_us, now))
-            self._db.execute("DELETE FROM settlements WHERE at < ?", (now - SETTLEMENT_MEMORY_S,))
             self._db.execute("DELETE FROM slices WHERE package_id = ?", (package_id,))
             self._add(account_id, spent_us=charged_us, reserved_us=-held_us)
             self._count(account_id, charged_us, now)
@@ -147,12 +147,19 @@ class SqliteAccountStore(AccountStore):
     def _count(self, account_id: str, charged_us: int, now: float) -> None:
         """Add a charge to the sum of its day. People read these sums, so the day is that of the machine's clock."""
         today = self._clock.date(now)
+        if day_of(today) != self._pruned_on:
+            self._prune(now, today)
         insert = (
             "INSERT INTO usage (day, account_id, charged_us, packages) VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE "
             "SET charged_us = charged_us + excluded.charged_us, packages = packages + 1"
         )
         self._db.execute(insert, (day_of(today), account_id, charged_us))
+
+    def _prune(self, now: float, today: float) -> None:
+        """Forget the settlements and sums of days that are long over. Once a day is enough."""
+        self._db.execute("DELETE FROM settlements WHERE at < ?", (now - SETTLEMENT_MEMORY_S,))
         self._db.execute("DELETE FROM usage WHERE day < ?", (day_of(today - SETTLEMENT_MEMORY_S),))
+        self._pruned_on = day_of(today)
 
     def grant(self, account_id: str, key: str, quota_us: int) -> AccountRecord | None:
         with self._db.transaction():

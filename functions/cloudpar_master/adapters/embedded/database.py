@@ -1,7 +1,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from operator import methodcaller
 from pathlib import Path
 
 from .columns import add_missing
@@ -81,7 +81,7 @@ class Database:
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
         # Without this line, one flipped bit in a text would make every query that reads the text fail. So one damaged
         # row would stop the work of all accounts.
-        self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        self._connection.text_factory = methodcaller("decode", "utf-8", "replace")
         try:
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -8000", "temp_store = MEMORY"):
                 self._connection.execute(f"PRAGMA {pragma}")

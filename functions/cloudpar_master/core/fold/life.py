@@ -94,7 +94,7 @@ def drop_little(draft: Draft) -> None:
     The data is removed together with the tombstone, because a separate removal would cost more requests.
     """
     head, life = draft.head, draft.head.life
-    if life.unneeded and life.stored_bytes < draft.policy.kept_bytes:
+    if life.unneeded and head.payload_bytes < draft.policy.kept_bytes:
         life.deleted_at = life.deleted_at or head.now
 
 

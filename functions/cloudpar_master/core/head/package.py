@@ -194,6 +194,11 @@ class Head(Identity, kw_only=True):
         return PACKAGE_BYTES + self.code_bytes + max(0, self.life.stored_bytes - self.uploaded_bytes)
 
     @property
+    def payload_bytes(self) -> int:
+        """The size of the inline task code, the task data and the results, plus BLOB_BYTES for each blob."""
+        return self.code_bytes + self.life.stored_bytes
+
+    @property
     def uncut(self) -> int:
         """The number of tasks that are in no chunk yet, cancelled ones included; 0 if the package has ended."""
         return 0 if self.life.ended else self.tasks.count - self.tasks.cursor

@@ -8,17 +8,20 @@ from msgspec.structs import replace
 from cloudpar_master.adapters.embedded import package_store
 from cloudpar_master.adapters.embedded.blob_store import WASTE
 from cloudpar_master.core.effects import RETRY_S
+from cloudpar_master.core.head.package import PACKAGE_BYTES
 from cloudpar_master.ports import AccountRecord, Opened
 from cloudpar_master.services import client_service
 from cloudpar_master.services.steps import finish
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol.client_messages import Acknowledge, ListPackages
-from cloudpar_protocol.payloads import BlobData, BlobRef
+from cloudpar_protocol.payloads import BlobData, BlobRef, TaskCode
 from support.clock import NOW
 from support.watched_world import WatchedWorld
 from support.world import POLICY, World, publication
 
 DAY_S = 86400.0
+LARGE = TaskCode("0" * 64, bytes(POLICY.kept_bytes))
+"""A package with this code is deleted when it is acknowledged, however small its data and results are."""
 
 
 def blobs_of(tmp_path: Path) -> list[Path]:
@@ -50,7 +53,7 @@ def test_an_await_during_which_another_client_acknowledges_says_that_the_results
     world: World, ann: AccountRecord
 ) -> None:
     """The master reads the head, then the other client acknowledges, then the master reads the results."""
-    package_id = world.start(ann, tasks=4)
+    package_id = world.start(ann, tasks=4, code=LARGE)
     world.work_all()
     reader = WatchedWorld(world)
     pages = world.backend.packages.pages
@@ -70,7 +73,7 @@ def test_an_await_that_finds_some_result_pages_deleted_says_that_the_results_are
     world: World, ann: AccountRecord
 ) -> None:
     """Another master is deleting the pages one after the other."""
-    package_id = world.start(ann, tasks=4, chunksize=2)
+    package_id = world.start(ann, tasks=4, chunksize=2, code=LARGE)
     world.work_all()
     reader = WatchedWorld(world)
     found = world.backend.packages.pages(package_id, 0, 2**60, 10**9)
@@ -209,11 +212,25 @@ def test_packages_are_listed_and_acknowledged_in_steps(
     assert world.status(ann, package_ids[0]).state == "expired"
 
 
+def test_what_a_small_package_stores_goes_with_its_tombstone_and_counts_as_its_records(
+    world: World, ann: AccountRecord
+) -> None:
+    package_id = world.start(ann, tasks=4, code=TaskCode("0" * 64, bytes(500)))
+    world.work_all()
+    world.acknowledge(ann, package_id)
+    assert (world.status(ann, package_id).state, world.status(ann, package_id).results) == ("expired", [])
+    assert world.backend.packages.pages(package_id, 0, 2**60, 10**9)
+    assert world.backend.packages.stored_bytes(ann.account_id) == PACKAGE_BYTES > POLICY.kept_bytes
+    world.clock.move(POLICY.tombstone_s + 1)
+    world.timer.tick()
+    assert world.backend.packages.pages(package_id, 0, 2**60, 10**9) == []
+
+
 def test_the_results_of_a_large_package_are_deleted_in_steps(
     world: World, ann: AccountRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_store, "DELETED_BYTES", 1)
-    package_id = world.start(ann, tasks=10, chunksize=1)
+    package_id = world.start(ann, tasks=10, chunksize=1, code=LARGE)
     world.work_all()
 
     def pages() -> int:

@@ -249,10 +249,10 @@ def test_g17_results_count_and_those_of_running_packages_are_still_taken(world: 
 def test_a_package_counts_its_records_its_code_and_its_data_and_after_its_deletion_only_its_records(
     world: World, ann: AccountRecord
 ) -> None:
-    package_id = world.start(ann, 1, code=TaskCode("0" * 64, bytes(1_000)), data=InlineData([bytes(500)]))
-    assert stored(world, ann) == PACKAGE_BYTES + 1_500 + INLINE_ITEM_BYTES
+    package_id = world.start(ann, 1, code=TaskCode("0" * 64, bytes(1_000)), data=InlineData([bytes(1_500)]))
+    assert stored(world, ann) == PACKAGE_BYTES + 2_500 + INLINE_ITEM_BYTES
     world.work_all()
-    assert stored(world, ann) > PACKAGE_BYTES + 1_500
+    assert stored(world, ann) > PACKAGE_BYTES + 2_500
     world.acknowledge(ann, package_id)
     assert stored(world, ann) == PACKAGE_BYTES
     spec = world.backend.packages.spec(package_id)
