@@ -1,5 +1,7 @@
+import fcntl
 import os
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,21 @@ def test_a_data_folder_of_a_master_that_is_stopped_is_not_swept_even_if_its_name
     data.close()
     sweep()
     assert (place / "cloudpar-data").exists()
+
+
+def test_a_pool_that_starts_at_the_same_moment_does_not_remove_the_folder(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other pool looks for folders of killed processes when this one has made its lock file, and not locked it."""
+    flock = fcntl.flock
+
+    def flock_late(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        sweep()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock_late)
+    with closing(TemporaryFolder()) as folder:
+        assert list(place.iterdir()) == [folder.path]
+        sweep()
+        assert folder.path.is_dir()

@@ -26,8 +26,12 @@ class TemporaryFolder:
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        self._lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        # The lock file gets its name when it is locked. Otherwise another process that starts a pool at the same moment
+        # could find it unlocked, and its `sweep` would remove this folder.
+        unlocked = self.path / f"{LOCK}.new"
+        self._lock = os.open(unlocked, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        unlocked.rename(self.path / LOCK)
 
     def close(self) -> None:
         """Remove the folder."""
