@@ -1,6 +1,7 @@
 """The agent's side of an executor."""
 
 import errno
+import io
 import os
 import socket
 import subprocess
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 
 from cloudpar_worker.core.executor_result import SKIPPED, ExecutorResult
-from cloudpar_worker.executor.frames import MARKS, READY, WAITS, Garbage, encode_result_into
+from cloudpar_worker.executor.frames import LENGTH, MARKS, READY, WAITS, Garbage, Run, decode_run, encode_result_into
 from cloudpar_worker.sandbox.kernel import LINUX
 from cloudpar_worker.sandbox.shared_memory import used_bytes
 from cloudpar_worker.shell import executor_process
 from cloudpar_worker.shell.executor_process import ExecutorProcess
+from cloudpar_worker.shell.payload_file import InFile
+from support.leases import code_from, lease_of
 
 
 def open_descriptors() -> int:
@@ -142,3 +145,59 @@ def test_only_the_first_byte_of_an_executor_brings_a_descriptor(executor: Execut
     assert open_descriptors() == before
     assert executor.shared_memory_bytes() == used_bytes(str(tmp_path))
     os.close(folder)
+
+
+def received(executor: ExecutorProcess, count: int) -> tuple[list[Run], list[list[bytes]]]:
+    """The runs in the next `count` frames at the executor's end, and the contents of the files that came with each."""
+    runs, contents = [], []
+    theirs = socket.socket(fileno=os.dup(executor.theirs[0]))
+    with theirs:
+        for _ in range(count):
+            head, files, _, _ = socket.recv_fds(theirs, 4, 2)
+            body = b""
+            while len(body) < LENGTH.unpack(head)[0]:
+                body += theirs.recv(LENGTH.unpack(head)[0] - len(body))
+                executor.flush()
+            runs.append(decode_run(body))
+            contents.append([os.pread(file, 100, 0) for file in files])
+            for file in files:
+                os.close(file)
+    return runs, contents
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[tuple[InFile, InFile]]:
+    """Task code and the data of two tasks, in files."""
+    (tmp_path / "code").write_bytes(b"the code")
+    (tmp_path / "data").write_bytes(b"onetwo")
+    with io.FileIO(tmp_path / "code") as code, io.FileIO(tmp_path / "data") as data:
+        yield InFile(code, [(0, 8)]), InFile(data, [(0, 3), (3, 6)])
+
+
+def test_files_of_payloads_come_with_their_frames(executor: ExecutorProcess, files: tuple[InFile, InFile]) -> None:
+    code, data = files
+    lease = lease_of(code_from(b"the code"), 2)
+    filling = [bytes(4 * executor_process._CHANNEL_BYTES), b""]  # so that the next frames wait
+    before = open_descriptors()
+    executor.send(lease, 0, 2, code, data)
+    executor.send(lease, 0, 2, b"the code", filling)
+    executor.send(lease, 0, 2, code, data)
+    assert executor.unsent
+    code.file.close()
+    data.file.close()
+    (first, _, last), contents = received(executor, 3)
+    assert contents == [[b"the code", b"onetwo"], [], [b"onetwo"]]
+    assert (first.code_place, first.places, first.items) == ((0, 8), [(0, 3), (3, 6)], None)
+    assert (last.code_place, last.code, last.places) == (None, None, [(0, 3), (3, 6)])  # the executor has the function
+    assert open_descriptors() == before - 2  # those that this test closed
+
+
+def test_files_that_were_not_sent_are_closed(files: tuple[InFile, InFile]) -> None:
+    before = open_descriptors()
+    executor = ExecutorProcess(1, "3.11", None, 10**6)
+    filling = [bytes(4 * executor_process._CHANNEL_BYTES), b""]
+    executor.send(lease_of(code_from(b"the code"), 2), 0, 2, b"the code", filling)
+    executor.send(lease_of(code_from(b"the code"), 2), 0, 2, *files)
+    assert executor.unsent
+    executor.close()
+    assert open_descriptors() == before

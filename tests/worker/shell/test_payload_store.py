@@ -8,8 +8,9 @@ import pytest
 
 from cloudpar_protocol.payloads import BlobData, BlobRef, Link, TaskCode
 from cloudpar_protocol.worker_messages import Lease
+from cloudpar_worker.shell.code_store import code_key
 from cloudpar_worker.shell.master_client import PayloadRefused
-from cloudpar_worker.shell.payload_store import TABLE_TASKS, TOO_LARGE_TASKS, PayloadStore, TooLarge, code_key
+from cloudpar_worker.shell.payload_store import TABLE_TASKS, TOO_LARGE_TASKS, PayloadStore, TooLarge
 from support.leases import code_from, lease_of
 
 MINE = b"a secret function"
@@ -36,13 +37,13 @@ def test_no_account_gets_the_code_of_another_one_by_its_hash() -> None:
     mine, theirs = lease("mine", MINE), lease("theirs", b"any")
     store = PayloadStore(Client({"mine": MINE, "theirs": b"any"}), LIMIT)  # type: ignore[arg-type]
     store.fetch(mine, (0, 1))
-    assert store.code(mine) == MINE
+    assert store.codes.of(mine) == MINE
     with pytest.raises(PayloadRefused, match="hash"):
         store.fetch(theirs, (0, 1))
     with pytest.raises(KeyError):
-        store.code(theirs)
-    store.trim({code_key(mine)})
-    assert store.code(mine) == MINE
+        store.codes.of(theirs)
+    store.codes.trim({code_key(mine)})
+    assert store.codes.of(mine) == MINE
 
 
 def blob_of(items: list[bytes], zeros: int = 0) -> bytes:

@@ -1,7 +1,8 @@
 """The messages between an agent and its executors.
 
 Each message is a frame: the length of its body (4 bytes, little-endian), and the body. The body of a frame to an
-executor is a Run, in MessagePack. The body of a frame to the agent is a result or a mark. A result is an ExecutorResult
+executor is a Run, in MessagePack. With the frame come the descriptors of the files that contain its payloads, if any.
+The body of a frame to the agent is a result or a mark. A result is an ExecutorResult
 in MessagePack; the executor sends one result for each task of a run, in order. A mark is one byte, which says whether
 the running task waits for tasks of its own. The agent checks everything that it receives, because task code can write
 to any descriptor.
@@ -26,6 +27,8 @@ LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
 """The two marks, as complete frames: WAITS says that the running task waits, GOES_ON that it continues."""
+RUN_FILES: Final = 2
+"""The most descriptors that come with a frame to an executor."""
 MARKS: Final = 4_000
 """The most marks that the agent reads from one executor at a time. The executor's own code writes each mark separately,
 and the channel has no room for so many writes. So only task code can have sent more marks, and to handle them would
@@ -38,6 +41,10 @@ _GARBAGE_CHARS: Final = 200
 EXECUTOR_OUTCOMES: Final = frozenset({"ok", "error", "unpicklable", SKIPPED, UNFIT})
 
 
+Place = tuple[int, int]
+"""The position of a payload's first byte in a file, and the position after its last byte."""
+
+
 class Run(Struct, array_like=True, frozen=True):
     """The message to run the tasks [start, end) of one package, in order.
 
@@ -48,7 +55,7 @@ class Run(Struct, array_like=True, frozen=True):
         call: How to call the function.
         start, end: The indexes of the first task and of the task after the last.
         origin, step: If the package's data is a range, the data of task i is origin + i * step.
-        items: The serialized data of each task; None if the package's data is a range.
+        items: The serialized data of each task; None if the package's data is a range, or is in a file.
         codec: The codec of items and results.
         retries, retry_on: The largest number of retries of a task that raises, and the exceptions after which it is
             retried (see `failures.is_among`).
@@ -58,6 +65,8 @@ class Run(Struct, array_like=True, frozen=True):
             lacks something gets the outcome UNFIT.
         aws_region: The region for AWS's libraries, if the executor's page has credentials; otherwise None.
         offline: Whether the tasks are kept from the network. All runs of an executor have the same value.
+        code_place: Where the task code is in the first file that comes with the frame; None if it is not in a file.
+        places: Where the data of each task is in the last file that comes with the frame; None if it is not in a file.
     """
 
     code_hash: str
@@ -76,6 +85,8 @@ class Run(Struct, array_like=True, frozen=True):
     elsewhere: bool = False
     aws_region: str | None = None
     offline: bool = False
+    code_place: Place | None = None
+    places: list[Place] | None = None
 
 
 class Garbage(Exception):

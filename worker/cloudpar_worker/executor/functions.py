@@ -9,6 +9,7 @@ from cloudpar_protocol.payloads import Codec
 
 from . import references
 from .code_cache import CodeCache
+from .mapped_payload import Mapped
 
 _COLLECT_FUNCTIONS: Final = 64
 _COLLECT_BYTES: Final = 32 * 1024 * 1024
@@ -27,11 +28,11 @@ class FunctionCache:
 
     def __init__(self) -> None:
         self._entries: dict[str, Callable[..., Any] | BaseException] = {}
-        self._codes: dict[str, bytes] = {}
+        self._codes: dict[str, bytes | Mapped] = {}
         self._cache = CodeCache()
         self._dropped = self._dropped_bytes = 0
 
-    def take(self, code_hash: str, code: bytes | None) -> None:
+    def take(self, code_hash: str, code: bytes | Mapped | None) -> None:
         """Record that a run of tasks has come. `code` is None if the agent knows that the function is here.
 
         Call this for each run, even if all tasks of the run were recalled, because the agent also records each run. If
@@ -40,7 +41,8 @@ class FunctionCache:
         """
         if code is not None:
             self._codes[code_hash] = code
-        dropped = self._cache.use(code_hash, len(code or b""))
+        size = len(code.data) if isinstance(code, Mapped) else len(code or b"")
+        dropped = self._cache.use(code_hash, size)
         if dropped:
             self._drop(dropped)
 
@@ -78,5 +80,7 @@ class FunctionCache:
             gc.collect()  # a function and its globals refer to each other, so only the collector frees them
 
 
-def _load(code: bytes, codec: Codec) -> Any:
+def _load(code: bytes | Mapped, codec: Codec) -> Any:
+    if isinstance(code, Mapped):
+        return code.load()
     return references.find(code.decode()) if codec == "msgpack" else pickle.loads(code)

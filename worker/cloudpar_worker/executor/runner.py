@@ -4,7 +4,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cloudpar_protocol import nesting
@@ -19,9 +19,10 @@ from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
 from .credentials_page import CredentialsPage
 from .failures import bounded, is_among, line, remote_traceback, traceback_of, with_attempts
-from .frames import LENGTH, Run, decode_run, encode_result_into
+from .frames import LENGTH, RUN_FILES, Run, decode_run, encode_result_into
 from .functions import FunctionCache
 from .lacks import lack
+from .mapped_payload import Mapped, MappedItems
 from .recall import RecallPage
 from .refusals import Refusals
 from .thread_limits import thread_variables
@@ -35,6 +36,10 @@ _LARGE = 1 << 20
 """After a frame of more than this many bytes the executor makes a new buffer, because the old buffer would keep so much
 memory.
 """
+
+
+TaskItems = list[memoryview] | MappedItems | None
+"""The data of a run's tasks; None if the package's data is a range."""
 
 
 class Runner:
@@ -57,6 +62,7 @@ class Runner:
         self._credentials = credentials
         self._started = 0
         self._functions = FunctionCache()
+        self._items: TaskItems = None
         self._frame = bytearray(256)
         self._forked = False
         self._sending = threading.Lock()
@@ -82,7 +88,7 @@ class Runner:
 
         The data of a run may be large, so it is released before the executor waits for the next run.
         """
-        body = self._receive()
+        body, files = self._receive()
         if body is not None:
             self._capture.restore()
             run = decode_run(body)
@@ -94,9 +100,15 @@ class Runner:
                 os.environ |= thread_variables(os.environ, run.threads)
             if run.aws_region is not None and self._credentials is not None:
                 self._credentials.offer(run.aws_region)
-            self._functions.take(run.code_hash, run.code)
+            code = run.code if run.code_place is None else Mapped.of(files[0], run.code_place)
+            self._functions.take(run.code_hash, code)
+            del code
             self._waits.depth = run.depth
+            self._items = run.items if run.places is None else MappedItems(files[-1], run.places)
             self._run(run)
+            self._items = None
+            for file in files:
+                os.close(file)
         return body is not None
 
     def _go_offline(self) -> None:
@@ -108,13 +120,19 @@ class Runner:
         syscall_filter.install(syscall_filter.without_sockets())
         self._refusals = self._refusals._replace(offline=True)
 
-    def _receive(self) -> bytearray | None:
-        head = self._read(LENGTH.size)
-        return None if head is None else self._read(LENGTH.unpack(head)[0])
+    def _receive(self) -> tuple[bytearray | None, list[int]]:
+        """Receive a frame; return its body and the descriptors that came with it. The body is None at the end."""
+        head, files, _, _ = socket.recv_fds(self._channel, LENGTH.size, RUN_FILES)
+        for file in files:
+            os.set_inheritable(file, False)  # programs that tasks start do not need them
+        whole = self._read(LENGTH.size, head) if head else None
+        return None if whole is None else self._read(LENGTH.unpack(whole)[0]), files
 
-    def _read(self, size: int) -> bytearray | None:
+    def _read(self, size: int, start: bytes = b"") -> bytearray | None:
+        """Receive `size` bytes, of which `start` has come already; None if the agent has closed the channel."""
         body = bytearray(size)
-        view = memoryview(body)
+        body[: len(start)] = start
+        view = memoryview(body)[len(start) :]
         while view:
             count = self._channel.recv_into(view)
             if not count:
@@ -123,10 +141,10 @@ class Runner:
         return body
 
     def _run(self, run: Run) -> None:
-        items, start, origin, step, call = run.items, run.start, run.origin, run.step, run.call
+        items, start, origin, step, call = self._items, run.start, run.origin, run.step, run.call
         load, take, frame, send = self._functions.load, self._capture.take, self._frame, self._send
         codec = SERIALIZATIONS[run.codec]
-        decode = codec.decode
+        decode = _decoder(run)
         function: Any = None
         result: TaskResult | None
         recall = self._recall.words
@@ -204,12 +222,10 @@ class Runner:
 
         Each attempt decodes the data again, since the earlier attempt may have changed the decoded data.
         """
-        codec = SERIALIZATIONS[run.codec]
+        codec, decode, items = SERIALIZATIONS[run.codec], _decoder(run), self._items
         while not self._forked:
             try:
-                data = run.origin + index * run.step
-                if run.items is not None:
-                    data = codec.decode(run.items[index - run.start])
+                data = run.origin + index * run.step if items is None else decode(items[index - run.start])
                 return _success(index, _call(function, data, run.call), started_at_ns, codec)
             except BaseException as error:
                 called_with = brief_call(data, run.call)
@@ -217,6 +233,11 @@ class Runner:
                 if result is not None:
                     return result
         os._exit(0)
+
+
+def _decoder(run: Run) -> Callable[[Any], Any]:
+    """Return the function that decodes the data of a task."""
+    return SERIALIZATIONS[run.codec].decode if run.places is None else Mapped.load
 
 
 def _call(function: Any, data: Any, call: CallStyle) -> Any:

@@ -203,7 +203,7 @@ class Agent:
             self._announce()
         payloads = self._master_io.payloads
         try:
-            self._executors.feed(executor_id, lease, tasks, payloads.code(lease), payloads.items(lease, *tasks))
+            self._executors.feed(executor_id, lease, tasks, payloads.codes.of(lease), payloads.items(lease, *tasks))
         except Exception as error:  # noqa: BLE001 - such as MemoryError: one account's payload must not end the agent
             traceback.print_exc()
             warn(f"cannot send tasks of package {lease.package_id} to an executor, and replaces it: {error!r}")

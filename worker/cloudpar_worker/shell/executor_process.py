@@ -23,6 +23,8 @@ from cloudpar_worker.sandbox.processes import process_of
 from cloudpar_worker.sandbox.shared_memory import used_bytes
 from cloudpar_worker.zygote.cpu_share import LAST
 
+from .payload_file import InFile, size_of
+
 _CHANNEL_BYTES = 1 << 20
 """The send buffer that each end of the channel requests from the kernel, in bytes."""
 _READ_BYTES = 1 << 18
@@ -77,7 +79,7 @@ class ExecutorProcess:
         self._shared_memory: int | None = None
         self._reader = ResultReader(memory_bytes)
         self._buffer = bytearray(_READ_BYTES)
-        self._unsent: deque[memoryview] = deque()
+        self._unsent: deque[tuple[memoryview, list[int]]] = deque()
         self._codes = CodeCache()
         self.package_id = ""
         self._account = ""
@@ -112,8 +114,8 @@ class ExecutorProcess:
         lease: Lease,
         start: int,
         end: int,
-        code: bytes,
-        items: Sequence[bytes | memoryview] | None,
+        code: bytes | InFile,
+        items: Sequence[bytes | memoryview] | InFile | None,
         *,
         credentials: TaskCredentials | None = None,
     ) -> None:
@@ -129,17 +131,19 @@ class ExecutorProcess:
         # unsealed code with a false hash in place of sealed code.
         code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
-        self._codes.use(code_hash, len(code))
+        code_place = code.places[0] if isinstance(code, InFile) else None
+        self._codes.use(code_hash, size_of(code))
         data = lease.data
+        files = [each.file for each in ([] if known else [code]) + [items] if isinstance(each, InFile)]
         run = Run(
             code_hash,
-            None if known else code,
+            None if known or isinstance(code, InFile) else code,
             lease.call,
             start,
             end,
             data.start if isinstance(data, RangeData) else 0,
             data.step if isinstance(data, RangeData) else 0,
-            items,  # type: ignore[arg-type]  # bytes on this side may be memory views on the other
+            None if isinstance(items, InFile) else items,  # type: ignore[arg-type]  # here also bytes, there always views
             lease.codec,
             lease.retries,
             lease.retry_on,
@@ -148,24 +152,36 @@ class ExecutorProcess:
             lease.elsewhere,
             None if credentials is None else credentials.region,
             lease.network == "none",
+            None if known else code_place,
+            items.places if isinstance(items, InFile) else None,
         )
-        self._unsent.append(memoryview(encode_run(run)))
+        # The store may close its files before the channel has taken the frame.
+        self._unsent.append((memoryview(encode_run(run)), [os.dup(file.fileno()) for file in files]))
         self.flush()
 
     def flush(self) -> None:
         """Write as much as the channel takes."""
         while self._unsent:
+            frame, files = self._unsent[0]
             try:
-                sent = self.channel.send(self._unsent[0])
+                sent = socket.send_fds(self.channel, [frame], files) if files else self.channel.send(frame)
             except BlockingIOError:
                 return
             except OSError:
-                self._unsent.clear()  # the executor has ended, and the zygote reports its exit
+                self._drop_unsent()  # the executor has ended, and the zygote reports its exit
                 return
-            if sent < len(self._unsent[0]):
-                self._unsent[0] = self._unsent[0][sent:]
+            for file in files:  # they have gone with the first bytes
+                os.close(file)
+            if sent < len(frame):
+                self._unsent[0] = frame[sent:], []
             else:
                 self._unsent.popleft()
+
+    def _drop_unsent(self) -> None:
+        for _, files in self._unsent:
+            for file in files:
+                os.close(file)
+        self._unsent.clear()
 
     @property
     def unsent(self) -> bool:
@@ -279,6 +295,7 @@ class ExecutorProcess:
     def close(self) -> None:
         """Close all of the agent's descriptors for the executor."""
         self.handed_over()
+        self._drop_unsent()
         self.channel.close()
         self.recall_page.close()
         os.close(self._stdout)

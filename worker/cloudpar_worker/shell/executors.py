@@ -16,6 +16,7 @@ from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, KILL, LIGHTEN,
 from .crash_report import without_own_frames
 from .executor_process import ExecutorProcess
 from .memory_monitor import MemoryMonitor
+from .payload_file import InFile
 from .reach import warn
 from .settings import WorkerSettings
 from .task_credentials import CredentialStore
@@ -89,7 +90,12 @@ class Executors:
         self._zygotes.end_idle({process.python for process in self._alive.values()}, now_us)
 
     def feed(
-        self, executor_id: int, lease: Lease, tasks: Range, code: bytes, items: Sequence[bytes | memoryview] | None
+        self,
+        executor_id: int,
+        lease: Lease,
+        tasks: Range,
+        code: bytes | InFile,
+        items: Sequence[bytes | memoryview] | InFile | None,
     ) -> None:
         """Send a run of tasks to an executor; drop the run if the executor has already ended."""
         process = self._alive.get(executor_id)

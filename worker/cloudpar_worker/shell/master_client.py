@@ -1,6 +1,8 @@
 """Sends requests to the master, and transfers payloads. Repeats a request after an error that may be temporary."""
 
+import io
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -12,7 +14,7 @@ from msgspec.structs import replace
 from cloudpar_protocol import codec, routes
 from cloudpar_protocol.errors import InvalidToken, RequestError
 from cloudpar_protocol.limits import HOLD_S
-from cloudpar_protocol.payloads import Link, Unwritable
+from cloudpar_protocol.payloads import BlobRef, Link, Unwritable
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.transport.channel import Channel
 from cloudpar_protocol.transport.connection_pool import Timeouts
@@ -118,6 +120,17 @@ class MasterClient:
         if len(body) != end - start:
             raise PayloadRefused(f"{len(body)} bytes came instead of {end - start}")
         return body
+
+    def open(self, link: Link, blob: BlobRef) -> io.FileIO | None:
+        """Open the file of a link's object, which contains a blob; return None if the link does not lead to a file.
+
+        Raises the same as `get`.
+        """
+        file = self._transfer(link, lambda: self._channel.open(link))
+        if file is not None and os.fstat(file.fileno()).st_size < blob.offset + blob.size:
+            file.close()
+            raise PayloadRefused("its file is shorter than the payload")
+        return file
 
     def put(self, link: Link, payload: Sequence[bytes | memoryview], report: Report = lambda _: None) -> str:
         """Upload a payload, or one part of a multipart upload. `payload` contains the bytes in pieces.

@@ -35,8 +35,9 @@ from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.core.backlog import DOWNLOADS, PUBLISH_JOBS
 from cloudpar_worker.core.publishing import requests
 
+from .code_store import code_key
 from .master_client import MasterClient, PayloadRefused, TokenRefused
-from .payload_store import PayloadStore, TooLarge, code_key
+from .payload_store import PayloadStore, TooLarge
 from .reach import Reach, warn
 from .result_upload import upload_large
 from .task_credentials import CredentialStore
@@ -231,7 +232,7 @@ class MasterIO:
         self._arrived_at.pop(lease_id, None)
         self.payloads.forget(lease_id)
         others = list(others)
-        self.payloads.trim({code_key(lease) for lease in others})
+        self.payloads.codes.trim({code_key(lease) for lease in others})
         if self._credentials is not None:
             self._credentials.keep({lease.package_id for lease in others})
 

@@ -1,22 +1,27 @@
-"""Keeps task code and task data in the agent: data while its lease needs it, code for longer if there is space."""
+"""Keeps task data in the agent while its lease needs it, and task code for longer if there is space."""
 
-import hashlib
 import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cloudpar_protocol.large_buffers import LARGE_BYTES
 from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, BlobRef, Link, Range
 from cloudpar_protocol.worker_messages import Lease
 
+from .code_store import CodeStore
 from .executor_process import inline_items
 from .master_client import MasterClient, PayloadRefused
+from .payload_file import InFile
 from .verifying import damaged, verify_items
 
-CODE_BYTES: Final = 64 * 1024 * 1024
-"""How many bytes of downloaded task code the agent keeps. Above this number, it drops code that no lease needs."""
+if TYPE_CHECKING:
+    import io
+
+    from cloudpar_worker.executor.frames import Place
+
 TABLE_BYTES: Final = 256 * 1024
 """A blob of task data ends with a table of the offsets of its items. The agent downloads the whole table, and keeps it,
 if the table has at most this many bytes. If the table is larger, the agent downloads, before each download of task
@@ -32,17 +37,6 @@ TABLES: Final = 32
 """How many tables of offsets the agent keeps. A further table replaces the oldest table."""
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
 """The most bytes of task data that the agent downloads at a time. It downloads a larger item alone."""
-
-
-CodeKey = tuple[str, str]
-"""An account and the hash of its task code. Without the account, a lease could get the function of another account by
-naming the hash of that function.
-"""
-
-
-def code_key(lease: Lease) -> CodeKey:
-    """Return the key under which the task code of a lease is kept."""
-    return lease.account, lease.code.hash
 
 
 TableKey = tuple[str, int, int, int, bool]
@@ -83,29 +77,24 @@ class PayloadStore:
     def __init__(self, client: MasterClient, memory_bytes: int) -> None:
         self._client = client
         self._memory_bytes = memory_bytes
-        self._codes: OrderedDict[CodeKey, bytes] = OrderedDict()
-        self._code_bytes = 0
+        self.codes = CodeStore(client)
         self._tables: OrderedDict[TableKey, _Table] = OrderedDict()
-        self._segments: dict[str, dict[Range, list[memoryview]]] = {}
+        self._segments: dict[str, dict[Range, list[memoryview] | list[Place]]] = {}
+        self._files: dict[str, io.FileIO] = {}
+        """The open files of leases whose segments contain places in the file instead of data."""
         self._lock = threading.Lock()
 
-    def code(self, lease: Lease) -> bytes:
-        """Return the task code of a lease, or the text of its reference. Code in a blob must have been downloaded."""
-        code = lease.code
-        if code.reference is not None:
-            return code.reference.encode()
-        return self._codes[code_key(lease)] if code.inline is None else code.inline
-
-    def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | None:
+    def items(self, lease: Lease, start: int, end: int) -> Sequence[bytes | memoryview] | InFile | None:
         """Return the data of the tasks [start, end); None for a range. Data in a blob must have been downloaded."""
         if not isinstance(lease.data, BlobData):
             return inline_items(lease, start, end)
-        items: list[memoryview] = []
+        items: list[memoryview | Place] = []
         for segment, held in sorted(self._segments[lease.lease_id].items()):
             first, last = max(start, segment[0]), min(end, segment[1])
             if first < last:
                 items += held[first - segment[0] : last - segment[0]]
-        return items
+        file = self._files.get(lease.lease_id)
+        return items if file is None else InFile(file, items)  # type: ignore[return-value,arg-type]
 
     def discard(self, lease_id: str, segment: Range) -> None:
         """Drop a segment of a lease's data. A segment is the data of one download, named by the range of its tasks."""
@@ -114,6 +103,9 @@ class PayloadStore:
     def forget(self, lease_id: str) -> None:
         """Drop all data of a lease."""
         self._segments.pop(lease_id, None)
+        file = self._files.pop(lease_id, None)
+        if file is not None:
+            file.close()
 
     def fetch(self, lease: Lease, tasks: Range) -> tuple[Range, int]:
         """Download the code and, in order, the data of as many of `tasks` as one download can bring.
@@ -130,7 +122,7 @@ class PayloadStore:
         code_bytes = lease.code.blob.size if lease.code.blob else 0
         if code_bytes > self._memory_bytes:
             raise TooLarge((tasks[0], min(tasks[1], tasks[0] + TOO_LARGE_TASKS)), code_bytes)
-        self._fetch_code(lease)
+        self.codes.fetch(lease)
         if not isinstance(lease.data, BlobData):
             return (lease.start, lease.end), 0
         link = lease.data_link
@@ -144,36 +136,34 @@ class PayloadStore:
         last = 1
         while last < len(offsets) - 1 and offsets[last + 1] - offsets[0] <= SEGMENT_BYTES:
             last += 1
+        segment, size = (tasks[0], tasks[0] + last), offsets[last] - offsets[0]
+        if self._open(lease, link, lease.data.blob):
+            places = list(pairwise(offsets[: last + 1]))
+            with self._lock:
+                self._segments.setdefault(lease.lease_id, {})[segment] = places
+            return segment, size // last
         body = memoryview(self._client.get(link, offsets[0], offsets[last]))
         items = [body[offsets[i] - offsets[0] : offsets[i + 1] - offsets[0]] for i in range(last)]
         verify_items(lease, tasks[0], items, seals[: SEAL_BYTES * last])
-        segment = (tasks[0], tasks[0] + last)
         with self._lock:
             self._segments.setdefault(lease.lease_id, {})[segment] = items
-        return segment, len(body) // last
+        return segment, size // last
 
-    def _fetch_code(self, lease: Lease) -> None:
-        code = lease.code
-        if code.inline is not None or code.reference is not None or code_key(lease) in self._codes:
-            return
-        if code.blob is None or lease.code_link is None:
-            raise PayloadRefused("the lease has no link for its code")
-        body = bytes(self._client.get(lease.code_link, code.blob.offset, code.blob.offset + code.blob.size))
-        if hashlib.sha256(body).hexdigest() != code.hash:
-            raise damaged(lease, "the task code is not what its hash says")
-        with self._lock:
-            if code_key(lease) not in self._codes:  # another thread may have downloaded the same code meanwhile
-                self._codes[code_key(lease)] = body
-                self._code_bytes += len(body)
+    def _open(self, lease: Lease, link: Link, blob: BlobRef) -> bool:
+        """Open the file of a lease's data, if executors are to map it. Return whether it is open now.
 
-    def trim(self, used: set[CodeKey]) -> None:
-        """While the kept code exceeds CODE_BYTES, drop the oldest code that is not in `used`."""
-        for key in list(self._codes):
-            if self._code_bytes <= CODE_BYTES:
-                return
-            if key not in used:
-                with self._lock:
-                    self._code_bytes -= len(self._codes.pop(key))
+        Executors map files of a pool's own master, which have no seals, if a usual item is large.
+        """
+        if lease.lease_id in self._files:
+            return True
+        if lease.codec != "pickle" or lease.seal is not None or blob.size < LARGE_BYTES * lease.tasks:
+            return False
+        file = self._client.open(link, blob)
+        if file is not None:
+            with self._lock:
+                if self._files.setdefault(lease.lease_id, file) is not file:
+                    file.close()  # another thread has opened it meanwhile
+        return file is not None
 
     def _offsets(self, link: Link, lease: Lease, blob: BlobRef, tasks: Range) -> _Table:
         """Return the positions of the items of `tasks` in their blob, and the seals of these items."""

@@ -134,6 +134,10 @@ class Channel:
             return self._own_folder().view(link.url, start, end)
         return memoryview(self.get(link, start, end, timeouts))
 
+    def open(self, link: Link) -> io.FileIO | None:
+        """Open the file of a link to a file; return None for any other link."""
+        return self._own_folder().open(link.url) if PayloadFolder.has(link.url) else None
+
     def _own_folder(self) -> PayloadFolder:
         if self.folder is None:
             raise BadRequest("the master links to a file, and it is not this pool's own: the link is not followed")

@@ -125,6 +125,13 @@ class PayloadFolder:
         except FileNotFoundError:
             raise _deleted() from None
 
+    def open(self, url: str) -> io.FileIO:
+        """Open a payload for reading. Raises like `get`."""
+        try:
+            return io.FileIO(self._place(url))
+        except FileNotFoundError:
+            raise _deleted() from None
+
     def _place(self, url: str) -> Path:
         path = Path(unquote(url.removeprefix(SCHEME))).resolve()
         if not path.is_relative_to(self._path):

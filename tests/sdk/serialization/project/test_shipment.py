@@ -5,9 +5,11 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cloudpar._serialization.pickling import DataNeeds, dumps, pickled
@@ -15,6 +17,8 @@ from cloudpar._serialization.project import shipment
 from cloudpar._serialization.project.files import File
 from cloudpar._serialization.project.shipment import Shipper
 from cloudpar._serialization.task_code import Code, serialize
+from cloudpar_protocol import large_buffers
+from cloudpar_protocol.large_buffers import LARGE_BYTES
 
 ALONE = """
 import pickle, sys
@@ -111,3 +115,15 @@ def test_code_that_a_link_leads_to_goes_to_no_worker_elsewhere(folder: Path, mon
     needs.modules.add("linking")
     Shipper(here=False).ship(serialize(len), needs)
     assert packed == ["linking/__init__.py"]
+
+
+def test_an_array_in_task_code_with_a_project_stays_where_it_is(folder: Path) -> None:
+    planner: Any = importlib.import_module("planner")
+    code = Shipper(here=False).ship(serialize(partial(planner.plan, np.zeros(LARGE_BYTES))), DataNeeds())
+    memory = bytearray(code.data)
+    (array,) = large_buffers.loads(memoryview(memory)).enter_project_of_cloudpar().args
+    array[:] = 1.5
+    assert array.tobytes() in memory
+    assert (
+        pickle.loads(code.data).enter_project_of_cloudpar().args[0].shape == array.shape
+    )  # as earlier workers read it

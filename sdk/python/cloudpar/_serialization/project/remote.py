@@ -137,7 +137,15 @@ def load(
         namespace.add(digests, folders, archive)
     loaded = {key: pickle.loads(pickled) for key, pickled in parts.items()}
     holder().parts.update(loaded)
-    return ProjectFunction(pickle.loads(code), namespace, loaded)
+    return ProjectFunction(_loads(code), namespace, loaded)
+
+
+def _loads(code: bytes | memoryview) -> Any:
+    """Unpickle task code. If a worker has mapped it, large buffers are used where they are."""
+    large_buffers = sys.modules.get(
+        "cloudpar_protocol.large_buffers"
+    )  # a worker of an earlier release has no such module
+    return pickle.loads(code) if large_buffers is None else large_buffers.loads(memoryview(code))
 
 
 def holder() -> Any:

@@ -6,10 +6,12 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any
 
 from cloudpar._serialization.carried import PickledCall, reduced
 from cloudpar._serialization.installed import project_path
+from cloudpar_protocol.large_buffers import Marker, is_marked
 
 from . import remote
 from .archive import archive, warn_of_secrets
@@ -68,7 +70,11 @@ class Shipper:
             return last[1]._replace(name=code.name)
         packed = b"" if self._here or not units else self._archive(digests, units)
         file = io.BytesIO()
-        _Pickler(file, 5).dump(PickledCall(remote.load, CLIENT, (digests, folders, packed), needs.parts, code.data))
+        marker = Marker(file)
+        # As a bytearray, the code stays writable where an executor maps it, and so do the arrays that it contains.
+        data = PickleBuffer(bytearray(code.data)) if is_marked(memoryview(code.data)) else code.data
+        _Pickler(marker, 5).dump(PickledCall(remote.load, CLIENT, (digests, folders, packed), needs.parts, data))
+        marker.end(0)
         shipped = code.holding(file.getvalue())
         self._last = made_of, shipped
         return shipped

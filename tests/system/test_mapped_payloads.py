@@ -1,0 +1,78 @@
+"""Executors of a pool on one machine map large arrays: arguments and captured objects share the memory of a file."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloudpar import Pool
+
+N = 1_000_000
+SMAPS = Path("/proc/self/smaps")
+
+pytestmark = pytest.mark.skipif(not SMAPS.exists(), reason="the kernel's report on a mapping is Linux's")
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with Pool(workers=2, progress=False) as pool:
+        yield pool
+
+
+def own_kb(array: Any) -> int:
+    """How many KB of an array's memory this process does not share with a file."""
+    address = array.ctypes.data
+    found = None
+    for line in SMAPS.read_text().splitlines():
+        if head := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            found = int(head[1], 16) <= address < int(head[2], 16)
+        elif found and line.startswith("Anonymous:"):
+            return int(line.split()[1])
+    raise LookupError("the array is in no mapping")
+
+
+def measure(array: Any) -> tuple[float, int, int, bool]:
+    """The sum of an array, and its own KB before and after a write into it."""
+    total, before = float(array.sum()), own_kb(array)
+    array[0] = 77
+    return total, before, own_kb(array), bool(array.flags.aligned)
+
+
+def test_arguments_are_shared_and_writes_stay_in_the_task(pool: Pool) -> None:
+    arrays = [np.full(N, float(number)) for number in range(6)]
+    for number, (total, before, after, is_aligned) in enumerate(pool.map(measure, arrays)):
+        assert (total, before, is_aligned) == (number * N, 0, True)
+        assert 0 < after < 100  # the kernel has copied the page of the first number
+        assert arrays[number][0] == number
+
+
+def test_arguments_of_submit_are_shared(pool: Pool) -> None:
+    futures = [pool.submit(measure, np.full(N, float(number))) for number in range(3)]
+    assert [future.result()[0] for future in futures] == [0.0, N, 2 * N]
+
+
+def test_what_a_function_captures_is_shared_by_all_executors(pool: Pool) -> None:
+    array = np.arange(float(N))
+
+    def part(number: int) -> tuple[float, int, int]:
+        os.sched_yield()
+        return float(array[number]), own_kb(array), os.getpid()
+
+    found = list(pool.map(part, range(40)))
+    assert [value for value, _, _ in found] == list(range(40))
+    assert {own for _, own, _ in found} == {0}
+
+
+def test_a_retry_gets_the_array_as_it_was(pool: Pool, tmp_path: Path) -> None:
+    def fails_once(array: Any) -> float:
+        if not (tmp_path / "failed").exists():
+            (tmp_path / "failed").touch()
+            array[:] = -1
+            raise ValueError
+        return float(array.sum())
+
+    assert list(pool.map(fails_once, [np.ones(N)], retries=1)) == [N]
