@@ -76,3 +76,28 @@ def test_a_retry_gets_the_array_as_it_was(pool: Pool, tmp_path: Path) -> None:
         return float(array.sum())
 
     assert list(pool.map(fails_once, [np.ones(N)], retries=1)) == [N]
+
+
+def test_results_are_arrays_that_can_be_changed(pool: Pool) -> None:
+    for number, result in enumerate(pool.map(lambda number: (number, np.full(N, float(number))), range(6))):
+        assert (result[0], float(result[1].sum())) == (number, number * N)
+        result[1][0] = 77
+
+
+def test_large_results_of_retries_and_after_output_arrive(pool: Pool, tmp_path: Path) -> None:
+    def second_time(_: int) -> Any:
+        print("some output")
+        if not (tmp_path / "failed").exists():
+            (tmp_path / "failed").touch()
+            raise ValueError
+        return np.ones(N)
+
+    assert [float(result.sum()) for result in pool.map(second_time, [0], retries=1)] == [N]
+
+
+def test_an_attachment_gives_each_reader_an_array_of_its_own(pool: Pool) -> None:
+    results = pool.map(lambda _: np.zeros(N), range(1))
+    attached = pool.attach(results.package_id)
+    first, again = attached.outcomes()[0].value, attached.outcomes()[0].value
+    first[:] = 1
+    assert float(again.sum()) == 0

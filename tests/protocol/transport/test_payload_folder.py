@@ -22,7 +22,8 @@ def test_a_payload_is_written_once_and_read_in_parts(tmp_path: Path) -> None:
     assert PayloadFolder.has(url)
     folder.put(url, [b"pay", memoryview(b"load")])
     folder.put(url, [b"another"])
-    assert (folder.get(url, 0, 7), folder.get(url, 3, 5), folder.get(url, 5, 9)) == (b"payload", b"lo", b"ad")
+    parts = [bytes(folder.get(url, *part)) for part in ((0, 7), (3, 5), (5, 9))]
+    assert parts == [b"payload", b"lo", b"ad"]
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["a%2Fb.blob"]
     assert (tmp_path / "data" / "a%2Fb.blob").stat().st_mode & 0o777 == 0o600
 

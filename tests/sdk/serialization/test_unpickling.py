@@ -1,15 +1,18 @@
 """Results contain copies of the classes of `__main__`, which must not change this process's classes."""
 
+import io
 import pickle
 import subprocess
 import sys
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import pytest
 
-from cloudpar._serialization.pickling import dumps
+from cloudpar._serialization.pickling import Pickler, dumps
 from cloudpar._serialization.unpickling import loads
+from cloudpar_protocol.large_buffers import LARGE_BYTES
 
 SCRIPT = """
 import enum, functools
@@ -85,3 +88,13 @@ def test_a_class_that_is_not_here_comes_with_its_methods() -> None:
     again = loads(data)[0]
     assert [each.answer() for each in (first, second, again)] == [42, 42, 42]
     assert type(first) is type(second) is type(again)
+
+
+def test_an_array_uses_the_memory_of_its_pickle_if_this_is_a_bytearray() -> None:
+    file = io.BytesIO()
+    Pickler(file).append(np.arange(LARGE_BYTES))
+    memory = bytearray(file.getvalue())
+    array = loads(memory)
+    array[:] = 7
+    assert array.tobytes() in memory
+    assert (loads(bytes(memory)) == 7).all()

@@ -15,6 +15,7 @@ from cloudpar_worker.executor.frames import (
     WAITS,
     Garbage,
     ResultReader,
+    encode_file,
     encode_result_into,
 )
 
@@ -56,3 +57,30 @@ def test_the_text_about_garbage_is_short_and_changes_no_terminal() -> None:
         ResultReader(MEMORY_BYTES).feed(bytes(frame))
     assert str(raised.value).isprintable()
     assert len(str(raised.value)) <= 200
+
+
+def frame_of(result: TaskResult) -> bytes:
+    frame = bytearray()
+    encode_result_into(result, frame)
+    return bytes(frame)
+
+
+def test_the_data_of_a_result_may_come_in_a_file_before_it() -> None:
+    reader = ResultReader(MEMORY_BYTES, bytes)
+    whole = encode_file(7) + frame_of(TaskResult(0, "ok", 1)) + frame_of(TaskResult(1, "ok", 1, b"inline"))
+    found = [result for byte in whole for result in reader.feed(bytes([byte]))]
+    assert [(result.index, result.data) for result in found] == [(0, bytes(7)), (1, b"inline")]
+
+
+@pytest.mark.parametrize(
+    ("reader", "sent"),
+    [
+        (ResultReader(MEMORY_BYTES), encode_file(7)),
+        (ResultReader(MEMORY_BYTES, bytes), encode_file(2**60)),
+        (ResultReader(MEMORY_BYTES, bytes), 2 * encode_file(7)),
+    ],
+    ids=["where none may come", "larger than the memory limit", "two for one result"],
+)
+def test_a_file_that_no_executor_sends_is_refused(reader: ResultReader, sent: bytes) -> None:
+    with pytest.raises(Garbage, match="a file of"):
+        reader.feed(sent)

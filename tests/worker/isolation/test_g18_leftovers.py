@@ -89,13 +89,13 @@ def spoil(_: Clues) -> int:
     os.environ["LD_PRELOAD"] = "/tmp/evil.so"
     os.umask(0)
     builtins.print = None  # type: ignore[assignment]
-    runner._success = None  # type: ignore[assignment]
+    runner._failure = None  # type: ignore[assignment]
     builtins.spoilt = True  # type: ignore[attr-defined]
     return os.getpid()
 
 
 def spoilt(_: Clues) -> Any:
-    return [os.environ.get("LD_PRELOAD"), hasattr(builtins, "spoilt"), print is None, runner._success is None]
+    return [os.environ.get("LD_PRELOAD"), hasattr(builtins, "spoilt"), print is None, runner._failure is None]
 
 
 def test_g18_what_a_task_changes_in_python_ends_with_its_executor(shared: Shared) -> None:

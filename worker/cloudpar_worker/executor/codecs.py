@@ -10,6 +10,7 @@ from cloudpar_protocol.payloads import Codec
 from cloudpar_protocol.seals import is_pickle
 
 from . import failures
+from .result_file import ResultFile, serialize
 
 
 class Serialization(NamedTuple):
@@ -18,6 +19,7 @@ class Serialization(NamedTuple):
     Attributes:
         decode: Decodes the data of a task.
         encode: Encodes the value of a task, or raises.
+        encode_large: Encodes as `encode`, but may return a large value in a file.
         encode_error: Encodes an exception of a task, and returns its bytes and "". If only the text of the exception
             can travel, the function returns None and the reason. The reason is "" if the codec encodes no exceptions.
         refusal: Makes the error message about a value that cannot be encoded, from the type of the value and the
@@ -26,6 +28,7 @@ class Serialization(NamedTuple):
 
     decode: Callable[[Any], Any]
     encode: Callable[[Any], bytes]
+    encode_large: Callable[[Any], bytes | ResultFile]
     encode_error: Callable[[BaseException], tuple[bytes | None, str]]
     refusal: Callable[[type, BaseException], str]
 
@@ -51,6 +54,8 @@ def _no_message_pack(value_type: type, error: BaseException) -> str:
 
 
 SERIALIZATIONS: Final[dict[Codec, Serialization]] = {
-    "pickle": Serialization(pickle.loads, failures.serialize, failures.portable, failures.unpicklable),
-    "msgpack": Serialization(msgpack.Decoder().decode, _message_pack, lambda _: (None, ""), _no_message_pack),
+    "pickle": Serialization(pickle.loads, failures.serialize, serialize, failures.portable, failures.unpicklable),
+    "msgpack": Serialization(
+        msgpack.Decoder().decode, _message_pack, _message_pack, lambda _: (None, ""), _no_message_pack
+    ),
 }

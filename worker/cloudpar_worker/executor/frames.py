@@ -2,16 +2,18 @@
 
 Each message is a frame: the length of its body (4 bytes, little-endian), and the body. The body of a frame to an
 executor is a Run, in MessagePack. With the frame come the descriptors of the files that contain its payloads, if any.
-The body of a frame to the agent is a result or a mark. A result is an ExecutorResult
-in MessagePack; the executor sends one result for each task of a run, in order. A mark is one byte, which says whether
-the running task waits for tasks of its own. The agent checks everything that it receives, because task code can write
-to any descriptor.
+The body of a frame to the agent is a result, a file or a mark. A result is an ExecutorResult in MessagePack; the
+executor sends one result for each task of a run, in order. A file says that the data of the next result are in the file
+that comes with the frame. A mark is one byte, which says whether the running task waits for tasks of its own. The agent
+checks everything that it receives, because task code can write to any descriptor.
 """
 
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import DecodeError, Struct, msgpack
+from msgspec.structs import replace
 
 from cloudpar_protocol.limits import BLOB_BYTES, ERROR_TEXT_CHARS, INPUT_CHARS, OUTPUT_BYTES
 from cloudpar_protocol.one_line import one_line
@@ -27,6 +29,10 @@ LENGTH: Final = struct.Struct("<I")
 WAITS: Final = LENGTH.pack(1) + b"\1"
 GOES_ON: Final = LENGTH.pack(1) + b"\0"
 """The two marks, as complete frames: WAITS says that the running task waits, GOES_ON that it continues."""
+FILE: Final = struct.Struct("<IBQ")
+"""The frame of a file: the length of the body, _FILE, and the size of the data in bytes."""
+_FILE: Final = 2
+_FILE_BYTES: Final = FILE.size - LENGTH.size
 RUN_FILES: Final = 2
 """The most descriptors that come with a frame to an executor."""
 MARKS: Final = 4_000
@@ -67,6 +73,7 @@ class Run(Struct, array_like=True, frozen=True):
         offline: Whether the tasks are kept from the network. All runs of an executor have the same value.
         code_place: Where the task code is in the first file that comes with the frame; None if it is not in a file.
         places: Where the data of each task is in the last file that comes with the frame; None if it is not in a file.
+        takes_files: Whether the agent accepts large results as files.
     """
 
     code_hash: str
@@ -87,6 +94,7 @@ class Run(Struct, array_like=True, frozen=True):
     offline: bool = False
     code_place: Place | None = None
     places: list[Place] | None = None
+    takes_files: bool = False
 
 
 class Garbage(Exception):
@@ -117,15 +125,29 @@ def encode_result_into(result: TaskResult, frame: bytearray) -> None:
     LENGTH.pack_into(frame, 0, len(frame) - LENGTH.size)
 
 
+def encode_file(size: int) -> bytes:
+    """Return the complete frame of a file with `size` bytes."""
+    return FILE.pack(_FILE_BYTES, _FILE, size)
+
+
+def no_file(size: int) -> bytes:
+    """Refuse a file from an executor that may not send files."""
+    raise Garbage(f"a file of {size} bytes from an executor that may send none")
+
+
 class ResultReader:
     """Reads results from bytes, and keeps the incomplete frame at the end until more bytes come.
 
     Args:
         memory_bytes: The memory limit of the executor. The executor's own code cannot have made a larger result, so a
             larger frame comes from task code. Without this limit, such a frame could fill the agent's memory.
+        take_file: Returns the content of the next file that has come from the executor, which has this many bytes; or
+            raises Garbage.
     """
 
-    def __init__(self, memory_bytes: int) -> None:
+    def __init__(self, memory_bytes: int, take_file: Callable[[int], bytes] = no_file) -> None:
+        self._take_file = take_file
+        self._data: bytes | None = None
         self._most_bytes = min(BLOB_BYTES, memory_bytes) + TEXTS_BYTES
         self._rest = bytearray()
         self._mark: bool | None = None
@@ -165,16 +187,27 @@ class ResultReader:
                         raise Garbage(f"more than {MARKS} marks at once")
                     offset = end
                     continue
+                if length == _FILE_BYTES and rest[offset + 4] == _FILE:
+                    self._data = self._file(FILE.unpack_from(rest, offset)[2])
+                    offset = end
+                    continue
                 try:
                     result = decode(view[offset + 4 : end])
                 except (DecodeError, RecursionError, UnicodeDecodeError) as error:
                     raise Garbage(one_line(str(error), _GARBAGE_CHARS)) from None  # the error quotes bytes of task code
                 _check(result, length)
+                if self._data is not None:
+                    result, self._data = replace(result, data=self._data), None
                 results.append(result)
                 self._mark = None  # the mark belongs to the task that has now ended
                 offset = end
         del rest[:offset]
         return results
+
+    def _file(self, size: int) -> bytes:
+        if size > self._most_bytes or self._data is not None:
+            raise Garbage(f"a file of {size} bytes that no executor sends")
+        return self._take_file(size)
 
 
 def _check(result: ExecutorResult, length: int) -> None:

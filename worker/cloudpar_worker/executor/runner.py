@@ -19,12 +19,13 @@ from .capture import Capture
 from .codecs import SERIALIZATIONS, Serialization
 from .credentials_page import CredentialsPage
 from .failures import bounded, is_among, line, remote_traceback, traceback_of, with_attempts
-from .frames import LENGTH, RUN_FILES, Run, decode_run, encode_result_into
+from .frames import LENGTH, RUN_FILES, Run, decode_run, encode_file, encode_result_into
 from .functions import FunctionCache
 from .lacks import lack
 from .mapped_payload import Mapped, MappedItems
 from .recall import RecallPage
 from .refusals import Refusals
+from .result_file import ResultFile
 from .thread_limits import thread_variables
 from .waiting import TaskWaits
 
@@ -63,6 +64,8 @@ class Runner:
         self._started = 0
         self._functions = FunctionCache()
         self._items: TaskItems = None
+        self._file: ResultFile | None = None
+        """The data of the result that is sent next, if they travel as a file."""
         self._frame = bytearray(256)
         self._forked = False
         self._sending = threading.Lock()
@@ -77,6 +80,15 @@ class Runner:
         """Write a complete frame. The lock is needed because threads of a task may write marks at the same time."""
         with self._sending:
             self._channel.sendall(frame)
+
+    def _send_file(self, file: ResultFile) -> None:
+        """Send the data of the next result as a file."""
+        frame = encode_file(len(file))
+        with self._sending:
+            sent = socket.send_fds(self._channel, [frame], [file.descriptor])
+            self._channel.sendall(frame[sent:])
+        file.close()
+        self._file = None
 
     def serve(self) -> None:
         """Serve until the agent closes the channel."""
@@ -143,7 +155,6 @@ class Runner:
     def _run(self, run: Run) -> None:
         items, start, origin, step, call = self._items, run.start, run.origin, run.step, run.call
         load, take, frame, send = self._functions.load, self._capture.take, self._frame, self._send
-        codec = SERIALIZATIONS[run.codec]
         decode = _decoder(run)
         function: Any = None
         result: TaskResult | None
@@ -165,7 +176,7 @@ class Runner:
                 unpickling = ""
                 value = _call(function, data, call)
                 data = None
-                result = _success(index, value, started_at_ns, codec)
+                result = self._success(run, index, value, started_at_ns)
                 value = None
             except BaseException as error:
                 called_with = None if unpickling else brief_call(data, call)
@@ -183,11 +194,32 @@ class Runner:
                     index, result.outcome, result.duration_us, result.data, None,
                     result.message, result.traceback, stdout, stderr, None, result.input,
                 )  # fmt: skip
+            if self._file is not None:
+                self._send_file(self._file)
             encode_result_into(result, frame)
             send(frame)
             if len(frame) > _LARGE:
                 frame = self._frame = bytearray(256)
             result = None
+
+    def _success(self, run: Run, index: int, value: Any, started_at_ns: int) -> TaskResult:
+        """Return the result of a task that returned a value. If the value is in a file, it is in `_file`."""
+        codec = SERIALIZATIONS[run.codec]
+        try:
+            data = codec.encode_large(value) if run.takes_files else codec.encode(value)
+        except BaseException as error:
+            message = codec.refusal(type(value), error)
+            return TaskResult(index, "unpicklable", _elapsed_us(started_at_ns), message=message)
+        if isinstance(data, ResultFile):
+            self._file = data
+            return TaskResult(index, "ok", _elapsed_us(started_at_ns))
+        if len(data) > BLOB_BYTES:
+            message = (
+                f"the result takes {len(data)} bytes, over the limit of {BLOB_BYTES} for one task: "
+                "return less, or write it to storage of your own and return where it lies"
+            )
+            return TaskResult(index, "unpicklable", _elapsed_us(started_at_ns), message=message)
+        return TaskResult(index, "ok", _elapsed_us(started_at_ns), data)
 
     def _failed(
         self,
@@ -222,11 +254,11 @@ class Runner:
 
         Each attempt decodes the data again, since the earlier attempt may have changed the decoded data.
         """
-        codec, decode, items = SERIALIZATIONS[run.codec], _decoder(run), self._items
+        decode, items = _decoder(run), self._items
         while not self._forked:
             try:
                 data = run.origin + index * run.step if items is None else decode(items[index - run.start])
-                return _success(index, _call(function, data, run.call), started_at_ns, codec)
+                return self._success(run, index, _call(function, data, run.call), started_at_ns)
             except BaseException as error:
                 called_with = brief_call(data, run.call)
                 result = self._failed(run, index, error, started_at_ns, failed, called_with=called_with)
@@ -250,20 +282,6 @@ def _call(function: Any, data: Any, call: CallStyle) -> Any:
 
 def _elapsed_us(started_at_ns: int) -> int:
     return max((_clock() - started_at_ns) // 1000, 1)
-
-
-def _success(index: int, value: Any, started_at_ns: int, codec: Serialization) -> TaskResult:
-    try:
-        data = codec.encode(value)
-    except BaseException as error:
-        return TaskResult(index, "unpicklable", _elapsed_us(started_at_ns), message=codec.refusal(type(value), error))
-    if len(data) > BLOB_BYTES:
-        message = (
-            f"the result takes {len(data)} bytes, over the limit of {BLOB_BYTES} for one task: "
-            "return less, or write it to storage of your own and return where it lies"
-        )
-        return TaskResult(index, "unpicklable", _elapsed_us(started_at_ns), message=message)
-    return TaskResult(index, "ok", _elapsed_us(started_at_ns), data)
 
 
 def _failure(

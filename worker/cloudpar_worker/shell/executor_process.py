@@ -17,13 +17,14 @@ from cloudpar_worker.core.executor_result import ExecutorResult
 from cloudpar_worker.executor import credentials_page
 from cloudpar_worker.executor.capture import held_bytes, open_output, read_output
 from cloudpar_worker.executor.code_cache import CodeCache
-from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run
+from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run, no_file
 from cloudpar_worker.executor.recall import RecallPage, open_page
 from cloudpar_worker.sandbox.processes import process_of
 from cloudpar_worker.sandbox.shared_memory import used_bytes
 from cloudpar_worker.zygote.cpu_share import LAST
 
 from .payload_file import InFile, size_of
+from .result_files import ANCILLARY_BYTES, ResultFiles
 
 _CHANNEL_BYTES = 1 << 20
 """The send buffer that each end of the channel requests from the kernel, in bytes."""
@@ -50,13 +51,22 @@ class ExecutorProcess:
     Args:
         credentials: Whether the executor has a page for AWS credentials. Only an executor with a user of its own may
             have one.
+        takes_files: Whether the executor may send large results as files. On a shared worker it may not, because task
+            code could send files until the agent can open no more.
 
     Raises:
         OSError: The system permits no more descriptors or memory, or a file in `tmp` cannot be made.
     """
 
     def __init__(
-        self, executor_id: int, python: str, tmp: str | None, memory_bytes: int, *, credentials: bool = False
+        self,
+        executor_id: int,
+        python: str,
+        tmp: str | None,
+        memory_bytes: int,
+        *,
+        credentials: bool = False,
+        takes_files: bool = False,
     ) -> None:
         self.executor_id = executor_id
         self.python = python
@@ -77,7 +87,8 @@ class ExecutorProcess:
             self._credentials_page = _held(opened, credentials_page.open_page()) if credentials else None
             opened.pop_all()
         self._shared_memory: int | None = None
-        self._reader = ResultReader(memory_bytes)
+        self._files = ResultFiles() if takes_files else None
+        self._reader = ResultReader(memory_bytes, no_file if self._files is None else self._files.take)
         self._buffer = bytearray(_READ_BYTES)
         self._unsent: deque[tuple[memoryview, list[int]]] = deque()
         self._codes = CodeCache()
@@ -154,6 +165,7 @@ class ExecutorProcess:
             lease.network == "none",
             None if known else code_place,
             items.places if isinstance(items, InFile) else None,
+            self._files is not None,
         )
         # The store may close its files before the channel has taken the frame.
         self._unsent.append((memoryview(encode_run(run)), [os.dup(file.fileno()) for file in files]))
@@ -202,7 +214,7 @@ class ExecutorProcess:
         left = self._arrived_bytes() if all_of_it else _TURN_BYTES
         while left > 0:
             try:
-                count = self.channel.recv_into(self._buffer) if self.ready else self._receive_ready()
+                count = self._read() if self.ready else self._receive_ready()
             except BlockingIOError:
                 break
             except OSError:
@@ -219,6 +231,15 @@ class ExecutorProcess:
             if count < _SMALL_BYTES and not all_of_it:
                 break
         return results
+
+    def _read(self) -> int:
+        """Read bytes into the buffer, and the files that came with them. Return the number of bytes."""
+        if self._files is None:  # the kernel closes files that task code sends
+            return self.channel.recv_into(self._buffer)
+        count, ancillary, _, _ = self.channel.recvmsg_into([self._buffer], ANCILLARY_BYTES)
+        if ancillary:
+            self._files.add(ancillary)
+        return count
 
     def _receive_ready(self) -> int:
         """Receive READY, and return the number of its bytes; 0 if the executor has ended.
@@ -296,6 +317,8 @@ class ExecutorProcess:
         """Close all of the agent's descriptors for the executor."""
         self.handed_over()
         self._drop_unsent()
+        if self._files is not None:
+            self._files.close()
         self.channel.close()
         self.recall_page.close()
         os.close(self._stdout)

@@ -66,8 +66,9 @@ class Executors:
         """
         try:
             process = ExecutorProcess(
-                executor_id, python, self._tmp, self._memory_bytes, credentials=self._credentials is not None
-            )
+                executor_id, python, self._tmp, self._memory_bytes, credentials=self._credentials is not None,
+                takes_files=not self._shared,
+            )  # fmt: skip
         except OSError as error:  # no descriptors, or no space for its output files
             warn(f"an executor cannot start, and the agent tries another one soon: {error}")
             self._on_stimulus(on.ExecutorGone(executor_id, None))

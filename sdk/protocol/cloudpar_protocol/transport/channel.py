@@ -117,8 +117,8 @@ class Channel:
         if status not in {200, THERE_ALREADY}:
             raise _refusal(status, answer)
 
-    def get(self, link: Link, start: int, end: int, timeouts: Timeouts) -> bytes:
-        """Download bytes [start, end) of a payload; fewer if it ends before `end`."""
+    def get(self, link: Link, start: int, end: int, timeouts: Timeouts) -> bytes | bytearray:
+        """Download bytes [start, end) of a payload; fewer if it ends before `end`. A file is read into a bytearray."""
         if PayloadFolder.has(link.url):
             return self._own_folder().get(link.url, start, end)
         answer = self._ask(link, {"Range": f"bytes={start}-{end - 1}"}, (), timeouts)

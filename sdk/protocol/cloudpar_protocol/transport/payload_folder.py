@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 from urllib.parse import unquote
 
 from cloudpar_protocol.errors import BadRequest, NotFound
@@ -91,8 +91,10 @@ class PayloadFolder:
         with suppress(FileExistsError):
             os.link(draft.path, path)
 
-    def get(self, url: str, start: int, end: int) -> bytes:
+    def get(self, url: str, start: int, end: int) -> bytearray:
         """Read bytes [start, end) of a payload; fewer if the payload is shorter.
+
+        The memory is the caller's own, so that the arrays of a result can use it.
 
         Raises:
             BadRequest: The link leads out of the folder, or the folder belongs to another user.
@@ -157,8 +159,10 @@ def _deleted() -> NotFound:
     return NotFound("this blob was deleted, or never uploaded")
 
 
-def _read(file: IO[bytes], size: int) -> bytes:
-    data = file.read(size)
-    while len(data) < size and (more := file.read(size - len(data))):  # a system call reads at most 2 GiB
-        data += more
+def _read(file: io.FileIO, size: int) -> bytearray:
+    data, position = bytearray(size), 0
+    with memoryview(data) as view:
+        while position < size and (count := file.readinto(view[position:])):  # a system call reads at most 2 GiB
+            position += count
+    del data[position:]
     return data

@@ -127,13 +127,13 @@ class Connection:
         """
         self._transfer("upload", link, lambda timeouts: self._channel.complete(link, body, timeouts))
 
-    def get(self, link: Link, start: int, end: int) -> bytes:
+    def get(self, link: Link, start: int, end: int) -> bytes | bytearray:
         """Download bytes [start, end) of a payload. Raises like `call`.
 
         If an answer has fewer bytes, the client repeats the request.
         """
 
-        def once(timeouts: Timeouts) -> bytes:
+        def once(timeouts: Timeouts) -> bytes | bytearray:
             data = self._channel.get(link, start, end, timeouts)
             if len(data) != end - start:
                 raise Unavailable(f"a download of {end - start} bytes brought {len(data)}")

@@ -100,7 +100,9 @@ class Downloads:
         else:
             handle.fetched(list(_cut(span, data)))
 
-    def _get(self, handle: PackageHandle, span: list[TaskResult], links: dict[str, Link], page: int) -> bytes:
+    def _get(
+        self, handle: PackageHandle, span: list[TaskResult], links: dict[str, Link], page: int
+    ) -> bytes | bytearray:
         key, start = _place(span[0])
         end = start + sum(result.blob.size for result in span if result.blob)
         if start == end:
@@ -127,7 +129,7 @@ class Downloads:
             self._jobs.put(None)
 
 
-def _cut(span: list[TaskResult], data: bytes) -> Iterator[TaskResult]:
+def _cut(span: list[TaskResult], data: bytes | bytearray) -> Iterator[TaskResult]:
     if len(span) == 1:  # avoids a copy of a large payload
         yield replace(span[0], data=data)
         return

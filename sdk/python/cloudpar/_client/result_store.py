@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from cloudpar.errors import CloudparError
 from cloudpar_protocol.payloads import TaskResult
 
@@ -30,7 +32,7 @@ class ResultStore:
     def receive(self, results: Sequence[TaskResult]) -> None:
         """Store results."""
         with self._condition:
-            self._results.update((result.index, result) for result in results)
+            self._results.update((result.index, _lasting(result)) for result in results)
             self._condition.notify_all()
 
     def end(self, failure: CloudparError | None) -> None:
@@ -57,3 +59,8 @@ class ResultStore:
         """Return all results that have arrived, by task index."""
         with self._condition:
             return dict(self._results)
+
+
+def _lasting(result: TaskResult) -> TaskResult:
+    """Return a result that can be decoded several times: each time, large arrays get memory of their own."""
+    return result if result.data is None or type(result.data) is bytes else replace(result, data=bytes(result.data))

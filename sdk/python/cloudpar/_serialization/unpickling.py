@@ -7,11 +7,13 @@ task's globals, and changes of class attributes and caches in this process would
 
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
 
 from cloudpickle import cloudpickle
+
+from cloudpar_protocol import large_buffers
 
 _MARK = b"_class_setstate"
 """A text in each pickle that contains a class. Other pickles need no check of the names in them."""
@@ -23,11 +25,18 @@ _filling: WeakSet[type] = WeakSet()
 """Classes that a pickle has added to this process, and whose attributes are not set yet."""
 
 
-def loads(data: bytes) -> Any:
-    """Unpickle a value; classes that this process already has keep their attributes."""
-    if len(data) <= _SEARCHED_BYTES and _MARK not in data:
-        return pickle.loads(data)
-    return _Unpickler(io.BytesIO(data)).load()
+def loads(data: bytes | bytearray) -> Any:
+    """Unpickle a value; classes that this process already has keep their attributes.
+
+    If `data` is a bytearray, large arrays of the value use its memory, so nothing else may use it.
+    """
+    return large_buffers.loads(memoryview(data), load=_loads) if isinstance(data, bytearray) else _loads(data)
+
+
+def _loads(data: bytes | bytearray | memoryview, buffers: Iterable[memoryview] = ()) -> Any:
+    if len(data) <= _SEARCHED_BYTES and _MARK not in bytes(data):
+        return pickle.loads(data, buffers=buffers)
+    return _Unpickler(io.BytesIO(data), buffers=buffers).load()
 
 
 class _Unpickler(pickle.Unpickler):
