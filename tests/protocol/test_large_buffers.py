@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudpar_protocol import large_buffers
-from cloudpar_protocol.large_buffers import ALIGNMENT, LARGE_BYTES, MAGIC, Marker, is_marked, loads
+from cloudpar_protocol.large_buffers import ALIGNMENT, LARGE_BYTES, Marker, is_marked, loads
 
 LARGE = bytes(range(256)) * (LARGE_BYTES // 256 + 1)
 
@@ -94,6 +94,34 @@ def test_a_buffer_at_an_odd_address_is_copied() -> None:
     assert (bytes(one.content[1:]), bytes(other.content), other.content.readonly) == (LARGE[1:], LARGE, True)
 
 
+def test_a_buffer_that_is_a_small_part_is_copied_on_request() -> None:
+    memory, ends = marked([Array(bytearray(LARGE)), Array(bytearray(4 * LARGE))])
+    before = bytes(memory)
+    small, large = loads(item(memory, ends, 0), least=2 * LARGE_BYTES)
+    small.content[0] = 77
+    assert memory == before
+    assert addresses(memory, large)
+
+
+def test_a_pickle_after_one_that_failed_is_read_as_usual() -> None:
+    class Refuses:
+        def __reduce__(self) -> Any:
+            raise ValueError
+
+    file = io.BytesIO()
+    marker = Marker(file)
+    pickler = pickle.Pickler(marker, 5)
+    with pytest.raises(ValueError):  # noqa: PT011 - the class is this test's
+        pickler.dump([Array(bytearray(LARGE)), b"q" * 100_000, Refuses()])
+    marker.forget()
+    file.seek(0)
+    file.truncate()
+    pickler.clear_memo()
+    pickler.dump([Array(bytearray(LARGE))])
+    marker.end(0)
+    assert loads(memoryview(bytearray(file.getvalue()))) == [Array(LARGE)]
+
+
 def test_an_array_of_more_dimensions_is_marked_by_its_bytes() -> None:
     content = memoryview(bytearray(8 * LARGE_BYTES)).cast("d", (8, LARGE_BYTES // 8))
     memory, ends = marked(Array(content))
@@ -120,10 +148,6 @@ def test_any_objects_come_back_from_one_file(some: list[Any]) -> None:
         data = item(memory, ends, position)
         assert loads(data, ends[position]) == value
         assert pickle.loads(data) == value
-
-
-def test_no_pickle_ends_like_a_table_of_buffers() -> None:
-    assert MAGIC[-1:] != pickle.STOP
 
 
 @pytest.mark.parametrize("size", range(2, ALIGNMENT + 2))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,18 +52,20 @@ def test_arguments_are_shared_and_writes_stay_in_the_task(pool: Pool) -> None:
 
 
 def test_arguments_of_submit_are_shared(pool: Pool) -> None:
-    futures = [pool.submit(measure, np.full(N, float(number))) for number in range(3)]
-    assert [future.result()[0] for future in futures] == [0.0, N, 2 * N]
+    futures = [pool.submit(measure, np.full(N, float(number))) for number in range(4)]
+    found = [future.result() for future in futures]
+    assert [(total, before) for total, before, _, _ in found] == [(number * N, 0) for number in range(4)]
 
 
 def test_what_a_function_captures_is_shared_by_all_executors(pool: Pool) -> None:
     array = np.arange(float(N))
 
     def part(number: int) -> tuple[float, int, int]:
-        os.sched_yield()
+        time.sleep(0.01)
         return float(array[number]), own_kb(array), os.getpid()
 
     found = list(pool.map(part, range(40)))
+    assert len({process for _, _, process in found}) == 2
     assert [value for value, _, _ in found] == list(range(40))
     assert {own for _, own, _ in found} == {0}
 
@@ -97,7 +100,24 @@ def test_large_results_of_retries_and_after_output_arrive(pool: Pool, tmp_path: 
 
 def test_an_attachment_gives_each_reader_an_array_of_its_own(pool: Pool) -> None:
     results = pool.map(lambda _: np.zeros(N), range(1))
+    assert results.package_id is not None
     attached = pool.attach(results.package_id)
-    first, again = attached.outcomes()[0].value, attached.outcomes()[0].value
-    first[:] = 1
-    assert float(again.sum()) == 0
+    first, again = list(attached), list(attached)
+    first[0][:] = 1
+    assert float(again[0].sum()) == 0
+
+
+def test_a_loop_writes_into_a_large_array(pool: Pool) -> None:
+    array = np.zeros(N)
+
+    def body(number: int) -> None:
+        array[number] = number
+
+    pool.parallel_for(0, 4, body)
+    assert array[:5].tolist() == [0, 1, 2, 3, 0]
+
+
+def test_results_of_fast_tasks_wait_for_the_agent(pool: Pool) -> None:
+    """Files take no room in a channel, so an executor could otherwise fill the memory of its machine."""
+    results = pool.map(lambda number: np.full(100_000, float(number)), range(200))
+    assert [float(result[7]) for result in results] == list(range(200))

@@ -1,11 +1,12 @@
 """Marks large buffers in a pickle, such as the content of an array, so that a reader can use them without a copy.
 
 The pickle itself is complete: it contains each buffer, and every unpickler can read it. Unpicklers stop at the last
-opcode. Behind this opcode follows a table of the buffers: the start and the end of each buffer (16 bytes), the number
+opcode. Zeros and a table of the buffers follow this opcode: the start and the end of each buffer (16 bytes), the number
 of buffers (4 bytes), and MAGIC. All numbers are little-endian. A process that has mapped such a pickle into memory
 unpickles it without the buffers, and passes parts of its mapping to the unpickler as the buffers.
 """
 
+import io
 import pickle
 import struct
 from collections.abc import Callable
@@ -39,51 +40,45 @@ class Marker:
     before. An object of type PickleBuffer is the content of an array or of another object that offers its memory.
 
     Args:
-        file: Receives the pickles.
+        file: Receives the pickles. It can seek.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._held = b""
+        self._write = file.write
+        self._last: Any = b""
         self._places: list[tuple[int, int]] = []
 
     def write(self, data: Any) -> int:
         """Write a part of a pickle; see `io.RawIOBase`."""
         if type(data) is PickleBuffer and is_large(data):
             return self._write_buffer(data)
-        self._flush()
-        if not isinstance(data, bytes):  # its memory may change before the next call
-            return self._file.write(data)
-        self._held = data
-        return len(data)
+        self._last = data
+        return self._write(data)
 
     def _write_buffer(self, data: PickleBuffer) -> int:
-        held, self._held = self._held, b""
-        content = data.raw()
-        header = _header(held, content.nbytes)
-        if not header:
-            self._file.write(held)
-            return self._file.write(content)
-        self._file.write(held[: len(held) - header])
-        opcode_at = self._file.tell()
-        opcode_at += self._file.write(_no_op(-(opcode_at + header) % ALIGNMENT))
-        self._file.write(held[len(held) - header :])
-        count = self._file.write(content)
-        self._places.append((opcode_at, opcode_at + header + content.nbytes))
-        return count
-
-    def _flush(self) -> None:
-        if self._held:
-            self._file.write(self._held)
-            self._held = b""
+        content, last = data.raw(), self._last
+        header = _header(last, content.nbytes) if isinstance(last, bytes) else 0
+        if header:
+            opcode_at = self._file.seek(-header, io.SEEK_CUR)
+            opcode_at += self._write(_no_op(-(opcode_at + header) % ALIGNMENT))
+            self._write(last[len(last) - header :])
+            self._places.append((opcode_at, opcode_at + header + content.nbytes))
+        return self._write(content)
 
     def end(self, start: int) -> None:
         """End a pickle that starts at this position of the file: if it has marked buffers, write their table."""
-        self._flush()
-        places, self._places = self._places, []
-        if places:
-            table = b"".join(_PLACE.pack(first - start, last - start) for first, last in places)
-            self._file.write(table + _COUNT.pack(len(places)) + MAGIC)
+        if self._places:
+            places = b"".join(_PLACE.pack(first - start, last - start) for first, last in self._places)
+            table = places + _COUNT.pack(len(self._places)) + MAGIC
+            # If this pickle starts at a multiple of ALIGNMENT, the next one does, too.
+            self._write(bytes(-(self._file.tell() - start + len(table)) % ALIGNMENT) + table)
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget the buffers since the last end: what was written of this pickle is not part of the file any more."""
+        self._places.clear()
+        self._last = b""
 
 
 def is_large(data: PickleBuffer) -> bool:
@@ -111,7 +106,7 @@ def is_marked(data: memoryview) -> bool:
     return data[-len(MAGIC) :].tobytes() == MAGIC
 
 
-def loads(data: memoryview, at: int = 0, load: Callable[..., Any] = pickle.loads) -> Any:
+def loads(data: memoryview, at: int = 0, load: Callable[..., Any] = pickle.loads, *, least: int = 0) -> Any:
     """Unpickle an object whose large buffers are the memory of `data`, without a copy.
 
     The object may write into this memory. A buffer at an address that is not a multiple of _LEAST_ALIGNMENT is copied.
@@ -120,6 +115,7 @@ def loads(data: memoryview, at: int = 0, load: Callable[..., Any] = pickle.loads
         data: The pickle, in memory that nothing else changes: the object refers to it.
         at: The address of the pickle, or its distance from an address that is a multiple of ALIGNMENT.
         load: The function that unpickles, called with the bytes of a pickle, and `buffers` if it has marked buffers.
+        least: Buffers of fewer bytes are copied. One that is kept would otherwise keep all of the memory.
 
     Raises:
         Exception: The pickle is not valid, or a class that it names raised the exception.
@@ -133,7 +129,8 @@ def loads(data: memoryview, at: int = 0, load: Callable[..., Any] = pickle.loads
     for first, last in _PLACE.iter_unpack(data[table:table_end]):
         opcode = bytes(data[first : first + 1])
         content = data[first + _HEADERS[opcode] : last]
-        usable = content if (at + first + _HEADERS[opcode]) % _LEAST_ALIGNMENT == 0 else memoryview(bytearray(content))
+        is_aligned = (at + first + _HEADERS[opcode]) % _LEAST_ALIGNMENT == 0
+        usable = content if is_aligned and len(content) >= least else memoryview(bytearray(content))
         buffers.append(usable if opcode == pickle.BYTEARRAY8 else usable.toreadonly())
         stream += data[read:first]
         stream += pickle.NEXT_BUFFER

@@ -1,5 +1,6 @@
 """Payloads that an executor maps: tasks share the memory of the file, and none changes it."""
 
+import errno
 import mmap
 import os
 import pickle
@@ -13,7 +14,7 @@ import pytest
 
 from cloudpar._serialization.packer import Packer
 from cloudpar_protocol.large_buffers import LARGE_BYTES
-from cloudpar_worker.executor.mapped_payload import Mapped, MappedItems
+from cloudpar_worker.executor.mapped_payload import MOST_MAPPINGS, Mapped, MappedItems
 
 ARRAYS = [np.arange(LARGE_BYTES + number) for number in range(3)]
 
@@ -75,3 +76,29 @@ def test_a_pickle_without_large_buffers_is_read_as_usual(tmp_path: Path) -> None
     path.write_bytes(b"other" + pickle.dumps(["x"] * 10))
     with path.open("rb") as opened:
         assert Mapped.of(opened.fileno(), (5, path.stat().st_size)).load() == ["x"] * 10
+
+
+def test_arguments_that_a_function_keeps_are_copied_from_some_number_on(file: int) -> None:
+    """Before Python 3.13 each mapping keeps a descriptor open, and the task needs descriptors, too."""
+    before = len(list(Path("/dev/fd").iterdir()))
+    items = MappedItems(file, places(file))
+    kept = [items[0].load()[1] for _ in range(MOST_MAPPINGS + 10)]
+    assert [is_mapped(array) for array in kept] == [True] * MOST_MAPPINGS + [False] * 10
+    assert len(list(Path("/dev/fd").iterdir())) <= before + MOST_MAPPINGS
+    assert all(np.array_equal(array, ARRAYS[0]) for array in kept)
+    kept.clear()
+    assert is_mapped(items[0].load()[1])
+
+
+def test_a_payload_that_cannot_be_mapped_is_read(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mmap, "mmap", refuse)
+        _, found = MappedItems(file, places(file))[1].load()
+    np.testing.assert_array_equal(found, ARRAYS[1])
+
+
+def test_an_empty_place_is_empty(file: int) -> None:
+    assert bytes(Mapped.of(file, (4096, 4096)).data) == b""

@@ -1,5 +1,6 @@
 """Large results of an executor go into files in memory, with their large buffers marked."""
 
+import errno
 import os
 import pickle
 from pathlib import Path
@@ -62,6 +63,32 @@ def test_a_result_that_the_agent_cannot_read_at_once_is_bytes(monkeypatch: pytes
         made = serialize(value)
         assert isinstance(made, bytes)
         assert np.array_equal(pickle.loads(made), value)
+    assert descriptors() == before
+
+
+@pytest.mark.parametrize("error", [AttributeError, OSError])
+def test_without_files_in_memory_large_results_are_bytes(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """macOS and some builds of Python have none, and a container may refuse them."""
+
+    def refuse(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    for value in (ARRAY, bytes(LARGE_BYTES), (ARRAY, len)):
+        made = serialize(value)
+        assert isinstance(made, bytes)
+        assert pickle.dumps(pickle.loads(made)) == pickle.dumps(value)
+
+
+def test_a_file_that_does_not_fit_into_memory_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+    before = descriptors()
+    monkeypatch.setattr(result_file._Bounded, "write", refuse)
+    assert isinstance(serialize(ARRAY), bytes)
     assert descriptors() == before
 
 

@@ -201,3 +201,21 @@ def test_files_that_were_not_sent_are_closed(files: tuple[InFile, InFile]) -> No
     assert executor.unsent
     executor.close()
     assert open_descriptors() == before
+
+
+def test_a_run_goes_without_files_while_too_many_of_them_are_under_way(
+    executor: ExecutorProcess, files: tuple[InFile, InFile], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel counts the descriptors that processes of this user have sent and not received yet."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ETOOMANYREFS, "cannot splice")
+
+    before = open_descriptors()
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "send_fds", refuse)
+        executor.send(lease_of(code_from(b"the code"), 2), 0, 2, *files)
+    (run,), contents = received(executor, 1)
+    assert contents == [[]]
+    assert (run.code, [bytes(item) for item in run.items or ()], run.places) == (b"the code", [b"one", b"two"], None)
+    assert open_descriptors() == before

@@ -186,7 +186,7 @@ def test_g20_no_frame_for_an_executor_holds_the_key() -> None:
     process = ExecutorProcess(1, "3.11", None, 10**6)
     process.handed_over()
     sent: list[bytes] = []
-    process.flush = lambda: sent.append(b"".join(frame for frame, _ in process._unsent))  # type: ignore[method-assign]
+    process.flush = lambda: sent.append(b"".join(frame.rest for frame in process._unsent))  # type: ignore[method-assign]
     lease = with_inline()
     assert isinstance(lease.data, InlineData)
     assert lease.code.inline is not None
@@ -201,7 +201,7 @@ def test_unsealed_code_is_not_called_in_place_of_sealed_code() -> None:
     process = ExecutorProcess(1, "3.11", None, 10**6)
     process.handed_over()
     sent: list[bytes] = []
-    process.flush = lambda: sent.append(b"".join(frame for frame, _ in process._unsent))  # type: ignore[method-assign]
+    process.flush = lambda: sent.append(b"".join(frame.rest for frame in process._unsent))  # type: ignore[method-assign]
     good = sealed(lease_of(code_of(as_it_is), 1, package_id=MINE))
     claimed = lease_of(TaskCode(good.code.hash, b"claims to be that"), 1)
     for lease in (claimed, good):

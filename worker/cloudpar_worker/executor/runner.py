@@ -1,11 +1,17 @@
 """The executor's loop: it reads runs, executes their tasks, and writes results."""
 
+import errno
+import fcntl
 import os
 import socket
+import struct
+import termios
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from cloudpar_protocol import nesting
 from cloudpar_protocol.brief import brief_call
@@ -32,6 +38,9 @@ from .waiting import TaskWaits
 _clock = time.monotonic_ns
 """A reference to the function, since task code may replace the function in `time`. Even if task code falsifies the
 durations, the agent corrects them by its own clock (ExecutorRecord.audit).
+"""
+_CLOSE_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+"""The flag for descriptors that programs which tasks start do not inherit. macOS, where no descriptors come, lacks it.
 """
 _LARGE = 1 << 20
 """After a frame of more than this many bytes the executor makes a new buffer, because the old buffer would keep so much
@@ -81,14 +90,31 @@ class Runner:
         with self._sending:
             self._channel.sendall(frame)
 
-    def _send_file(self, file: ResultFile) -> None:
-        """Send the data of the next result as a file."""
-        frame = encode_file(len(file))
-        with self._sending:
-            sent = socket.send_fds(self._channel, [frame], [file.descriptor])
-            self._channel.sendall(frame[sent:])
-        file.close()
+    def _send_with_file(self, result: TaskResult, file: ResultFile) -> None:
+        """Send a result whose data are in a file."""
         self._file = None
+        try:
+            frame = bytearray()
+            encode_result_into(result, frame)
+            frame[:0] = encode_file(len(file))
+            with self._sending:
+                sent = socket.send_fds(self._channel, [frame], [file.descriptor])
+                self._channel.sendall(frame[sent:])
+        except OSError as error:
+            if error.errno != errno.ETOOMANYREFS:
+                raise
+            encode_result_into(replace(result, data=file.read()), frame)
+            self._send(frame)
+        finally:
+            file.close()
+
+    def _agent_is_behind(self) -> bool:
+        """Whether the agent has not read all earlier results. Then large ones must wait for room in the channel.
+
+        Files would take no room there, so an executor could fill the memory of its machine with results.
+        """
+        (unread,) = struct.unpack("i", fcntl.ioctl(self._channel, termios.TIOCOUTQ, bytes(4)))
+        return bool(unread)
 
     def serve(self) -> None:
         """Serve until the agent closes the channel."""
@@ -112,6 +138,8 @@ class Runner:
                 os.environ |= thread_variables(os.environ, run.threads)
             if run.aws_region is not None and self._credentials is not None:
                 self._credentials.offer(run.aws_region)
+            if len(files) != (run.code_place is not None) + (run.places is not None):
+                raise OSError(errno.EMFILE, "the tasks of this process have left no descriptors for their payloads")
             code = run.code if run.code_place is None else Mapped.of(files[0], run.code_place)
             self._functions.take(run.code_hash, code)
             del code
@@ -134,9 +162,8 @@ class Runner:
 
     def _receive(self) -> tuple[bytearray | None, list[int]]:
         """Receive a frame; return its body and the descriptors that came with it. The body is None at the end."""
-        head, files, _, _ = socket.recv_fds(self._channel, LENGTH.size, RUN_FILES)
-        for file in files:
-            os.set_inheritable(file, False)  # programs that tasks start do not need them
+        head, ancillary, _, _ = self._channel.recvmsg(LENGTH.size, socket.CMSG_LEN(4 * RUN_FILES), _CLOSE_ON_EXEC)
+        files = [file for _, _, data in ancillary for file in memoryview(data[: len(data) // 4 * 4]).cast("i")]
         whole = self._read(LENGTH.size, head) if head else None
         return None if whole is None else self._read(LENGTH.unpack(whole)[0]), files
 
@@ -194,10 +221,11 @@ class Runner:
                     index, result.outcome, result.duration_us, result.data, None,
                     result.message, result.traceback, stdout, stderr, None, result.input,
                 )  # fmt: skip
-            if self._file is not None:
-                self._send_file(self._file)
-            encode_result_into(result, frame)
-            send(frame)
+            if self._file is None:
+                encode_result_into(result, frame)
+                send(frame)
+            else:
+                self._send_with_file(result, self._file)
             if len(frame) > _LARGE:
                 frame = self._frame = bytearray(256)
             result = None
@@ -212,7 +240,10 @@ class Runner:
             return TaskResult(index, "unpicklable", _elapsed_us(started_at_ns), message=message)
         if isinstance(data, ResultFile):
             self._file = data
-            return TaskResult(index, "ok", _elapsed_us(started_at_ns))
+            if not self._agent_is_behind():
+                return TaskResult(index, "ok", _elapsed_us(started_at_ns))
+            data = data.read()
+            self._drop_file()
         if len(data) > BLOB_BYTES:
             message = (
                 f"the result takes {len(data)} bytes, over the limit of {BLOB_BYTES} for one task: "
@@ -220,6 +251,11 @@ class Runner:
             )
             return TaskResult(index, "unpicklable", _elapsed_us(started_at_ns), message=message)
         return TaskResult(index, "ok", _elapsed_us(started_at_ns), data)
+
+    def _drop_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _failed(
         self,
@@ -237,6 +273,7 @@ class Runner:
         For a retry, the `line` of the exception is appended to `failed`. `called_with` describes the task's arguments;
         it is None if the function was not called.
         """
+        self._drop_file()  # a signal handler of the task may raise after the task has returned
         self._refusals.explain(error)
         lacks = lack(error, unpickling=bool(unpickling))
         if lacks and run.elsewhere:

@@ -7,6 +7,7 @@ from typing import Final
 
 from cloudpar_protocol.large_buffers import LARGE_BYTES
 from cloudpar_protocol.worker_messages import Lease
+from cloudpar_worker.sandbox.kernel import LINUX
 
 from .master_client import MasterClient, PayloadRefused
 from .payload_file import InFile, size_of
@@ -61,7 +62,8 @@ class CodeStore:
         body = self._client.get(lease.code_link, code.blob.offset, code.blob.offset + code.blob.size)
         if hashlib.sha256(body).hexdigest() != code.hash:
             raise damaged(lease, "the task code is not what its hash says")
-        file = self._client.open(lease.code_link, code.blob) if code.blob.size >= LARGE_BYTES else None
+        is_mapped = LINUX and code.blob.size >= LARGE_BYTES
+        file = self._client.open(lease.code_link, code.blob) if is_mapped else None
         place = code.blob.offset, code.blob.offset + code.blob.size
         kept = bytes(body) if file is None else InFile(file, [place])
         with self._lock:

@@ -17,14 +17,15 @@ from cloudpar_worker.core.executor_result import ExecutorResult
 from cloudpar_worker.executor import credentials_page
 from cloudpar_worker.executor.capture import held_bytes, open_output, read_output
 from cloudpar_worker.executor.code_cache import CodeCache
-from cloudpar_worker.executor.frames import READY, ResultReader, Run, encode_run, no_file
+from cloudpar_worker.executor.frames import READY, ResultReader, Run, no_file
 from cloudpar_worker.executor.recall import RecallPage, open_page
 from cloudpar_worker.sandbox.processes import process_of
 from cloudpar_worker.sandbox.shared_memory import used_bytes
 from cloudpar_worker.zygote.cpu_share import LAST
 
 from .payload_file import InFile, size_of
-from .result_files import ANCILLARY_BYTES, ResultFiles
+from .result_files import ANCILLARY_BYTES, CLOSE_ON_EXEC, ResultFiles
+from .run_frame import RunFrame
 
 _CHANNEL_BYTES = 1 << 20
 """The send buffer that each end of the channel requests from the kernel, in bytes."""
@@ -90,7 +91,7 @@ class ExecutorProcess:
         self._files = ResultFiles() if takes_files else None
         self._reader = ResultReader(memory_bytes, no_file if self._files is None else self._files.take)
         self._buffer = bytearray(_READ_BYTES)
-        self._unsent: deque[tuple[memoryview, list[int]]] = deque()
+        self._unsent: deque[RunFrame] = deque()
         self._codes = CodeCache()
         self.package_id = ""
         self._account = ""
@@ -142,10 +143,8 @@ class ExecutorProcess:
         # unsealed code with a false hash in place of sealed code.
         code_hash = lease.code.hash if lease.seal is None else f"sealed {lease.code.hash}"
         known = code_hash in self._codes
-        code_place = code.places[0] if isinstance(code, InFile) else None
         self._codes.use(code_hash, size_of(code))
         data = lease.data
-        files = [each.file for each in ([] if known else [code]) + [items] if isinstance(each, InFile)]
         run = Run(
             code_hash,
             None if known or isinstance(code, InFile) else code,
@@ -163,37 +162,27 @@ class ExecutorProcess:
             lease.elsewhere,
             None if credentials is None else credentials.region,
             lease.network == "none",
-            None if known else code_place,
-            items.places if isinstance(items, InFile) else None,
-            self._files is not None,
+            takes_files=self._files is not None,
         )
-        # The store may close its files before the channel has taken the frame.
-        self._unsent.append((memoryview(encode_run(run)), [os.dup(file.fileno()) for file in files]))
+        in_file = code if isinstance(code, InFile) and not known else None
+        self._unsent.append(RunFrame(run, in_file, items if isinstance(items, InFile) else None))
         self.flush()
 
     def flush(self) -> None:
         """Write as much as the channel takes."""
         while self._unsent:
-            frame, files = self._unsent[0]
             try:
-                sent = socket.send_fds(self.channel, [frame], files) if files else self.channel.send(frame)
+                self._unsent[0].send(self.channel)
             except BlockingIOError:
                 return
             except OSError:
                 self._drop_unsent()  # the executor has ended, and the zygote reports its exit
                 return
-            for file in files:  # they have gone with the first bytes
-                os.close(file)
-            if sent < len(frame):
-                self._unsent[0] = frame[sent:], []
-            else:
-                self._unsent.popleft()
+            self._unsent.popleft()
 
     def _drop_unsent(self) -> None:
-        for _, files in self._unsent:
-            for file in files:
-                os.close(file)
-        self._unsent.clear()
+        while self._unsent:
+            self._unsent.popleft().close()
 
     @property
     def unsent(self) -> bool:
@@ -228,6 +217,8 @@ class ExecutorProcess:
                 continue
             with memoryview(self._buffer) as view:
                 results += self._reader.feed(view[:count])
+            if self._files is not None and not all_of_it:
+                left -= self._files.read_bytes()
             if count < _SMALL_BYTES and not all_of_it:
                 break
         return results
@@ -236,7 +227,7 @@ class ExecutorProcess:
         """Read bytes into the buffer, and the files that came with them. Return the number of bytes."""
         if self._files is None:  # the kernel closes files that task code sends
             return self.channel.recv_into(self._buffer)
-        count, ancillary, _, _ = self.channel.recvmsg_into([self._buffer], ANCILLARY_BYTES)
+        count, ancillary, _, _ = self.channel.recvmsg_into([self._buffer], ANCILLARY_BYTES, CLOSE_ON_EXEC)
         if ancillary:
             self._files.add(ancillary)
         return count

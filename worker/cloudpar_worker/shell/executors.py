@@ -11,6 +11,7 @@ from cloudpar_protocol.payloads import Range
 from cloudpar_protocol.worker_messages import Lease
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.executor.frames import Garbage
+from cloudpar_worker.sandbox.kernel import LINUX
 from cloudpar_worker.zygote.messages import DIED, FAILED, FORKED, KILL, LIGHTEN, MEASURED, RESTORE, WEIGH
 
 from .crash_report import without_own_frames
@@ -67,7 +68,7 @@ class Executors:
         try:
             process = ExecutorProcess(
                 executor_id, python, self._tmp, self._memory_bytes, credentials=self._credentials is not None,
-                takes_files=not self._shared,
+                takes_files=LINUX and not self._shared,
             )  # fmt: skip
         except OSError as error:  # no descriptors, or no space for its output files
             warn(f"an executor cannot start, and the agent tries another one soon: {error}")

@@ -1,4 +1,4 @@
-"""Payloads in an open file, which an executor maps into memory."""
+"""Payloads in an open file, which an executor maps into memory. Only Linux passes files reliably to other processes."""
 
 import io
 from typing import NamedTuple

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudpar_protocol.large_buffers import LARGE_BYTES
 from cloudpar_protocol.payloads import SEAL_BYTES, BlobData, BlobRef, Link, Range
 from cloudpar_protocol.worker_messages import Lease
+from cloudpar_worker.sandbox.kernel import LINUX
 
 from .code_store import CodeStore
 from .executor_process import inline_items
 from .master_client import MasterClient, PayloadRefused
 from .payload_file import InFile
-from .verifying import damaged, verify_items
+from .verifying import damaged, seals_of, verify_items
 
 if TYPE_CHECKING:
     import io
@@ -156,7 +157,8 @@ class PayloadStore:
         """
         if lease.lease_id in self._files:
             return True
-        if lease.codec != "pickle" or lease.seal is not None or blob.size < LARGE_BYTES * lease.tasks:
+        is_large = blob.size >= LARGE_BYTES * lease.tasks
+        if not (LINUX and is_large and lease.codec == "pickle" and seals_of(lease) is None):
             return False
         file = self._client.open(link, blob)
         if file is not None:

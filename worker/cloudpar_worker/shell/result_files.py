@@ -9,10 +9,12 @@ from typing import Final
 from cloudpar_worker.executor.frames import Garbage
 from cloudpar_worker.executor.result_file import MOST_BYTES
 
-ANCILLARY_BYTES: Final = socket.CMSG_SPACE(4)
+ANCILLARY_BYTES: Final = socket.CMSG_LEN(4)
 """The room for one descriptor beside the bytes of a read. The kernel closes further descriptors."""
 _WAITING: Final = 4
 """The most files whose frame has not been read completely. The executor sends one file with each frame."""
+CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+"""The flag of a read for descriptors that no program inherits. macOS, where no descriptors come, lacks it."""
 _GET_SEALS: Final = 1034
 """The operation F_GET_SEALS of fcntl, which the standard library of Python does not name before 3.13."""
 
@@ -22,6 +24,7 @@ class ResultFiles:
 
     def __init__(self) -> None:
         self._descriptors: deque[int] = deque()
+        self._read_bytes = 0
 
     def add(self, ancillary: list[tuple[int, int, bytes]]) -> None:
         """Add the files that came with the bytes of a read.
@@ -53,7 +56,13 @@ class ResultFiles:
             os.close(descriptor)
         if len(data) != size:
             raise Garbage(f"a file of {len(data)} bytes instead of {size}")
+        self._read_bytes += size
         return data
+
+    def read_bytes(self) -> int:
+        """Return how many bytes were read since the last call."""
+        count, self._read_bytes = self._read_bytes, 0
+        return count
 
     def close(self) -> None:
         """Close the files that nothing has read."""

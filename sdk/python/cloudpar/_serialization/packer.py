@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import IO
 
 from cloudpar.errors import TooLarge
+from cloudpar_protocol.large_buffers import ALIGNMENT, is_marked
 from cloudpar_protocol.limits import BLOB_BYTES, INLINE_DATA_BYTES, PACKAGE_TASKS
 from cloudpar_protocol.payloads import CallStyle, Codec, InlineData, inline_size
 from cloudpar_protocol.seals import Seals
@@ -90,6 +91,10 @@ class Packer:
 
     def append_serialized(self, data: bytes) -> None:
         """Add the next task's data, which is already serialized."""
+        if self._seals is None and is_marked(memoryview(data)):
+            # The buffers are aligned from the start of their pickle on. Zeros have no effect at the end of an item
+            # without marked buffers, and behind one with marked buffers no zeros are needed.
+            self._position += self._file.write(bytes(-self._position % ALIGNMENT))
         self._starts.append(self._position)
         self._position += self._file.write(data)
         if self._seals is not None:

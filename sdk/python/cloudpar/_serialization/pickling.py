@@ -12,7 +12,7 @@ from cloudpickle.cloudpickle import _should_pickle_by_reference
 
 from cloudpar.errors import SerializationError
 from cloudpar_protocol import decorated, function_globals, open_files
-from cloudpar_protocol.large_buffers import Marker, is_large
+from cloudpar_protocol.large_buffers import Marker
 
 from .diagnosis import Call, advice_for, culprit
 from .local_modules import LOCAL_MODULES
@@ -82,12 +82,10 @@ class Part(NamedTuple):
         return cls(hashlib.sha256(data).hexdigest()[:32], data, frozenset(modules))
 
 
-class _LargeBuffer(Exception):
-    """An object contains a large buffer, which is to be marked."""
-
-
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Writes several objects to one file, each as a separate pickle. This costs less than a pickler for each object.
+
+    Large arrays in the pickles are marked, so that executors can map them.
 
     Args:
         file: Receives the pickles.
@@ -97,9 +95,9 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """
 
     def __init__(self, file: IO[bytes], modules: set[str] | None = None, needs: DataNeeds | None = None) -> None:
-        super().__init__(file, protocol=PROTOCOL, buffer_callback=self._is_unmarked)
         self._target = file
-        self._marker: Marker | None = None
+        self._marker = Marker(file)
+        super().__init__(self._marker, protocol=PROTOCOL)
         self._modules = set[str]() if modules is None else modules
         self._needs = needs
         self._known: dict[int, Any] = {} if needs is None else needs.known
@@ -114,26 +112,12 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         start = self._target.tell()
         try:
             pickle.Pickler.dump(self, value)
-        except _LargeBuffer:
-            self._target.seek(start)
-            self._target.truncate()
-            self._marker = Marker(self._target)
-            pickle.Pickler.__init__(self, self._marker, PROTOCOL)
-            pickle.Pickler.dump(self, value)
-        if self._marker is not None:
             self._marker.end(start)
-        self.clear_memo()
-
-    @staticmethod
-    def _is_unmarked(buffer: pickle.PickleBuffer) -> bool:
-        """Write a buffer into the pickle. If it is large, start again with a Marker, which small objects do not need.
-
-        Raises:
-            _LargeBuffer: The buffer is large.
-        """
-        if is_large(buffer):
-            raise _LargeBuffer
-        return True
+        except BaseException:
+            self._marker.forget()
+            raise
+        finally:
+            self.clear_memo()
 
     def reducer_override(self, thing: Any) -> Any:
         """Return how to pickle an object; see `pickle.Pickler`."""

@@ -28,9 +28,11 @@ _filling: WeakSet[type] = WeakSet()
 def loads(data: bytes | bytearray) -> Any:
     """Unpickle a value; classes that this process already has keep their attributes.
 
-    If `data` is a bytearray, large arrays of the value use its memory, so nothing else may use it.
+    If `data` is a bytearray, an array that is most of the value uses its memory, so nothing else may use it.
     """
-    return large_buffers.loads(memoryview(data), load=_loads) if isinstance(data, bytearray) else _loads(data)
+    if not isinstance(data, bytearray):
+        return _loads(data)
+    return large_buffers.loads(memoryview(data), load=_loads, least=len(data) // 2)
 
 
 def _loads(data: bytes | bytearray | memoryview, buffers: Iterable[memoryview] = ()) -> Any:
