@@ -32,10 +32,9 @@ CROWDED_S: Final = 2.0
 """If a held request gave way to another connection of its account, its client sends the next request after this many
 seconds."""
 
-
 CALLS: Final = "/v1/"
 BLOBS: Final = "/blobs/"
-TRANSFERS: Final = ["GET", "HEAD", "PUT"]
+BLOB_METHODS: Final = ["GET", "HEAD", "PUT"]
 
 
 class Calls:
@@ -163,9 +162,9 @@ class App:
         path, method = request.scope["path"], request.method
         call = path.removeprefix(CALLS)
         if path.startswith(BLOBS):
-            if method in TRANSFERS:
+            if method in BLOB_METHODS:
                 return await self._blobs.serve(path.removeprefix(BLOBS), request)
-            raise HTTPException(405, headers={"Allow": ", ".join(TRANSFERS)})
+            raise HTTPException(405, headers={"Allow": ", ".join(BLOB_METHODS)})
         if call in {"", path} or "/" in call:
             raise HTTPException(404)
         if method != "POST":
