@@ -9,6 +9,8 @@ from cloudpar_master.adapters.aws.fleet import AutoScalingFleet
 from cloudpar_master.adapters.aws.package_store import DAY_S
 from cloudpar_master.core.fleet_size import Work
 from cloudpar_master.ports.fleet import StandingFleet
+from cloudpar_master.services.result_pages import EARLIER_KEPT_BYTES
+from cloudpar_protocol.limits import INLINE_CODE_BYTES
 
 ENVIRONMENT = {
     "CLOUDPAR_PACKAGE_TABLE": "packages",
@@ -23,6 +25,12 @@ def test_the_queue_forgets_no_chunk_of_a_package_that_may_run_still() -> None:
     """SQS keeps a message for 14 days at most, and a chunk may wait that long for a worker."""
     retention_s = CONTRACT["queue"]["retentionDays"] * DAY_S
     assert POLICY.lifetime_s <= retention_s <= 14 * DAY_S
+
+
+def test_all_packages_whose_results_an_earlier_release_keeps_are_kept() -> None:
+    """That release does not count inline task code. It may answer with some results missing if this release deletes
+    results that it believes to be kept."""
+    assert POLICY.kept_bytes >= EARLIER_KEPT_BYTES + INLINE_CODE_BYTES
 
 
 def test_without_a_fleet_and_without_tokens() -> None:

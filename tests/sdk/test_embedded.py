@@ -135,6 +135,21 @@ def test_a_master_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
         pool.submit(abs, 1).result(60)
 
 
+def test_large_data_of_the_first_map_waits_for_no_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def popen(command: list[str], **more: Any) -> "subprocess.Popen[bytes]":
+        if not started:  # the master, on a busy machine
+            command = ["sh", "-c", 'sleep 2; exec "$@"', "sh", *command]
+        started.append(Popen(command, **more))
+        return started[-1]
+
+    Popen = subprocess.Popen  # noqa: N806 - a class
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with Pool(workers=1, progress=False) as pool:
+        assert list(pool.map(len, [bytes(5_000_000)] * 3)) == [5_000_000] * 3
+
+
 def test_a_pool_whose_temporary_folder_is_removed_says_so_instead_of_waiting() -> None:
     with Pool(workers=1) as pool:
         assert pool.submit(abs, -1).result() == 1

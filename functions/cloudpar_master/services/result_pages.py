@@ -6,6 +6,10 @@ from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports import PackageStore, Unreadable
 from cloudpar_protocol.payloads import TaskResult
 
+EARLIER_KEPT_BYTES = 16_000
+"""Releases up to 0.3.0 on AWS delete the results of an acknowledged package at once if its `stored_bytes` are not below
+this limit."""
+
 
 class Results(NamedTuple):
     """The next results of a package, the cursor after them, and whether there are more results after this cursor."""
@@ -44,8 +48,8 @@ def reload_at_end(packages: PackageStore, head: Head, cursor: int, page: Results
     missing.
     """
     # The results of a package below `kept_bytes` stay for a day after the package is acknowledged, so they cannot be
-    # missing. A second read would cost a request on AWS.
-    kept = head.payload_bytes < policy.kept_bytes
+    # missing. A second read would cost a request on AWS. During an update, functions of an earlier release run, too.
+    kept = head.payload_bytes < policy.kept_bytes and head.life.stored_bytes < EARLIER_KEPT_BYTES
     if kept or page.more or not head.life.ended or cursor >= head.page:
         return head
     return packages.load(head.package_id) or head

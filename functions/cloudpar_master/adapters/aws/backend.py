@@ -11,6 +11,8 @@ from cloudpar_master.core.fleet_size import HostShape
 from cloudpar_master.core.policy import Policy
 from cloudpar_master.ports.fleet import StandingFleet
 from cloudpar_master.services.backend import Backend, hash_token
+from cloudpar_master.services.result_pages import EARLIER_KEPT_BYTES
+from cloudpar_protocol.limits import INLINE_CODE_BYTES
 
 from .account_store import DynamoAccountStore
 from .blob_store import S3BlobStore
@@ -33,7 +35,7 @@ POLICY = Policy(
     first_window=32,
     largest_window=400,
     slice_us=90_000_000,
-    kept_bytes=48_000,
+    kept_bytes=EARLIER_KEPT_BYTES + INLINE_CODE_BYTES,
     fleet_memory_s=360.0,
     open_packages=2,
     open_small_packages=6,

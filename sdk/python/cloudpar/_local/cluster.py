@@ -50,6 +50,7 @@ class LocalCluster:
         self.folder = self._temporary.path
         self._logs = {name: ProcessLog(self.folder, name) for name in ("master", "worker")}
         data = self.folder / "data"
+        data.mkdir(mode=0o700)  # before the master starts: the pool may already write a payload while the master starts
         self.data = str(data)
         self._listening = listen()
         self.endpoint = f"http://127.0.0.1:{self._listening.getsockname()[1]}"

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cloudpar_master.adapters.aws.backend import POLICY as AWS_POLICY
 from cloudpar_master.adapters.embedded import package_store
 from cloudpar_master.adapters.embedded.blob_store import WASTE
 from cloudpar_master.core.effects import RETRY_S
 from cloudpar_master.core.head.package import PACKAGE_BYTES
 from cloudpar_master.ports import AccountRecord, Opened
 from cloudpar_master.services import client_service
+from cloudpar_master.services.result_pages import EARLIER_KEPT_BYTES
 from cloudpar_master.services.steps import finish
 from cloudpar_master.services.timer import Timer
 from cloudpar_protocol.client_messages import Acknowledge, ListPackages
@@ -67,6 +69,30 @@ def test_an_await_during_which_another_client_acknowledges_says_that_the_results
     assert (status.state, status.results, status.more) == ("expired", [], False)
     assert status.message is not None
     assert status.message.endswith("acknowledged by its client")
+
+
+def test_an_await_beside_a_function_of_an_earlier_release_never_answers_with_some_results(
+    world: World, ann: AccountRecord
+) -> None:
+    """During an update on AWS, a function of release 0.3.0 deletes a result page between two reads of a newer one.
+
+    The newer release keeps the results of such a package for a day. The older release deletes them at once.
+    """
+    package_id = world.start(ann, tasks=4, chunksize=2)
+    for lease in world.retrieve():
+        world.publish(publication(lease, data=bytes(EARLIER_KEPT_BYTES // 4)))
+    backend = world.backend._replace(policy=replace(POLICY, kept_bytes=AWS_POLICY.kept_bytes))
+    reader = WatchedWorld(World(backend, world.clock))
+    pages = world.backend.packages.pages
+
+    def pages_after_the_earlier_release(*args: Any) -> Any:
+        found = pages(*args)
+        world.acknowledge(ann, package_id)
+        return found[1:]
+
+    reader.ports["packages"].instead["pages"] = pages_after_the_earlier_release
+    status = reader.status(ann, package_id)
+    assert (status.state, status.results) == ("expired", [])
 
 
 def test_an_await_that_finds_some_result_pages_deleted_says_that_the_results_are_gone(
