@@ -10,6 +10,7 @@ from typing import Any, Final
 import joblib
 from distributed import Client, LocalCluster
 
+import cloudpar.joblib
 from cloudpar import Pool
 
 CLOUDPAR: Final = "cloudpar"
@@ -24,12 +25,14 @@ class Engine:
     Attributes:
         name: CLOUDPAR, JOBLIB or DASK.
         map: Calls a function for each value; returns the results in the order of the values.
+        backend: Makes calls of joblib.Parallel use the library, those of scikit-learn's `n_jobs`, too.
         submit: Starts a call and returns its future; None for joblib, which has no such call.
         pool: The pool, for a program that needs more of it than `map`; None for the other libraries.
     """
 
     name: str
     map: Callable[[Callable[..., Any], Iterable[Any]], list[Any]]
+    backend: Callable[[], AbstractContextManager[object]]
     submit: Callable[..., Future[Any]] | None = None
     pool: Pool | None = None
 
@@ -38,7 +41,13 @@ class Engine:
 def cloudpar_engine(workers: int) -> Iterator[Engine]:
     """Yield a pool with a master and a worker of its own."""
     with Pool("local", workers=workers, progress=False) as pool:
-        yield Engine(CLOUDPAR, lambda function, values: list(pool.map(function, values)), pool.submit, pool)
+        yield Engine(
+            CLOUDPAR,
+            lambda function, values: list(pool.map(function, values)),
+            lambda: joblib.parallel_config(cloudpar.joblib.NAME, pool=pool),
+            pool.submit,
+            pool,
+        )
 
 
 @contextmanager
@@ -49,7 +58,7 @@ def joblib_engine(workers: int) -> Iterator[Engine]:
         return list(joblib.Parallel(n_jobs=workers)(joblib.delayed(function)(value) for value in values))
 
     try:
-        yield Engine(JOBLIB, map_all)
+        yield Engine(JOBLIB, map_all, lambda: joblib.parallel_config("loky"))
     finally:
         joblib.externals.loky.get_reusable_executor().shutdown()
 
@@ -64,6 +73,7 @@ def dask_engine(workers: int) -> Iterator[Engine]:
         yield Engine(
             DASK,
             lambda function, values: client.gather(client.map(function, list(values), pure=False)),
+            lambda: joblib.parallel_config("dask"),
             partial(client.submit, pure=False),
         )
 

@@ -9,7 +9,7 @@ import pytest
 from cli.here import Here
 from cloudpar._client.retry_policy import RetryPolicy
 from cloudpar.cli import access
-from support.up import cluster_of
+from support.shared_up import cluster_of
 
 cluster = cluster_of(workers=1)
 

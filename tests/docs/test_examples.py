@@ -24,7 +24,8 @@ from docs import pages
 from docs.pages import ROOT, Block
 from docs.reader import steps
 from support.command import environment
-from support.up import Up, cluster_of
+from support.shared_up import cluster_of
+from support.up import Up
 
 PACKAGES = (cloudpar_protocol, cloudpar, cloudpar_master, cloudpar_worker)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -6,10 +6,9 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Self
 
 import psutil
-import pytest
 
 from cloudpar import Pool
 from support.command import CLOUDPAR, environment
@@ -86,14 +85,3 @@ def worker(
         yield process
     finally:
         stop(process)
-
-
-def cluster_of(workers: int) -> Any:
-    """Make a fixture: a master with this many executors, for all tests of a file."""
-
-    @pytest.fixture(scope="module")
-    def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-        with Up(tmp_path_factory.mktemp("data"), workers) as up:
-            yield up
-
-    return cluster

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.up import cluster_of
+from support.shared_up import cluster_of
 
 cluster = cluster_of(workers=2)
 

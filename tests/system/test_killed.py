@@ -9,8 +9,9 @@ import pytest
 from cloudpar.demo.factorization import correct
 from support.books import close_books
 from support.customer import Customer
+from support.shared_up import cluster_of
 from support.task_functions import NUMBERS, TASKS, factorize_before_gate, main_job
-from support.up import Up, cluster_of
+from support.up import Up
 
 up = cluster_of(workers=2)
 """One cluster for all tests: it restarts killed processes."""

@@ -15,7 +15,8 @@ import pytest
 from cloudpar import Pool
 from cloudpar.errors import SerializationError, TooLarge
 from cloudpar_protocol.limits import NESTING
-from support.up import Up, cluster_of
+from support.shared_up import cluster_of
+from support.up import Up
 
 up = cluster_of(workers=1)
 """It has one executor, so that a waiting task that kept it would never end."""

@@ -16,8 +16,9 @@ import pytest
 from cloudpar_worker.sandbox import uid_pool
 from cloudpar_worker.sandbox.kernel import NEEDED
 from support.processes import stop
+from support.shared_up import cluster_of
 from support.task_functions import mark_and_wait
-from support.up import Up, cluster_of
+from support.up import Up
 from support.waiting import HANG_S, await_file
 from worker.whereabouts import whereabouts
 

@@ -239,6 +239,12 @@ class Pool(FamiliarNames, MapMethods):
         return SUBMITTED_AHEAD
 
     @property
+    def executors(self) -> int | None:
+        """The number of executors of the pool's own worker; None if the pool has a master elsewhere."""
+        cluster = self._lifetime.cluster
+        return None if cluster is None else cluster.workers
+
+    @property
     def endpoint(self) -> str:
         """The master's URL."""
         return self._lifetime.endpoint
