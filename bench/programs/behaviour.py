@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import nbformat
+from dask import bag
 from nbclient import NotebookClient
 
 from bench.cluster import up
@@ -206,6 +207,14 @@ def _waited_s(engine: Engine) -> tuple[int, float]:
     return sum(future.result() < began for future in long), began - asked
 
 
+def dask_graph() -> str:
+    """Check that Dask computes its own graphs with the pool as scheduler."""
+    with Pool("local", workers=2, progress=False) as pool:
+        squares = bag.from_sequence(range(1_000), npartitions=20).map(lambda x: x * x)
+        assert squares.sum().compute(scheduler=pool) == 332_833_500
+    return ""
+
+
 EXPECTATIONS: Final = (
     Expectation("bars", "a map of 40 tasks reports its progress to a log", bars),
     Expectation("logs", "20 tasks print, and their lines arrive with their numbers", logs),
@@ -214,5 +223,6 @@ EXPECTATIONS: Final = (
     Expectation("notebook", "a notebook in its kernel: a bar, an edit between two calls, short errors", notebook),
     Expectation("detach", "a package is started by one pool and read by another", detach),
     Expectation("memory", "a task that takes too much memory fails alone", memory),
+    Expectation("dask-graph", "Dask computes a bag of 20 parts with the pool as scheduler", dask_graph),
     Expectation("urgent", "a call beside a long map starts when a task ends", urgent),
 )

@@ -77,11 +77,11 @@ class CloudparBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
         return min(n_jobs, most) if n_jobs > 0 else max(1, most + 1 + n_jobs)
 
     def start_call(self) -> None:
-        """Begin a call of `Parallel`. The program may have changed arguments of an earlier one."""
+        """Forget the arguments of the last call of `Parallel`: the program may have changed them since."""
         self._common.forget_values()
 
     def stop_call(self) -> None:
-        """End a call of `Parallel`."""
+        """Free the memory of the arguments."""
         self._common.forget_values()
 
     def submit(self, func: Any, callback: Callable[[Future[Any]], None] | None = None) -> TaskFuture[Any]:
