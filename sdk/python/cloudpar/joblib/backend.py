@@ -76,7 +76,7 @@ class CloudparBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
         try:
             code, calls = self._common.task(func.items)
             future = self._pool.submit(code, calls)
-        except Exception as error:  # noqa: BLE001 - joblib would wait for ever if this method raised in a callback
+        except Exception as error:  # noqa: BLE001 - if this raised in a callback, joblib would wait without end
             future = Future()
             future.set_exception(error)
         self._running.add(future)

@@ -9,8 +9,8 @@ from typing import Any
 from cloudpar.snapshots import Snapshot, snapshot
 
 LARGE_BYTES = 1_000_000
-"""From this size on, in bytes, the function of several tasks captures an argument that they have in common. Processes of
-joblib itself share arrays from the same size on."""
+"""From this size on, in bytes, the function of several tasks captures an argument that they have in common. joblib's
+own processes share arrays from the same size on."""
 
 Call = tuple[Callable[..., Any], Sequence[Any], dict[str, Any]]
 
