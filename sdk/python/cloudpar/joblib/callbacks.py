@@ -14,7 +14,7 @@ class Callbacks:
     """Calls joblib's callbacks in a thread of its own.
 
     A callback takes the next calls from the program's iterator and serializes them. In the thread that delivers the
-    pool's results this would delay all other results, and an iterator that itself reads the pool would wait without end.
+    pool's results this would delay all other results, and an iterator that reads the same pool would never end.
     """
 
     def __init__(self) -> None:
