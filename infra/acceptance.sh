@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Accepts a release on a real AWS account, unattended: deploys a pool, runs a map, interrupts a spot instance during a
 # second map, waits until the idle fleet has ended itself, deletes the pool, and looks for what is left. It takes about
-# half an hour and costs about 0.10 USD (docs/first-deploy.md). It needs `make setup`, `npm ci`, Docker, and AWS's
-# command line with an administrator's credentials.
+# half an hour and costs about 0.10 USD (docs/first-deploy.md). It needs `make setup`, `npm ci`, and AWS's command line
+# with an administrator's credentials. Docker is optional: without it, AWS builds the worker's images.
 #
 #   infra/acceptance.sh --region eu-central-1 [--env dev] [--without STEP]... [--set NAME=VALUE]...
 #

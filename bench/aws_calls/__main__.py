@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from cloudpar.deployment import prices
+
 from .abuse import MOST_USD, abuses
 from .bill import EXAMPLE, LINES, Bill
 from .example import shown
@@ -17,6 +19,8 @@ from .package import EXECUTORS, Load, count_package
 
 LOADS = [Load(tasks, task_us) for task_us in (1_000, 1_000_000) for tasks in (1, 100, 10_000, 1_000_000)]
 LOADS.append(EXAMPLE)
+AT_REST = prices.Shape(alarm_metrics=4)
+MOST_AT_REST_USD = 1.00
 
 
 @click.command()
@@ -53,10 +57,23 @@ def main(*, tasks: tuple[int, ...], as_json: bool, only_abuse: bool) -> None:
                 click.echo("\n".join(f"| {' | '.join(cells)} |" for cells in shown(bill)))
         Console().print(f"{IDLE_AGENTS} idle agents: {idle.requests_per_s:.1f} requests/s together")
         Console().print(f"a new package gets its first lease after {idle.start_s:.2f} s")
+        Console().print(at_rest())
     missed = [text for bill in bills for text in bill.missed()] + idle.missed
+    if (rest := prices.total(prices.idle(AT_REST))) > MOST_AT_REST_USD:
+        missed.append(f"at rest: {rest:.2f} USD a month, and at most {MOST_AT_REST_USD:.2f} are wanted")
     for text in missed:
         console.print(f"[bold red]not ok[/] {text}")
     sys.exit(1 if missed else 0)
+
+
+def at_rest() -> Table:
+    """Make a table of what a deployment with alarms costs in a month without clients and instances."""
+    lines = prices.idle(AT_REST)
+    table = Table("at rest", "how it comes about", "USD a month")
+    for line in lines:
+        table.add_row(line.name, line.why, f"{line.usd:.3f}")
+    table.add_row("Total", "", f"{prices.total(lines):.2f}")
+    return table
 
 
 def as_table(bill: Bill) -> Table:

@@ -17,7 +17,7 @@ S = 1_000_000
 LOADS = (
     Load("10,000 executors, 10 s", 10_000, 16, 10 * S, packages=10, goal=0.97),
     Load("100,000 executors, 60 s", 100_000, 32, 60 * S, packages=100, seconds=600, goal=0.97),
-    Load("100,000 tasks a second", 1_000, 16, S // 100, seconds=60, goal=0.97),
+    Load("100,000 tasks a second", 1_100, 16, S // 100, seconds=60, goal=0.9, per_s=100_000),
     Load("0 to 1,000 hosts", 16_000, 16, 60 * S, packages=16, seconds=900, boots=True),
 )
 
@@ -43,9 +43,9 @@ def main(*, only: tuple[str, ...], as_json: bool, plot: Path | None) -> None:
     else:
         Console().print(as_table(found))
         Console().print(as_limits(found))
-    missed = [each.load for each in found if each.busy < each.load.goal]
-    for load in missed:
-        console.print(f"[bold red]not ok[/] {load.name}: at least {load.goal:.0%} busy are wanted")
+    missed = [text for each in found for text in each.missed()]
+    for text in missed:
+        console.print(f"[bold red]not ok[/] {text}")
     sys.exit(1 if missed else 0)
 
 
@@ -62,12 +62,16 @@ def as_table(found: list[Figures]) -> Table:
 
 
 def as_limits(found: list[Figures]) -> Table:
-    """Make a table of AWS's limits. It shows how much of each limit each load used at most in a second."""
-    table = Table("limit", "of AWS", *(each.load.name for each in found))
+    """Make a table of AWS's limits. It shows how much of each limit each load used at most in a second.
+
+    A value above the limit is bold. The last row names the limit that a larger load would reach first.
+    """
+    table = Table("limit", "of AWS", *(each.load.name for each in found), "to raise it")
     for limit in LIMITS:
         used = [each.peaks[limit.name] for each in found]
         cells = (f"[bold]{value:,.0f}[/]" if value > limit.most else f"{value:,.0f}" for value in used)
-        table.add_row(limit.name, f"{limit.most:,} {limit.unit}", *cells)
+        table.add_row(limit.name, f"{limit.most:,} {limit.unit}", *cells, limit.raised)
+    table.add_row("binds first", "", *(each.binding().name for each in found), "")
     return table
 
 

@@ -1,7 +1,7 @@
 """Runs packages on a simulated deployment. Its hosts exist from the start, or the master starts them."""
 
 from collections.abc import Callable
-from math import ceil
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 from cloudpar_master.ports import AccountRecord
@@ -36,6 +36,8 @@ class Load(NamedTuple):
         boots: Whether the hosts must be started; if not, they wait for work.
         goal: The share of the executors that must be busy (see `Figures.busy`); the run misses its goal below this
             share.
+        per_s: How many tasks must end in a second, on average, in the middle of the run.
+        all_work_s: How many seconds after the start of the packages the last host must have its first task.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Load(NamedTuple):
     seconds: int = 300
     boots: bool = False
     goal: float = 0.0
+    per_s: float = 0.0
+    all_work_s: float = inf
 
     @property
     def hosts(self) -> int:
@@ -86,6 +90,20 @@ class Figures(NamedTuple):
     peaks: dict[str, float]
     waited_s: float
     line: list[tuple[int, int, int]]
+
+    def missed(self) -> list[str]:
+        """Return the goals that the run has missed, as texts."""
+        load = self.load
+        checks = (
+            (self.busy >= load.goal, f"at least {load.goal:.0%} busy are wanted"),
+            (self.per_s >= load.per_s, f"at least {load.per_s:,.0f} tasks a second are wanted"),
+            (self.last_s <= load.all_work_s, f"all hosts must work within {load.all_work_s:g} s"),
+        )
+        return [f"{load.name}: {text}" for holds, text in checks if not holds]
+
+    def binding(self) -> limits.Limit:
+        """Return the limit of which the run has used the largest share."""
+        return max(limits.LIMITS, key=lambda limit: self.peaks[limit.name] / limit.most)
 
     def as_object(self) -> dict[str, Any]:
         """Return the figures as a JSON object, without the line."""

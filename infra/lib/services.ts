@@ -94,7 +94,7 @@ export class Services extends Construct {
 
   private service(name: string, { environment, ...options }: ServiceOptions): Service {
     const { settings, storage, queue } = this.props;
-    // A trace of each of the timer's runs would cost 0.22 USD a month, a tenth of what an idle deployment may cost.
+    // A trace of each of the timer's runs would cost 0.22 USD a month, a fifth of what an idle deployment may cost.
     const traced = settings.tracing && name !== 'timer';
     const id = name.charAt(0).toUpperCase() + name.slice(1);
     const role = new iam.Role(this, `${id}Role`, {

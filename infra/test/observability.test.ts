@@ -50,7 +50,7 @@ describe('alarms', () => {
     });
   });
 
-  it('exist only if they act: they change the fleet, or an address gets them', () => {
+  it('exist only if an address gets them', () => {
     template({ env: 'dev' }).resourceCountIs('AWS::SNS::Topic', 0);
     template({ env: 'dev', ...RECIPIENT }).resourceCountIs('AWS::SNS::Topic', 1);
     for (const context of [{ env: 'dev' }, { env: 'dev', ...RECIPIENT }]) {

@@ -38,7 +38,7 @@ def test_the_image_is_built_on_images_by_digest() -> None:
     bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
     assert len(bases) == 2
     assert len(set(bases)) == 1
-    assert re.fullmatch(r"public\.ecr\.aws/docker/library/debian:[\w-]+@sha256:[0-9a-f]{64}", bases[0])
+    assert re.fullmatch(r"public\.ecr\.aws/docker/library/debian:[a-z]+-\d{8}-slim@sha256:[0-9a-f]{64}", bases[0])
     assert not re.search(r"--from=(?!build\b)|^ADD ", DOCKERFILE, re.MULTILINE)
 
 
