@@ -19,7 +19,8 @@ import urllib3
 from rich.console import Console
 from rich.table import Table
 
-from cloudpar_protocol.transport.connection_pool import PIECE_BYTES, ConnectionPool, Timeouts
+from cloudpar_protocol.transport.connection_pool import PIECE_BYTES, ConnectionPool
+from cloudpar_protocol.transport.socket_pool import Timeouts
 
 ROUNDS: Final = 15
 TIMEOUTS: Final = Timeouts(30.0, 30.0)

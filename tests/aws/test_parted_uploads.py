@@ -20,7 +20,7 @@ from cloudpar_master.services.upload_links import UploadLinks
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, PrepareUploadsReply
 from cloudpar_protocol.limits import LINK_S
 from cloudpar_protocol.payloads import BlobRef, Link, TaskResult
-from cloudpar_protocol.transport.connection_pool import Timeouts
+from cloudpar_protocol.transport.socket_pool import Timeouts
 from cloudpar_protocol.worker_messages import PreparedResult, PrepareResults, PrepareResultsReply, Publication
 from cloudpar_worker.shell.master_client import MasterClient
 from cloudpar_worker.shell.reach import Reach

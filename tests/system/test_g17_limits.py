@@ -10,7 +10,7 @@ import pytest
 from cloudpar.errors import TooLarge
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello
-from cloudpar_protocol.transport.connection_pool import Timeouts
+from cloudpar_protocol.transport.socket_pool import Timeouts
 from support.books import connected
 from support.command import CLOUDPAR
 from support.up import Up

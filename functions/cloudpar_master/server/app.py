@@ -147,16 +147,18 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. If an error is not expected, raise it again after the answer, so that uvicorn logs it."""
-        request = _Request(scope, receive)
+        response, unexpected = await self.response(_Request(scope, receive))
+        await response(scope, receive, send)
+        if unexpected is not None:
+            raise unexpected
+
+    async def response(self, request: Request) -> tuple[Response, Exception | None]:
+        """Return the response to a request, and the error that it reports if this error is not expected."""
         try:
-            response = await self._route(request)
-        except Exception as error:
+            return await self._route(request), None
+        except Exception as error:  # noqa: BLE001 - the caller raises or logs an error that is not expected
             response, expected = await self._refusal(request, error)
-            await response(scope, receive, send)
-            if not expected:
-                raise
-        else:
-            await response(scope, receive, send)
+            return response, None if expected else error
 
     async def _route(self, request: Request) -> Response:
         path, method = request.scope["path"], request.method

@@ -17,6 +17,7 @@ from cloudpar_master.services.steps import Steps
 from .account_shares import Shares, allow_most_files, most_connections
 from .assembly import Assembly
 from .connections import GuardedConnection, Strangers
+from .local_calls import LocalCalls
 from .small_reads import SmallReads
 
 T = TypeVar("T")
@@ -88,21 +89,40 @@ class MasterServer(uvicorn.Server):
                 self.end()
 
 
-def run(assembly: Assembly, listening: socket.socket, ready: Callable[[], None], stdin: int | None) -> None:
+def run(
+    assembly: Assembly,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    stdin: int | None = None,
+    local: socket.socket | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT comes.
 
-    If `stdin` is not None, it is a descriptor that the parent holds open, and the master also ends with its parent.
+    Args:
+        assembly: The master.
+        listening: The socket for HTTP.
+        ready: Called when the master listens.
+        stdin: A descriptor that the parent holds open, so that the master also ends with its parent; or None.
+        local: The Unix socket of the pool that has started this master; or None.
     """
     allow_most_files()
-    uvloop.run(_serve(assembly, listening, ready, stdin))
+    uvloop.run(_serve(assembly, listening, ready, stdin, local))
 
 
 def _connection(strangers: Strangers, shares: Shares, **uvicorns: Any) -> SmallReads:
     return SmallReads(GuardedConnection(strangers, shares, **uvicorns))
 
 
-async def _serve(assembly: Assembly, listening: socket.socket, ready: Callable[[], None], stdin: int | None) -> None:
-    server = MasterServer(assembly, ready)
+async def _serve(
+    assembly: Assembly,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    stdin: int | None,
+    local: socket.socket | None,
+) -> None:
+    server, local_calls = MasterServer(assembly, ready), LocalCalls(assembly.app)
+    if local is not None:
+        await local_calls.listen(local)
     if stdin is not None:
         os.set_blocking(stdin, False)
         asyncio.get_running_loop().add_reader(stdin, server.follow, stdin)
@@ -111,6 +131,7 @@ async def _serve(assembly: Assembly, listening: socket.socket, ready: Callable[[
     clockwork = [asyncio.ensure_future(loop) for loop in loops]
     try:
         await server.serve(sockets=descriptors(listening))
+        await local_calls.close()
     finally:
         for task in clockwork:
             task.cancel()

@@ -12,8 +12,9 @@ from cloudpar_protocol.errors import BadRequest, RequestError, Unavailable
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.transport.answer import Answer
 from cloudpar_protocol.transport.channel import Channel
-from cloudpar_protocol.transport.connection_pool import PIECE_BYTES, ConnectionPool, Timeouts
+from cloudpar_protocol.transport.connection_pool import PIECE_BYTES, ConnectionPool
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
+from cloudpar_protocol.transport.socket_pool import Timeouts
 
 LONG = Timeouts(30.0, 30.0)
 PUT, GET, POST = (Link(method, "http://store/k?s=1", {"x": method}) for method in ("PUT", "GET", "POST"))

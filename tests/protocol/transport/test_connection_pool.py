@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from cloudpar_protocol.transport import connection_pool
-from cloudpar_protocol.transport.connection_pool import PIECE_BYTES, ConnectionPool, Timeouts
+from cloudpar_protocol.transport.connection_pool import PIECE_BYTES, ConnectionPool
 from cloudpar_protocol.transport.interruption import Interruption
+from cloudpar_protocol.transport.socket_pool import Timeouts
 
 TIME_S = 30.0
 LONG = Timeouts(TIME_S, TIME_S)

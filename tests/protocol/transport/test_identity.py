@@ -12,8 +12,8 @@ from cloudpar_protocol.proofs import Prove, ProveReply
 from cloudpar_protocol.tokens import new_token
 from cloudpar_protocol.transport import identity
 from cloudpar_protocol.transport.channel import Channel
-from cloudpar_protocol.transport.connection_pool import Timeouts
 from cloudpar_protocol.transport.identity import Unproved
+from cloudpar_protocol.transport.socket_pool import Timeouts
 from support.http_server import Answer, HttpServer, Request
 
 LONG = Timeouts(30.0, 30.0)

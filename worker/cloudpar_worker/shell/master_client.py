@@ -17,9 +17,9 @@ from cloudpar_protocol.limits import HOLD_S
 from cloudpar_protocol.payloads import BlobRef, Link, Unwritable
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.transport.channel import Channel
-from cloudpar_protocol.transport.connection_pool import Timeouts
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 from cloudpar_protocol.transport.retries import Backoff, Stopped, retry
+from cloudpar_protocol.transport.socket_pool import Timeouts
 from cloudpar_protocol.worker_messages import RetrieveTasks
 
 from .reach import Reach

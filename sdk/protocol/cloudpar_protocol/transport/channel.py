@@ -5,6 +5,7 @@ import string
 import threading
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import IO, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -18,10 +19,12 @@ from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 
 from .answer import Answer
-from .connection_pool import PIECE_BYTES, ConnectionPool, Timeouts
+from .connection_pool import PIECE_BYTES, ConnectionPool
 from .identity import MasterIdentity
 from .interruption import Interruption
+from .local_pool import LocalPool
 from .payload_folder import Draft, PayloadFolder
+from .socket_pool import Timeouts
 
 RequestT = TypeVar("RequestT", bound=Struct)
 ReplyT = TypeVar("ReplyT", bound=Struct)
@@ -64,7 +67,9 @@ class Channel:
             HEADER: RELATIVE if folder is None else FILES,
         }
         self._identity = MasterIdentity(endpoint, token)
-        self._master = ConnectionPool(endpoint, headers, self._identity.show)
+        self._master: ConnectionPool | LocalPool = ConnectionPool(endpoint, headers, self._identity.show)
+        if folder is not None and Path(folder.socket).exists():
+            self._master = LocalPool(folder, token)
         self._own_address = address(endpoint)
         self._stores: dict[str, ConnectionPool] = {}
         self._lock = threading.Lock()

@@ -4,24 +4,20 @@ It supports only what calls and payloads need: bodies whose length is known, and
 """
 
 import contextlib
-import select
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from socket import create_connection
-from threading import Lock
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from cloudpar_protocol import codec
 
 from .answer import Answer, read
-from .interruption import Interruption, shut
-
-KEPT: Final = 8
-"""The most idle connections that stay open; further connections are closed after use."""
+from .interruption import Interruption
+from .socket_pool import SocketPool, Timeouts
 
 PIECE_BYTES: Final = 1 << 16
 """The size of the pieces in which a body is sent, in bytes. The time limit of a socket then applies to each piece."""
@@ -38,14 +34,7 @@ Introduce = Callable[[Ask], str]
 the header `Authorization` for the requests on this connection; "" if they need no such header."""
 
 
-class Timeouts(NamedTuple):
-    """The time for which one attempt waits, in seconds: for a connection, and for each part sent or received."""
-
-    connect_s: float
-    answer_s: float
-
-
-class ConnectionPool:
+class ConnectionPool(SocketPool):
     """The connections to one address. Safe for use by any thread.
 
     Args:
@@ -59,6 +48,7 @@ class ConnectionPool:
     """
 
     def __init__(self, endpoint: str, headers: Mapping[str, str] = _NONE, introduce: Introduce | None = None) -> None:
+        super().__init__()
         url = split(endpoint)
         tls = url.scheme == "https"
         self._address = url.hostname or "", url.port or (443 if tls else 80)
@@ -69,10 +59,6 @@ class ConnectionPool:
         self._introduce = introduce
         self._authorizations: WeakKeyDictionary[socket.socket, str] = WeakKeyDictionary()
         """The header line of each connection on which `introduce` has succeeded."""
-        self._lock = Lock()
-        self._idle: list[socket.socket] = []
-        self._all: WeakSet[socket.socket] = WeakSet()
-        self._closed = False
 
     def post(self, path: str, body: bytes, timeouts: Timeouts, interruption: Interruption | None = None) -> Answer:
         """Send a message by POST to a path below the endpoint, as `request` does. Raises like `request`."""
@@ -145,69 +131,16 @@ class ConnectionPool:
             raise ConnectionResetError("the server proved itself and closed the connection at once")
         return answer
 
-    def _take(self, connect_s: float) -> socket.socket:
-        while True:
-            with self._lock:
-                connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                return self._connect(connect_s)
-            if not _has_something(connection):
-                return connection
-            connection.close()  # readable while idle: the server has closed it
-
     def _connect(self, connect_s: float) -> socket.socket:
         connection = create_connection(self._address, connect_s)
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 connection = self._tls.wrap_socket(connection, server_hostname=self._address[0])
-            self._note(connection)
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _note(self, connection: socket.socket) -> None:
-        with self._lock:
-            if self._closed:
-                raise ConnectionAbortedError("this side closes its connections")
-            self._all.add(connection)
-
-    def _put_back(self, connection: socket.socket, *, keep: bool) -> None:
-        with self._lock:
-            if keep and not self._closed and len(self._idle) < KEPT:
-                self._idle.append(connection)
-                return
-        connection.close()
-
-    def drop_idle(self) -> None:
-        """Close the idle connections, so that the next requests use new ones."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
-
-    def hang_up(self) -> None:
-        """Close the connections for writing, so that the server sees that no more requests come.
-
-        Answers to earlier requests can still be read. A request that is not sent yet raises an OSError, and so does
-        each later request.
-        """
-        self._end(socket.SHUT_WR)
-
-    def close(self) -> None:
-        """End all requests, in any thread, with an OSError; later requests raise an OSError, too."""
-        self._end(socket.SHUT_RDWR)
-
-    def _end(self, how: int) -> None:
-        with self._lock:
-            self._closed = True  # a thread that is opening a connection now is refused by `_note`
-            idle, self._idle = self._idle, []
-            connections = list(self._all)
-        for connection in connections:
-            shut(connection, how)
-        for connection in idle:
-            connection.close()
 
 
 def split(endpoint: str) -> SplitResult:
@@ -250,9 +183,3 @@ def _send(connection: socket.socket, head: bytes, body: Iterable[bytes | memoryv
             head = b""
     if head:
         connection.sendall(head)
-
-
-def _has_something(connection: socket.socket) -> bool:
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    return bool(poll.poll(0))

@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from cloudpar_protocol.errors import BadRequest, NotFound
+from cloudpar_protocol.frames import SOCKET
 
 SCHEME: Final = "file://"
 UPLOAD: Final = ".upload-"
@@ -54,6 +55,11 @@ class PayloadFolder:
     def __str__(self) -> str:
         return str(self._path)
 
+    @property
+    def socket(self) -> str:
+        """The path of the socket for calls to the master (see `frames`)."""
+        return str(self._path / SOCKET)
+
     @staticmethod
     def has(url: str) -> bool:
         """Whether a link leads to a file."""
@@ -75,7 +81,7 @@ class PayloadFolder:
 
     def draft(self) -> Draft:
         """Start a payload whose link is not known yet; the caller closes it. Raises like `put`."""
-        self._check()
+        self.check()
         return Draft(self._path)
 
     def remove_drafts(self, pid: int) -> None:
@@ -138,11 +144,11 @@ class PayloadFolder:
         path = Path(unquote(url.removeprefix(SCHEME))).resolve()
         if not path.is_relative_to(self._path):
             raise BadRequest("a link leads to a file outside the folder of this pool's own master: it is not followed")
-        self._check()
+        self.check()
         return path
 
-    def _check(self) -> None:
-        """Refuse a folder that was removed or belongs to another user.
+    def check(self) -> None:
+        """Refuse a folder that was removed or belongs to another user. Raises like `put`.
 
         A program that cleans temporary files may remove the folder. Then any user of this machine can create a folder
         of this name, and the client would unpickle that user's payloads. So this class never creates the folder.

@@ -15,10 +15,10 @@ from cloudpar_protocol import codec, routes
 from cloudpar_protocol.payloads import Link
 from cloudpar_protocol.routes import Route
 from cloudpar_protocol.transport.channel import Body, Channel
-from cloudpar_protocol.transport.connection_pool import Timeouts
 from cloudpar_protocol.transport.interruption import Interruption
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 from cloudpar_protocol.transport.retries import retry
+from cloudpar_protocol.transport.socket_pool import Timeouts
 
 from .retry_policy import RetryPolicy
 from .waiting import Peer, Waiting

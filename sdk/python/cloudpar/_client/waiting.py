@@ -6,8 +6,8 @@ import time
 from typing import NamedTuple
 
 from cloudpar.errors import MasterUnreachable, RateLimited, RequestError, Unavailable
-from cloudpar_protocol.transport.connection_pool import Timeouts
 from cloudpar_protocol.transport.payload_folder import NO_ROOM, PayloadFolder
+from cloudpar_protocol.transport.socket_pool import Timeouts
 
 from .retry_policy import RequestAttempts, RetryPolicy
 from .storage_watch import folder_unwritable

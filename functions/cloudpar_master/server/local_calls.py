@@ -1,0 +1,134 @@
+"""Serves the calls of a pool and its worker over a Unix socket, in frames instead of HTTP; see `frames`."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from cloudpar_protocol import codec, frames
+from cloudpar_protocol.limits import BODY_BYTES
+from cloudpar_protocol.link_urls import FILES, HEADER
+
+from .app import App
+from .bodies import CLIENT_GONE
+
+GRACE_S: Final = 1.0
+"""How long `LocalCalls.close` waits for the calls that are under way, in seconds."""
+
+log = logging.getLogger(__name__)
+
+
+class LocalCalls:
+    """A server for the callers of one pool."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def listen(self, listening: socket.socket) -> None:
+        """Serve the connections of a socket that listens already."""
+        # Without `cleanup_socket`, uvloop would remove the name of the socket when this master ends (on Python 3.13 and
+        # later). Then the pool and its worker could not connect to the master that the pool starts again.
+        loop: Any = asyncio.get_running_loop()  # uvloop's method has more parameters than that of Python 3.11
+        self._server = await loop.create_unix_server(
+            lambda: LocalConnection(self), sock=listening, cleanup_socket=False
+        )
+
+    async def close(self) -> None:
+        """Accept no more connections, and wait for the calls that are under way."""
+        if self._server is not None:
+            self._server.close()
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=GRACE_S)
+
+
+class LocalConnection(asyncio.Protocol):
+    """A connection. It serves one call after the other."""
+
+    def __init__(self, server: LocalCalls) -> None:
+        self._server = server
+        self._transport: Any = None
+        self._received = bytearray()
+        self._headers: dict[str, str] = {}
+        self._gone = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Store the connection's transport."""
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Collect a call, and serve it when it is complete."""
+        self._received += data
+        self._advance()
+
+    def eof_received(self) -> bool:
+        """The caller sends no more calls. If one is under way, it still gets its answer."""
+        self._gone.set()
+        return self._task is not None
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's interface
+        """Stop a call that is held."""
+        self._gone.set()
+
+    def _advance(self) -> None:
+        while self._task is None and len(self._received) >= frames.CALL.size:
+            name_bytes, size = frames.CALL.unpack_from(self._received)
+            start = frames.CALL.size + name_bytes
+            if len(self._received) < start + (0 if size > BODY_BYTES else size):
+                return
+            path = self._received[frames.CALL.size : start].decode()
+            body = bytes(memoryview(self._received)[start : start + size])
+            del self._received[: start + size]
+            if path:
+                self._task = asyncio.get_running_loop().create_task(self._serve(path, body, size))
+                self._server.tasks.add(self._task)
+            else:
+                self._headers = {
+                    "authorization": f"Bearer {body.decode()}",
+                    "content-type": codec.MSGPACK,
+                    "accept": codec.MSGPACK,
+                    HEADER.lower(): FILES,
+                }
+
+    async def _serve(self, path: str, body: bytes, size: int) -> None:
+        request = LocalRequest(path, self._headers, body, size, self._gone)
+        response, unexpected = await self._server.app.response(request)
+        if unexpected is not None:
+            log.error("a call failed", exc_info=unexpected)
+        if response.status_code != CLIENT_GONE and not self._transport.is_closing():
+            self._transport.write(frames.answer(response.status_code, response.body))
+        if self._task is not None:
+            self._server.tasks.discard(self._task)
+        self._task = None
+        if self._gone.is_set() or size > BODY_BYTES:
+            self._transport.close()
+        else:
+            self._advance()
+
+
+class LocalRequest(Request):
+    """A call in the form of a request of HTTP, so that `App` serves both in the same way."""
+
+    def __init__(self, path: str, headers: dict[str, str], body: bytes, size: int, gone: asyncio.Event) -> None:
+        super().__init__({"type": "http", "method": "POST", "path": path, "headers": ()}, self._hang_up)
+        self._by_name = headers if size <= BODY_BYTES else headers | {"content-length": str(size)}
+        self._whole = body
+        self._gone = gone
+
+    @property
+    def headers(self) -> Mapping[str, str]:  # type: ignore[override]  # a mapping is all that this package uses
+        """The headers, by name in lower case."""
+        return self._by_name
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body."""
+        yield self._whole
+
+    async def _hang_up(self) -> dict[str, str]:
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
