@@ -27,7 +27,7 @@ class LocalPool(SocketPool):
     def __init__(self, folder: PayloadFolder, token: str) -> None:
         super().__init__()
         self._folder = folder
-        self._greeting = frames.call("", token.encode())
+        self._first_frame = frames.call("", token.encode())
 
     def post(self, path: str, body: bytes, timeouts: Timeouts, interruption: Interruption | None = None) -> Answer:
         """Send one call and wait for its answer.
@@ -63,7 +63,7 @@ class LocalPool(SocketPool):
         try:
             connection.settimeout(connect_s)
             connection.connect(self._folder.socket)
-            connection.sendall(self._greeting)
+            connection.sendall(self._first_frame)
         except BaseException:
             connection.close()
             raise
