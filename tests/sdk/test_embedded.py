@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -134,6 +135,16 @@ def test_a_master_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     text = r"that this pool started keeps dying \(exit status 1\)\. Its last lines:\ncloudpar master: .* non-socket"
     with Pool(workers=1) as pool, pytest.raises(LocalClusterFailed, match=text):
         pool.submit(abs, 1).result(60)
+
+
+def test_a_folder_whose_path_is_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such paths of temporary folders exist on macOS. The calls use HTTP then."""
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with Pool(workers=1, progress=False) as pool:
+        assert list(pool.map(abs, [-1, -2])) == [1, 2]
+        assert not Path(PayloadFolder(pool._lifetime.cluster.data).socket).exists()  # type: ignore[union-attr]
 
 
 def test_large_data_of_the_first_map_waits_for_no_master(monkeypatch: pytest.MonkeyPatch) -> None:
