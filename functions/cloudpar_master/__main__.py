@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from cloudpar_protocol.frames import SOCKET
 from cloudpar_protocol.link_urls import OWN_MASTER
 
 from .server.data_folder import Connection, DataFolder, DataFolderError
@@ -52,7 +53,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the folder that holds everything")
     parser.add_argument("--port", type=_port, default=PORT, help=f"0 takes a free one (default: {PORT})")
     parser.add_argument("--listen-fd", type=int, metavar="FD", help="an inherited socket that listens already")
-    parser.add_argument("--local-fd", type=int, metavar="FD", help="an inherited Unix socket for a pool's own calls")
     parser.add_argument(
         "--stdin", action="store_true",
         help="read {user_token, worker_token, admin_token, settings} as a JSON line; the master ends with this input",
@@ -102,7 +102,7 @@ def _serve(options: argparse.Namespace, config: StartupConfig, listening: socket
     of_pool = OWN_MASTER in os.environ
     assembly = assemble(folder, connection, config.settings, new_secret=options.new_secret, of_pool=of_pool)
     gc.freeze()  # imported modules stay, so the garbage collector need not check them each time
-    local = None if options.local_fd is None else socket.socket(fileno=options.local_fd)
+    local = folder.path / SOCKET if of_pool else None
     run(assembly, listening, lambda: _announce(connection.endpoint), 0 if options.stdin else None, local)
 
 

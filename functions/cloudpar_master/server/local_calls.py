@@ -1,9 +1,10 @@
 """Serves the calls of a pool and its worker over a Unix socket, in frames instead of HTTP; see `frames`."""
 
 import asyncio
+import contextlib
 import logging
-import socket
 from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -14,6 +15,8 @@ from cloudpar_protocol.link_urls import FILES, HEADER
 
 from .app import App
 from .bodies import CLIENT_GONE
+
+BACKLOG: Final = 512
 
 GRACE_S: Final = 1.0
 """How long `LocalCalls.close` waits for the calls that are under way, in seconds."""
@@ -29,14 +32,14 @@ class LocalCalls:
         self.tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
-    async def listen(self, listening: socket.socket) -> None:
-        """Serve the connections of a socket that listens already."""
-        # Without `cleanup_socket`, uvloop would remove the name of the socket when this master ends (on Python 3.13 and
-        # later). Then the pool and its worker could not connect to the master that the pool starts again.
-        loop: Any = asyncio.get_running_loop()  # uvloop's method has more parameters than that of Python 3.11
-        self._server = await loop.create_unix_server(
-            lambda: LocalConnection(self), sock=listening, cleanup_socket=False
-        )
+    async def listen(self, path: Path) -> None:
+        """Make the socket and serve its connections. If this is not possible, all callers use HTTP.
+
+        The socket of a master that was killed is replaced.
+        """
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(OSError):  # for example, the path is too long for a socket
+            self._server = await loop.create_unix_server(lambda: LocalConnection(self), str(path), backlog=BACKLOG)
 
     async def close(self) -> None:
         """Accept no more connections, and wait for the calls that are under way."""

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import uvicorn
@@ -94,7 +95,7 @@ def run(
     listening: socket.socket,
     ready: Callable[[], None],
     stdin: int | None = None,
-    local: socket.socket | None = None,
+    local: Path | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT comes.
 
@@ -103,7 +104,7 @@ def run(
         listening: The socket for HTTP.
         ready: Called when the master listens.
         stdin: A descriptor that the parent holds open, so that the master also ends with its parent; or None.
-        local: The Unix socket of the pool that has started this master; or None.
+        local: The path of the socket for the calls of the pool that has started this master; or None.
     """
     allow_most_files()
     uvloop.run(_serve(assembly, listening, ready, stdin, local))
@@ -118,7 +119,7 @@ async def _serve(
     listening: socket.socket,
     ready: Callable[[], None],
     stdin: int | None,
-    local: socket.socket | None,
+    local: Path | None,
 ) -> None:
     server, local_calls = MasterServer(assembly, ready), LocalCalls(assembly.app)
     if local is not None:

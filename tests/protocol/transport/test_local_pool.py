@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from cloudpar_protocol import frames
-from cloudpar_protocol.errors import BadRequest, NotFound
+from cloudpar_protocol.errors import BadRequest
 from cloudpar_protocol.transport.answer import Answer
 from cloudpar_protocol.transport.interruption import Interruption
-from cloudpar_protocol.transport.local_pool import PIECE_BYTES, LocalPool
+from cloudpar_protocol.transport.local_pool import PIECE_BYTES, LocalPool, NoSocketYet
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 from cloudpar_protocol.transport.socket_pool import Timeouts
 from support.waiting import until
@@ -108,9 +108,12 @@ def test_a_master_that_is_silent_is_an_error(server: Server, pool: LocalPool) ->
         pool.post("/v1/a", b"", Timeouts(30.0, 0.05))
 
 
-def test_a_folder_that_was_removed_is_named(pool: LocalPool, tmp_path: Path) -> None:
+def test_without_a_socket_nothing_is_sent(server: Server, pool: LocalPool, tmp_path: Path) -> None:
+    server.listening.close()  # as that of a master that was killed
+    with pytest.raises(NoSocketYet, match="refused"):
+        pool.post("/v1/a", b"", LONG)
     shutil.rmtree(tmp_path)
-    with pytest.raises(NotFound, match="was removed: make a new pool"):
+    with pytest.raises(NoSocketYet, match="was removed"):
         pool.post("/v1/a", b"", LONG)
 
 

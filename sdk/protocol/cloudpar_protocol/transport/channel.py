@@ -1,11 +1,11 @@
 """Sends requests to one master and to the blob stores that it names. Makes only one attempt of each request."""
 
+import contextlib
 import io
 import string
 import threading
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import IO, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -22,7 +22,7 @@ from .answer import Answer
 from .connection_pool import PIECE_BYTES, ConnectionPool
 from .identity import MasterIdentity
 from .interruption import Interruption
-from .local_pool import LocalPool
+from .local_pool import LocalPool, NoSocketYet
 from .payload_folder import Draft, PayloadFolder
 from .socket_pool import Timeouts
 
@@ -67,9 +67,8 @@ class Channel:
             HEADER: RELATIVE if folder is None else FILES,
         }
         self._identity = MasterIdentity(endpoint, token)
-        self._master: ConnectionPool | LocalPool = ConnectionPool(endpoint, headers, self._identity.show)
-        if folder is not None and Path(folder.socket).exists():
-            self._master = LocalPool(folder, token)
+        self._master = ConnectionPool(endpoint, headers, self._identity.show)
+        self._local = None if folder is None else LocalPool(folder, token)
         self._own_address = address(endpoint)
         self._stores: dict[str, ConnectionPool] = {}
         self._lock = threading.Lock()
@@ -87,14 +86,21 @@ class Channel:
         If no reply comes, the master may still have carried out the request. A reply that is not valid raises a
         RequestError, too.
         """
-        answer = self._master.post(route.path, body, timeouts, interruption)
-        if answer.status == InvalidToken.status and self._identity.is_proved:
-            # Behind a proxy that keeps connections, the master may have restarted since it proved itself.
-            self._master.drop_idle()
-            answer = self._master.post(route.path, body, timeouts, interruption)
+        answer = self._post(route.path, body, timeouts, interruption)
         if answer.status != 200:
             raise codec.decode_error(answer.body, answer.status)
         return codec.decode(answer.body, route.reply)
+
+    def _post(self, path: str, body: bytes, timeouts: Timeouts, interruption: Interruption | None) -> Answer:
+        if self._local is not None:
+            with contextlib.suppress(NoSocketYet):
+                return self._local.post(path, body, timeouts, interruption)
+        answer = self._master.post(path, body, timeouts, interruption)
+        if answer.status == InvalidToken.status and self._identity.is_proved:
+            # Behind a proxy that keeps connections, the master may have restarted since it proved itself.
+            self._master.drop_idle()
+            answer = self._master.post(path, body, timeouts, interruption)
+        return answer
 
     def address(self, link: Link) -> str:
         """Return the scheme, host and port that a link leads to. Error messages show them."""
@@ -174,6 +180,8 @@ class Channel:
     def hang_up(self) -> None:
         """Send no more calls, and show this to the master. Answers to earlier calls can still be read."""
         self._master.hang_up()
+        if self._local is not None:
+            self._local.hang_up()
 
     def close(self) -> None:
         """End all requests, in any thread, with an OSError. Later requests raise an OSError, too."""
@@ -181,6 +189,8 @@ class Channel:
             self._closed = True
         for pool in (self._master, *self._stores.values()):
             pool.close()
+        if self._local is not None:
+            self._local.close()
 
 
 def _pieces(body: Body) -> Iterable[bytes | memoryview]:

@@ -4,6 +4,7 @@ import socket
 from typing import Final
 
 from cloudpar_protocol import frames
+from cloudpar_protocol.errors import NotFound
 
 from .answer import Answer
 from .interruption import Interruption
@@ -14,6 +15,10 @@ READ_BYTES: Final = 1 << 16
 """How much is read at once of an answer whose length is not known yet, in bytes: a small answer needs one call."""
 
 PIECE_BYTES: Final = 1 << 20
+
+
+class NoSocketYet(ConnectionError):
+    """No master serves the socket: it is still starting, is of an earlier release, or could not make the socket."""
 
 
 class LocalPool(SocketPool):
@@ -39,8 +44,8 @@ class LocalPool(SocketPool):
             interruption: Lets another thread end the call.
 
         Raises:
+            NoSocketYet: No master serves the socket, so the call was not sent.
             OSError: There is no complete answer. The master may still have carried out the call.
-            NotFound: The folder was removed.
             BadRequest: The folder belongs to another user.
         """
         interruption = interruption or Interruption()
@@ -58,11 +63,18 @@ class LocalPool(SocketPool):
         return answer
 
     def _connect(self, connect_s: float) -> socket.socket:
-        self._folder.check()
-        connection = socket.socket(socket.AF_UNIX)
         try:
-            connection.settimeout(connect_s)
-            connection.connect(self._folder.socket)
+            self._folder.check()
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.settimeout(connect_s)
+                connection.connect(self._folder.socket)
+            except BaseException:
+                connection.close()
+                raise
+        except (OSError, NotFound) as error:
+            raise NoSocketYet(str(error)) from None
+        try:
             connection.sendall(self._first_frame)
         except BaseException:
             connection.close()

@@ -12,7 +12,7 @@ from cloudpar_protocol.tokens import new_token
 
 from .child import Event
 from .process_log import ProcessLog
-from .programs import agent, listen, listen_locally, master
+from .programs import agent, listen, master
 from .restart_policy import RestartPolicy, fate
 from .temporary_folder import TemporaryFolder, sweep
 
@@ -52,7 +52,7 @@ class LocalCluster:
         data = self.folder / "data"
         data.mkdir(mode=0o700)  # before the master starts: the pool may already write a payload while the master starts
         self.data = str(data)
-        self._listening, self._local = listen(), listen_locally(data)
+        self._listening = listen()
         self.endpoint = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         tokens = {"user_token": self.token, "worker_token": worker_token, "admin_token": admin_token}
         settings = {
@@ -60,8 +60,8 @@ class LocalCluster:
             "pool_token": self.token, "payload_folder": self.data,
         }  # fmt: skip
         self._master = master(
-            data, self._listening, tokens, self._report, RestartPolicy(), local=self._local,
-            environment={**os.environ, OWN_MASTER: "1"}, log_path=self._logs["master"].path,
+            data, self._listening, tokens, self._report, RestartPolicy(), environment={**os.environ, OWN_MASTER: "1"},
+            log_path=self._logs["master"].path,
         )  # fmt: skip
         self._agent = agent(
             settings, self._report, RestartPolicy(runs_tasks=True),
@@ -107,8 +107,6 @@ class LocalCluster:
         self._agent.join()
         self._master.join()
         self._listening.close()
-        if self._local is not None:
-            self._local.close()
         self._temporary.close()
         sweep()
 
@@ -121,5 +119,3 @@ class LocalCluster:
         self._master.abandon()
         self._temporary.abandon()
         self._listening.close()
-        if self._local is not None:
-            self._local.close()

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cloudpar_protocol.frames import SOCKET
-
 from .child import Child, Report
 from .restart_policy import RestartPolicy
 
@@ -35,25 +33,9 @@ def listen(port: int = 0) -> socket.socket:
     return socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
 
 
-def listen_locally(data: Path) -> socket.socket | None:
-    """Open the Unix socket for the calls of a pool to its own master (see `cloudpar_protocol.frames`).
-
-    Returns None if the path of the folder is too long for the name of a socket; the calls then use HTTP.
-    """
-    local = socket.socket(socket.AF_UNIX)
-    try:
-        local.bind(str(data / SOCKET))
-        local.listen(BACKLOG)
-    except OSError:
-        local.close()
-        return None
-    return local
-
-
 def master(
     data: Path, listening: socket.socket, config: Mapping[str, Any], report: Report, policy: RestartPolicy, *,
-    local: socket.socket | None = None, new_secret: bool = False, environment: Mapping[str, str] | None = None,
-    log_path: Path | None = None,
+    new_secret: bool = False, environment: Mapping[str, str] | None = None, log_path: Path | None = None,
 ) -> Child:  # fmt: skip
     """Return a master that is not started yet.
 
@@ -63,22 +45,18 @@ def master(
         config: The master's configuration, which is written to its standard input.
         report: Receives the process's events.
         policy: Decides about restarts.
-        local: The socket from `listen_locally`.
         new_secret: Whether the master starts even if its database depends on a secret that is no longer in the folder.
         environment: The environment variables of the process; None means those of this process.
         log_path: The file that receives the standard error of the process; None means the standard error of this
             process.
     """
-    descriptors = [listening.fileno()]
-    command = ["cloudpar_master", "--data", str(data), "--listen-fd", str(descriptors[0]), "--stdin"]
-    if local is not None:
-        descriptors.append(local.fileno())
-        command += ["--local-fd", str(local.fileno())]
+    descriptor = listening.fileno()
+    command = ["cloudpar_master", "--data", str(data), "--listen-fd", str(descriptor), "--stdin"]
     # The option does no harm when a master that has ended is started again, because then the database depends on the
     # new secret.
     command += ["--new-secret"] if new_secret else []
     return Child(
-        "master", command, config, report, policy=policy, pass_fds=tuple(descriptors), environment=environment,
+        "master", command, config, report, policy=policy, pass_fds=(descriptor,), environment=environment,
         log_path=log_path,
     )  # fmt: skip
 
