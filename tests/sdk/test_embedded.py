@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,17 @@ from cloudpar.errors import (
     ExecutorOutOfMemory,
     LocalClusterFailed,
     TaskLost,
+    TooLarge,
 )
 from cloudpar_master.adapters.embedded.code_blobs import KEPT_BYTES
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PrepareUploads, Upload
+from cloudpar_protocol.limits import BODY_BYTES
 from cloudpar_protocol.parts import NOT_CHECKED
+from cloudpar_protocol.transport.channel import Channel
 from cloudpar_protocol.transport.connection_pool import ConnectionPool
 from cloudpar_protocol.transport.payload_folder import UPLOAD, PayloadFolder
+from cloudpar_protocol.transport.socket_pool import Timeouts
 from cloudpar_worker.executor.code_cache import CACHED_BYTES
 from support.waiting import await_file
 from worker.agent_killer import end_agent
@@ -135,6 +140,16 @@ def test_a_master_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     text = r"that this pool started keeps dying \(exit status 1\)\. Its last lines:\ncloudpar master: .* non-socket"
     with Pool(workers=1) as pool, pytest.raises(LocalClusterFailed, match=text):
         pool.submit(abs, 1).result(60)
+
+
+def test_a_call_that_is_too_large_is_refused() -> None:
+    with Pool(workers=1, progress=False) as pool:
+        assert pool.submit(abs, -1).result() == 1
+        cluster = pool._lifetime.cluster
+        assert cluster is not None
+        channel = Channel(cluster.endpoint, cluster.token, PayloadFolder(cluster.data))
+        with closing(channel), pytest.raises(TooLarge, match="a body of over"):
+            channel.call(routes.HELLO, bytes(BODY_BYTES + 1_000_000), Timeouts(30, 30))
 
 
 def test_calls_need_no_http_once_the_master_has_started(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def test_a_held_call_ends_without_an_answer_when_its_caller_hangs_up(end: str) -
         await held.wait()
         getattr(caller.writer, end)()
         await server.close()
-        assert not server.tasks
+        assert not server.connections
         if end == "write_eof":
             assert await caller.reader.read() == b""
 
@@ -133,6 +133,64 @@ def test_a_caller_that_sends_no_more_gets_the_answer_to_its_last_call() -> None:
         caller.say(frames.call("/v1/a", b"1"))
         caller.writer.write_eof()
         assert await caller.answer() == (200, b"/v1/a Bearer token 1")
+        assert await caller.reader.read() == b""
+
+    talk(echo, conversation)
+
+
+def test_at_its_end_the_server_answers_what_is_under_way_and_serves_nothing_more() -> None:
+    served: list[str] = []
+    size = 3_000_000
+
+    async def large(request: Request) -> Response:
+        served.append(request.scope["path"])
+        await asyncio.sleep(0)
+        return Response(bytes(size))
+
+    async def conversation(caller: Caller, server: LocalCalls) -> None:
+        caller.say(frames.call("/v1/a", b""), frames.call("/v1/b", b""))
+        while not served:  # noqa: ASYNC110 - no event says that the call has begun
+            await asyncio.sleep(0)
+        end = asyncio.ensure_future(server.close())
+        assert await caller.answer() == (200, bytes(size))
+        assert await caller.reader.read() == b""
+        await end
+        assert (served, server.connections) == (["/v1/a"], set())
+
+    talk(large, conversation)
+
+
+def test_a_call_that_does_not_end_is_cancelled_at_the_servers_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudpar_master.server.local_calls.GRACE_S", 0.01)
+    ended = asyncio.Event()
+
+    async def wait(_: Request) -> Response:
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+        raise AssertionError("unreachable")
+
+    async def conversation(caller: Caller, server: LocalCalls) -> None:
+        caller.say(frames.call("/v1/a", b""))
+        while not any(each._task for each in server.connections):  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await server.close()
+        assert ended.is_set()
+        assert await caller.reader.read() == b""
+
+    talk(wait, conversation)
+
+
+def test_a_fault_of_the_application_itself_closes_the_connection() -> None:
+    async def conversation(caller: Caller, server: LocalCalls) -> None:
+        async def fail(_: Request) -> Any:
+            raise KeyError("on purpose")
+
+        app: Any = server.app
+        app.response = fail
+        caller.say(frames.call("/v1/a", b""))
         assert await caller.reader.read() == b""
 
     talk(echo, conversation)

@@ -40,7 +40,7 @@ class LocalPool(SocketPool):
         Args:
             path: The path that the call has in HTTP.
             body: The encoded message.
-            timeouts: The time limits for connecting, and for each part of the call and of the answer.
+            timeouts: The time limits for connecting, for sending the call, and for each part of the answer.
             interruption: Lets another thread end the call.
 
         Raises:
@@ -53,13 +53,20 @@ class LocalPool(SocketPool):
         try:
             interruption.watch(connection)
             connection.settimeout(timeouts.answer_s)
-            connection.sendall(frames.call(path, body))
+            try:
+                connection.sendall(frames.call(path, body))
+                sent = True
+            except (BrokenPipeError, ConnectionResetError):
+                # The master refuses a body that is too large, and closes the connection, before it has come.
+                if self._closed or interruption.done:
+                    raise
+                sent = False
             answer = _read(connection)
             interruption.watch(None)
         except BaseException:
             connection.close()
             raise
-        self._put_back(connection, keep=True)
+        self._put_back(connection, keep=sent)
         return answer
 
     def _connect(self, connect_s: float) -> socket.socket:
