@@ -106,9 +106,9 @@ def test_a_lease_whose_payload_is_gone_expires(master: ScriptedMaster, start_age
     fine = lease_of(abs, 1)
     master.hand_out(fine)
     master.wait(lambda: master.closed(fine.lease_id))
+    until(lambda: "cannot download the payload of package" in agent.log)
     agent.process.terminate()
     assert agent.wait() == 0
-    assert "cannot download the payload of package" in agent.log
 
 
 def test_a_cancelled_package_is_stopped_and_charged(
