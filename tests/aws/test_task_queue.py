@@ -390,6 +390,19 @@ def test_a_queue_without_messages_of_this_process_is_not_waited_for(clock: SetCl
         assert queue.receive(10, 60.0, "b", sent=True) == []
 
 
+def test_a_queue_that_accepted_no_message_is_not_waited_for(clock: SetClock, no_waiting: list[float]) -> None:
+    """SQS would make the caller wait for a second, although the queue has nothing."""
+    client = offline().sqs
+    with stubbed(client) as stub:
+        queue = SqsTaskQueue(client, "live", "dead", clock)
+        for _ in range(ENTRY_ATTEMPTS):
+            stub.add_response("send_message_batch", {"Successful": [], "Failed": failed(0)})
+        assert queue.send(sendings(1)) == [False]
+        stub.add_response("receive_message", {}, asked(10, "c#0"))
+        assert queue.receive(10, 60.0, "c", sent=True) == []
+    assert no_waiting
+
+
 def test_an_empty_express_queue_costs_a_busy_process_few_calls(clock: SetClock, three: ThreeQueues) -> None:
     queue = three.queue()
     queue.send(LONG)

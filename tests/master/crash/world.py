@@ -34,7 +34,9 @@ timer puts the package off for 30 turns."""
 TIMER_S = 60.0
 """The time between two runs of the timer on AWS, in seconds."""
 
-POLICY = Policy(first_window=1, lease_s=2.0, slice_us=10_000)
+POLICY = Policy(first_window=1, lease_s=3.0, slice_us=10_000)
+"""A worker beats in the first turn of a chunk only, and a chunk has two tasks of one turn each. So a lease lasts longer
+than two turns: otherwise the worker whose step comes first in a turn would get the other worker's chunk."""
 
 
 class World:

@@ -58,7 +58,8 @@ class FifoQueue:
             {"MessageBody": body, "MessageGroupId": group, "MessageDeduplicationId": group} for group, body in messages
         ]
         left = _in_batches(partial(self._client.send_message_batch, QueueUrl=self._url), entries)
-        self.note(has_messages=True)  # otherwise this process may consider the queue empty
+        if len(left) < len(messages):
+            self.note(has_messages=True)  # otherwise this process may consider the queue empty
         return [number not in left for number in range(len(messages))]
 
     def receive(self, limit: int, visibility_s: float, attempt_id: str, *, wait_s: int = 0) -> list[dict[str, Any]]:
