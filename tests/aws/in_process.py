@@ -92,7 +92,7 @@ class _Transport:
             self.watcher.after()
 
 
-def _without_waiting(request: AWSPreparedRequest) -> AWSPreparedRequest:
+def _without_waiting(request: Any) -> Any:
     """Let a request look for messages only once: it would wait for good, because a test's clock stands meanwhile."""
     body = json.loads(request.body)
     if body.pop("WaitTimeSeconds", 0):
