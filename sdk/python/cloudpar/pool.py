@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
@@ -77,6 +77,10 @@ class Pool(FamiliarNames, MapMethods):
         output: What to do with the text that tasks print: "print" shows it with the task's index in front, a function
             gets (index, stdout, stderr), and None drops the text.
         progress: Whether to show the progress of maps. None shows it after 2 s, and only in a terminal or a notebook.
+        initializer: A function that each executor calls before its first call of a function, for example to load a
+            model into a global variable. If it raises, the task fails with this exception, and the executor's next task
+            calls it again. `parallel_for` does not call it.
+        initargs: The arguments of the initializer.
 
     Raises:
         TypeError: An argument has a wrong type. The text names the argument and the permitted types.
@@ -115,6 +119,8 @@ class Pool(FamiliarNames, MapMethods):
         retry_on: RetryOn = Exception,
         output: "Output" = "print",
         progress: bool | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: Iterable[Any] = (),
     ) -> None:
         endpoint, token = address("endpoint", endpoint), address("token", token)
         options = PoolOptions(
@@ -126,6 +132,8 @@ class Pool(FamiliarNames, MapMethods):
             retry=read_retry(retries, retry_on),
             output=output,
             progress=progress,
+            initializer=initializer,
+            initargs=initargs,  # type: ignore[arg-type]  # PoolOptions makes a tuple of it
         )
         if endpoint not in {None, LOCAL}:
             options.refuse_local_ones()

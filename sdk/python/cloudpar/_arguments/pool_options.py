@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from cloudpar_protocol.brief import brief
 from cloudpar_protocol.limits import EXECUTORS, THREADS
@@ -31,6 +31,8 @@ class PoolOptions:
     retry: Retry
     output: Output
     progress: bool | None
+    initializer: Callable[..., object] | None = None
+    initargs: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         vars(self).update(
@@ -40,6 +42,7 @@ class PoolOptions:
             progress=flag_or_none("progress", self.progress),
             memory_mb=whole_or_none("memory_mb", self.memory_mb),
             threads_per_task=whole_or_none("threads_per_task", self.threads_per_task),
+            initargs=_checked_initargs(self.initializer, self.initargs),
         )
         if self.memory_mb is not None and self.memory_mb < 1:
             raise ValueError(f"memory_mb={self.memory_mb}: give a positive number of MB, or None")
@@ -95,3 +98,21 @@ def _checked_output(output: Output) -> Output:
     if given is not None and not callable(given) and not (isinstance(given, str) and given == "print"):
         raise TypeError(f'output={brief(given)}: give "print", None, or a function of (index, stdout, stderr)')
     return output
+
+
+def _checked_initargs(initializer: object, initargs: Any) -> tuple[Any, ...]:
+    """Return the initializer's arguments as a tuple.
+
+    Raises:
+        TypeError: The initializer is not callable, or its arguments are not iterable.
+        ValueError: There are arguments, but there is no initializer.
+    """
+    if initializer is not None and not callable(initializer):
+        raise TypeError(f"initializer={brief(initializer)}: initializer must be a callable, or None")
+    try:
+        arguments = tuple(initargs)
+    except TypeError:
+        raise TypeError(f"initargs={brief(initargs)}: give a tuple, such as initargs=(value,)") from None
+    if arguments and initializer is None:
+        raise ValueError("initargs= are the arguments of initializer=: give both")
+    return arguments

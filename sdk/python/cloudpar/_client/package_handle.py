@@ -1,5 +1,6 @@
 """A package under way: its state machine, the receiver of its results, and its measurements."""
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -128,6 +129,14 @@ class PackageHandle:
     def _identify(self, error: BaseException, index: int, called_with: str | None, *, note: bool = True) -> None:
         places = self._places or Places(tasks=self.package.tasks)
         places.identify(error, self.id, index, called_with, note=note)
+
+    def drop_values(self) -> None:
+        """Free the arguments of the tasks, which only errors of results that are still to be read would name.
+
+        The pool keeps the handle for its last report, and the arguments may be large.
+        """
+        if self._places is not None:
+            self._places = dataclasses.replace(self._places, values=None)
 
     def take(self, status: PackageStatus) -> News:
         """Give the complete results of a status to the receiver, and return the news.

@@ -134,8 +134,9 @@ class ResultBuffer:
         return index, *self._open(*found)
 
     def _give_up(self, part: MapPart, index: int) -> tuple[None, CloudparError]:
+        failure = part.give_up(index)
         self._count_read(part)
-        return None, part.give_up(index)
+        return None, failure
 
     def _wait(self, deadline: float | None) -> None:
         timeout_s = None if deadline is None else deadline - time.monotonic()

@@ -189,6 +189,7 @@ class Session:
         """Stop requesting news of a package without cancelling it, so that another process can read its results."""
         self._awaiter.drop(handle)
         self.packages.remove(handle)
+        handle.drop_values()
 
     def read(self, handle: PackageHandle) -> None:
         """Stop requesting news of a package that was read or is unwanted, and record that it must be acknowledged.

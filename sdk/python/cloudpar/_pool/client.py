@@ -37,6 +37,7 @@ from cloudpar.snapshots import Repetitions, Snapshot
 from cloudpar_protocol.payloads import CallStyle
 from cloudpar_protocol.transport.retries import Stopped
 
+from .initialized_code import InitializedCode
 from .submit_batcher import Submission, SubmitBatcher
 
 log = logging.getLogger("cloudpar")
@@ -51,7 +52,9 @@ class Client:
         self._options = options
         self._shipper = Shipper(here=connection.folder is not None)
         self._batcher = SubmitBatcher(self.session, self._shipper, options)
-        self._codes = CodeCache()
+        self._codes: CodeCache | InitializedCode = CodeCache()
+        if options.initializer is not None:
+            self._codes = InitializedCode(options.initializer, options.initargs)
         self._parts = PartCache()
         self._repetitions = Repetitions()
         self._maps: WeakSet[MapResults[Any]] = WeakSet()
@@ -84,10 +87,12 @@ class Client:
         return future
 
     def _code(self, function: Any) -> Code:
-        if isinstance(function, Snapshot):
-            return function.code
         if isinstance(function, Code):
             return function
+        if isinstance(self._codes, InitializedCode):
+            return self._codes.get(function)
+        if isinstance(function, Snapshot):
+            return function.code
         code = self._codes.get(function)
         self._repetitions.of_code(code)
         return code
