@@ -53,6 +53,21 @@ def test_results_are_read_while_tasks_run(waiting: MapResults[int], master: Fake
     acknowledged(master, "p0")
 
 
+def test_the_length_of_a_map_is_the_number_of_its_tasks(any_pool: Pool) -> None:
+    results = any_pool.map(abs, iter([-1, -2]))
+    assert (len(results), next(results), len(results)) == (2, 1, 2)
+    assert len(any_pool.map_unordered(abs, [])) == 0
+    assert any_pool.map(abs, [])
+
+
+def test_the_length_of_a_map_with_a_buffer_is_unknown_until_its_values_are_read(any_pool: Pool) -> None:
+    results = any_pool.map(abs, iter([-1, -2, -3]), buffersize=2)
+    with pytest.raises(TypeError, match=r"has no len\(\) until"):
+        len(results)
+    assert list(results) == [1, 2, 3]
+    assert len(results) == 3
+
+
 def test_a_map_that_is_dropped_half_read_is_cancelled(waiting: MapResults[int], master: FakeMaster) -> None:
     master.run("p0", range(1))
     assert next(waiting) == 1

@@ -45,6 +45,25 @@ class MapResults(Iterator[T_co]):
         tasks = quantity(self._feed.given, "task") + (" so far" if self._feed.more else "")
         return f"<{type(self).__name__} of {tasks}{f', package {self.package_id}' if self.package_id else ''}>"
 
+    def __len__(self) -> int:
+        """The number of tasks of the map, so that progress bars such as tqdm know their total.
+
+        Raises:
+            TypeError: With `buffersize`, the iterables were not read to their end yet.
+
+        Example:
+            >>> from cloudpar import Pool
+            >>> with Pool(workers=1) as pool:
+            ...     len(pool.map(abs, range(-5, 0)))
+            5
+        """
+        if self._feed.more:
+            raise TypeError("with buffersize, a map has no len() until its iterables were read to their end")
+        return self._feed.given
+
+    def __bool__(self) -> bool:
+        return True  # as for other iterators, also for a map without tasks
+
     def __iter__(self) -> "MapResults[T_co]":
         return self
 
