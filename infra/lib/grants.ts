@@ -3,8 +3,8 @@
  * CDK gets roles that it cannot add policies to, and integrations and targets are this app's own classes.
  * tests/aws/handlers/test_grants.py checks that each function has the permissions for its calls, and no others.
  *
- * Only the statements that refuse access without TLS are not here: the CDK adds them to the bucket, the queues and the
- * topic.
+ * Only these are not here: the statements that refuse access without TLS, which the CDK adds to the bucket, the queues
+ * and the topic; and the permissions of the roles that build images, which a library makes (image-builder.ts).
  */
 import { ArnFormat, Aws, Stack } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';

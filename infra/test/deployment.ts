@@ -34,6 +34,25 @@ export function synthesize(context: Context, { nag = false } = {}): CloudparStac
   return stack;
 }
 
+const WATCHED = { alarmEmail: 'operator@example.com', tracing: true };
+const NETWORK = { vpcId: 'vpc-0123abcd', subnetIds: 'subnet-0123abcd,subnet-4567cdef' };
+const VARIANT = { env: 'dev', retain: true, ...WATCHED };
+
+/** The contexts of deployments that have other resources, or another order of them, than the others. */
+export const DEPLOYMENTS = {
+  dev: { env: 'dev', ...WATCHED },
+  prod: { env: 'prod', ...WATCHED },
+  'dev with images that docker builds': { ...VARIANT, workerImage: '' },
+  'dev with images that CodeBuild builds': {
+    ...VARIANT,
+    workerImage: '',
+    imageBuild: 'codebuild',
+    pythons: '3.12,3.13',
+  },
+  'dev in an existing network': { ...VARIANT, ...NETWORK },
+  'dev with a private API': { ...VARIANT, ...NETWORK, apiVpcEndpoint: 'vpce-0123abcd' },
+} satisfies Record<string, Context>;
+
 const templates = new Map<string, Template>();
 
 /** Returns the template of the stack with this context. Each template is made only once. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
-import { only, template, text } from './deployment';
+import { DEPLOYMENTS, only, template, text } from './deployment';
 
 interface Statement {
   Effect: string;
@@ -20,6 +20,13 @@ const list = <T>(value: T | T[]): T[] => (Array.isArray(value) ? value : [value]
 const names = (resource: unknown) =>
   list(resource).map((each) => (typeof each === 'string' ? each : JSON.stringify(each)));
 const dev = template({ env: 'dev', workerImage: '123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/worker:1' });
+const deployments = Object.entries(DEPLOYMENTS).map(([name, context]) => [name, template(context)] as const);
+const all = [['dev with an image of ECR', dev] as const, ...deployments];
+
+const FUNCTIONS = ['Account', 'Client', 'Timer', 'Worker'];
+const GRANTS = [...FUNCTIONS, 'Fleet'];
+/** The roles of the library that builds images; test/image-builder.test.ts has the tests of their permissions. */
+const OF_BUILDS = /^(ContainerImageBuild|DeployTimeBuild)/;
 
 function statements(from: Template, id: string): Statement[] {
   const { Properties } = only(from, 'AWS::IAM::Policy', `Grants${id}`);
@@ -50,8 +57,14 @@ const AGENT = [
   'ssmmessages:OpenDataChannel',
 ];
 
+/** Whether hosts pull their image from a registry of AWS, which prepare.sh recognizes by the image's name. */
+function pullsFromAws(from: Template): boolean {
+  const { LaunchTemplateData } = only(from, 'AWS::EC2::LaunchTemplate', 'FleetArm64').Properties;
+  return /CLOUDPAR_IMAGE=(?:(?!CLOUDPAR_PYTHON=).)*\.dkr\.ecr\./.test(JSON.stringify(LaunchTemplateData));
+}
+
 /** Returns the actions that the calls in the scripts of a host need. */
-function callsOfHosts(): string[] {
+function callsOfHosts(from: Template): string[] {
   const scripts = readdirSync(HOST)
     .map((name) => readFileSync(join(HOST, name), 'utf8'))
     .join('\n');
@@ -60,7 +73,8 @@ function callsOfHosts(): string[] {
     .filter(([call]) => !(call in PROGRAMS))
     .map(([, service = 'autoscaling', call, ofHook]) => `${service}:${pascalCase(call ?? ofHook ?? '')}`);
   const others = Object.entries(PROGRAMS).filter(([text]) => scripts.includes(text));
-  return [...new Set([...calls, ...others.flatMap(([, actions]) => actions), ...AGENT])].sort();
+  const needed = new Set([...calls, ...others.flatMap(([, actions]) => actions), ...AGENT]);
+  return [...needed].filter((action) => pullsFromAws(from) || !action.startsWith('ecr:')).sort();
 }
 
 function pascalCase(call: string): string {
@@ -72,19 +86,25 @@ function pascalCase(call: string): string {
  * others.
  */
 describe('grants', () => {
-  it('are all in grants.ts', () => {
-    const policies = Object.keys(dev.findResources('AWS::IAM::Policy'));
+  it.each(all)('are all in grants.ts: %s', (_name, from) => {
+    const policies = Object.keys(from.findResources('AWS::IAM::Policy')).filter((id) => !OF_BUILDS.test(id));
     expect(policies.map((id) => id.replace(/[0-9A-F]{8}$/, '')).sort()).toEqual(
-      ['Account', 'Client', 'Fleet', 'Timer', 'Worker'].map((name) => `Grants${name}`),
+      GRANTS.map((name) => `Grants${name}`).sort(),
     );
-    for (const { Properties } of Object.values(dev.findResources('AWS::IAM::Role'))) {
+    for (const [id, { Properties }] of Object.entries(from.findResources('AWS::IAM::Role'))) {
       expect(Properties).not.toHaveProperty('Policies');
-      expect(Properties).not.toHaveProperty('ManagedPolicyArns');
+      expect(OF_BUILDS.test(id) ? {} : Properties).not.toHaveProperty('ManagedPolicyArns');
     }
   });
 
+  it.each(deployments)('of functions are the same, whatever the settings: %s', (_name, from) => {
+    const ofFunctions = (each: Template) => FUNCTIONS.map((id) => statements(each, id));
+    const inDev = JSON.stringify(ofFunctions(from), null, 1).replaceAll('prod', 'dev');
+    expect(inDev).toBe(JSON.stringify(ofFunctions(template(DEPLOYMENTS.dev)), null, 1));
+  });
+
   it('"*" is used only for calls that take no resource; no action is a wildcard', () => {
-    const everywhere = ['Client', 'Worker', 'Account', 'Timer', 'Fleet'].flatMap((id) => statements(dev, id));
+    const everywhere = all.flatMap(([, from]) => GRANTS.flatMap((id) => statements(from, id)));
     const unbound = everywhere
       .filter(({ Resource }) => names(Resource).includes('*'))
       .flatMap(({ Action }) => list(Action));
@@ -96,15 +116,25 @@ describe('grants', () => {
       'ssmmessages:CreateDataChannel',
       'ssmmessages:OpenControlChannel',
       'ssmmessages:OpenDataChannel',
+      'xray:PutTelemetryRecords',
+      'xray:PutTraceSegments',
     ]);
     expect(everywhere.flatMap(({ Action }) => list(Action)).filter((action) => action.includes('*'))).toEqual([]);
     expect(everywhere.every(({ Effect }) => Effect === 'Allow')).toBe(true);
   });
 
-  it('a host may do what its scripts and programs do, and nothing else', () => {
-    const granted = statements(dev, 'Fleet').flatMap(({ Action }) => list(Action));
-    expect(granted.sort()).toEqual(callsOfHosts());
-    expect(callsOfHosts()).toContain('autoscaling:CompleteLifecycleAction');
+  it.each(all)('a host may do what its scripts and programs do, and nothing else: %s', (_name, from) => {
+    const granted = statements(from, 'Fleet').flatMap(({ Action }) => list(Action));
+    expect(granted.sort()).toEqual(callsOfHosts(from));
+    expect(granted).toContain('autoscaling:CompleteLifecycleAction');
+  });
+
+  it('hosts pull images from AWS if the image is there', () => {
+    expect(all.filter(([, from]) => pullsFromAws(from)).map(([name]) => name)).toEqual([
+      'dev with an image of ECR',
+      'dev with images that docker builds',
+      'dev with images that CodeBuild builds',
+    ]);
   });
 
   it('a host reads no parameter of Systems Manager', () => {
@@ -140,8 +170,10 @@ describe('grants', () => {
     dev.resourceCountIs('AWS::SNS::TopicPolicy', 0);
   });
 
-  it('functions are called by the API and the schedule only', () => {
-    const permissions = Object.values(dev.findResources('AWS::Lambda::Permission')).map(({ Properties }) => Properties);
+  it.each(all)('functions are called by the API and the schedule only: %s', (_name, from) => {
+    const permissions = Object.values(from.findResources('AWS::Lambda::Permission')).map(
+      ({ Properties }) => Properties,
+    );
     expect(permissions.map(({ Principal }) => Principal).sort()).toEqual([
       'apigateway.amazonaws.com',
       'apigateway.amazonaws.com',
