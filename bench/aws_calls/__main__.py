@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cloudpar.deployment import prices
 
-from .abuse import MOST_USD, abuses
+from .abuse import abuses
 from .bill import EXAMPLE, LINES, Bill
 from .example import shown
 from .idle import AGENTS as IDLE_AGENTS
@@ -38,7 +38,7 @@ def main(*, tasks: tuple[int, ...], as_json: bool, only_abuse: bool) -> None:
         found = abuses()
         for each in found:
             click.echo(f"{each.name}: {each.usd * 1e6:.1f} USD a million")
-        sys.exit(1 if found[0].usd > MOST_USD else 0)
+        sys.exit(any(each.too_dear for each in found))
     loads = [load for load in LOADS if not tasks or load.tasks in tasks]
     console = Console(stderr=True)
     bills: list[Bill] = []

@@ -16,6 +16,11 @@ PUT_USD, GET_USD = 5.0 / 1e6, 0.4 / 1e6
 TRACE_USD = 5.0 / 1e6
 """The price of a trace. Traces are off unless the operator wants them, so no sum contains them."""
 
+OUT = "bytes out of AWS"
+"""The kind of unit under which the bytes of answers to clients are counted. Workers are inside AWS."""
+
+OUT_GB_USD = 0.09
+
 METRIC_USD = 0.30 / prices.HOURS
 """The price of one of the functions' own metrics for each hour in which a function reports it."""
 
@@ -151,6 +156,7 @@ def usd_of(what: str) -> float:
     units = {
         "read units": prices.READ_UNIT_USD,
         "write units": WRITE_UNIT_USD,
+        OUT: OUT_GB_USD / 1e9,
         "SQS": prices.FIFO_REQUEST_USD,
     }
     return units.get(what, units.get(service, 0.0))

@@ -149,19 +149,6 @@ describe("the workers' routes", () => {
     expect(named).toHaveLength(keys.length);
     expect(only(dev, 'AWS::ApiGatewayV2::Stage')['DependsOn']).toEqual(expect.arrayContaining(named));
   });
-
-  it('cost together at most what the table of the cost model says, if strangers use up all throttles', () => {
-    const model = readFileSync(join(import.meta.dirname, '../../docs/cost-model.md'), 'utf8');
-    for (const env of ['dev', 'staging', 'prod']) {
-      const { Properties } = only(template({ env }), 'AWS::ApiGatewayV2::Stage');
-      const rates = [Properties['DefaultRouteSettings'], ...Object.values(settings({ env }))] as {
-        ThrottlingRateLimit: number;
-      }[];
-      const rate = rates.reduce((sum, { ThrottlingRateLimit }) => sum + ThrottlingRateLimit, 0);
-      const usd = Math.round((rate * 730 * 3_600 * 2.2) / 1e6);
-      expect(model).toContain(`| ${env} | ${rate} | ${usd.toLocaleString('en-US')} |`);
-    }
-  });
 });
 
 describe('functions without a route', () => {

@@ -32,7 +32,7 @@ class Right(NamedTuple):
 
 @cache
 def synthesized(root: Path = ROOT, **settings: str) -> dict[str, Any]:
-    """Generate the template of the environment dev with these settings, by the app in a checkout."""
+    """Generate the template with these settings, by the app in a checkout; of dev if they name no environment."""
     with tempfile.TemporaryDirectory() as name:
         bundle = Path(name) / "bundle"
         bundle.mkdir()
@@ -41,7 +41,8 @@ def synthesized(root: Path = ROOT, **settings: str) -> dict[str, Any]:
         environment = os.environ | {"CDK_OUTDIR": name, "CDK_CONTEXT_JSON": json.dumps(context)}
         command = [ROOT / "node_modules/.bin/tsx", root / "infra/bin/cloudpar.ts"]
         subprocess.run(command, cwd=root, env=environment, check=True, timeout=SYNTH_S)
-        made: dict[str, Any] = json.loads((Path(name) / "Cloudpar-dev.template.json").read_text())
+        (file,) = Path(name).glob("Cloudpar-*.template.json")
+        made: dict[str, Any] = json.loads(file.read_text())
         return made
 
 

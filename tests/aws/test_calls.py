@@ -2,7 +2,7 @@
 
 import pytest
 from bench.aws_calls import bill as bills
-from bench.aws_calls.abuse import MOST_USD, abuses
+from bench.aws_calls.abuse import MOST_USD, WITH_RESULTS, abuses
 from bench.aws_calls.bill import Bill
 from bench.aws_calls.idle import count_idle
 from bench.aws_calls.package import Load, count_package
@@ -39,5 +39,6 @@ def test_two_counts_of_a_package_are_equal() -> None:
 def test_no_request_of_a_client_is_dear() -> None:
     """With 100 packages, a list costs a tenth of what it costs with 1,000, which is most."""
     found = abuses(packages=100)
-    assert len(found) == 7
-    assert found[0].usd < MOST_USD / 4
+    assert len(found) == 8
+    assert [each.name for each in found if each.usd > MOST_USD / 4] == [WITH_RESULTS]
+    assert not found[0].too_dear
