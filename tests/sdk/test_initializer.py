@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 import cloudpar
 from cloudpar import Pool, snapshot
+from cloudpar._pool import initialized_code
+from cloudpar._pool.initialized_code import InitializedCode
 from cloudpar.errors import RemoteTraceback, SerializationError
 
 table: Any = None
@@ -58,8 +61,29 @@ def test_each_executor_calls_it_once_for_a_function(pool: Pool, calls: Path) -> 
     assert 1 <= len(pids) == len(set(pids)) <= 2
 
 
-def test_another_function_has_the_initializer_too(pool: Pool) -> None:
-    assert pool.submit(look_up, 4).result() + pool.submit(double, 4).result() == 12
+def test_functions_that_are_submitted_in_turn_call_it_once_for_each_function(pool: Pool, calls: Path) -> None:
+    """Tasks of several functions in one package would carry the initializer."""
+    futures = [pool.submit(function, 4) for _ in range(20) for function in (look_up, double)]
+    assert {future.result() for future in futures} == {4, 8}
+    assert 2 <= len(calls.read_text().split()) <= 4
+
+
+def test_threads_may_use_different_functions(pool: Pool) -> None:
+    functions = [eval(f"lambda i: table[i] + {number}", globals()) for number in range(8)]  # noqa: S307 - eight functions
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda function: pool.submit(function, 1).result(), functions))
+    assert found == [1 + number for number in range(8)]
+
+
+def test_code_is_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = InitializedCode(load, (0, 0))
+    first = codes.get(look_up)
+    assert codes.get(look_up) is first
+    codes.get(double)
+    assert codes.get(look_up) is first
+    monkeypatch.setattr(initialized_code, "REMEMBERED_BYTES", 0)
+    codes.get(abs)
+    assert codes.get(look_up) is not first
 
 
 def test_an_error_of_the_initializer_is_the_tasks_error_and_the_next_task_tries_again(tmp_path: Path) -> None:

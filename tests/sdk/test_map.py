@@ -68,6 +68,10 @@ def test_the_length_of_a_map_with_a_buffer_is_unknown_until_its_values_are_read(
     assert len(results) == 3
 
 
+def test_the_results_of_a_map_with_a_buffer_are_values_of_another_map(any_pool: Pool) -> None:
+    assert list(any_pool.map(float, any_pool.map(abs, [-1, -2, -3], buffersize=2))) == [1.0, 2.0, 3.0]
+
+
 def test_a_map_that_is_dropped_half_read_is_cancelled(waiting: MapResults[int], master: FakeMaster) -> None:
     master.run("p0", range(1))
     assert next(waiting) == 1

@@ -8,6 +8,7 @@ import builtins
 import gc
 import itertools
 import multiprocessing
+import queue
 import threading
 import time
 import weakref
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 from cloudpar.errors import RemoteTraceback, TaskCancelled
-from cloudpar.multiprocessing import AsyncResult, Pool, TimeoutError  # noqa: A004 - as programs import it
+from cloudpar.multiprocessing import BUFFER, AsyncResult, Pool, TimeoutError  # noqa: A004 - as programs import it
 
 PAUSE_S = 600.0
 
@@ -124,6 +125,65 @@ def test_a_tasks_own_timeout_stays_pythons_timeout(pool: Pool) -> None:
 
     with pytest.raises(OSError, match="slow"):  # Python's TimeoutError is an OSError, multiprocessing's is not
         next(pool.imap(slow, [1]))
+
+
+def test_values_of_imap_may_depend_on_earlier_results(pool: Pool) -> None:
+    """Each value is sent as soon as the iterable gives it."""
+    values: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+    values.put(1)
+    seen = []
+    for result in pool.imap(abs, iter(values.get, None)):
+        seen.append(result)
+        values.put(result + 1 if result < 4 else None)
+    assert seen == [1, 2, 3, 4]
+
+
+def test_all_calls_of_imap_are_made_if_no_one_reads_their_results() -> None:
+    pool = Pool(1)
+    results = pool.imap_unordered(abs, (-number for number in range(BUFFER + 200)))
+    pool.close()
+    pool.join()
+    assert sorted(results) == list(range(BUFFER + 200))
+
+
+def test_a_result_is_ready_after_its_callback_and_join_waits_for_callbacks() -> None:
+    pool, got = Pool(1), list[Any]()
+
+    def take_slowly(value: Any) -> None:
+        time.sleep(0.3)
+        got.append(value)
+
+    assert pool.apply_async(abs, (-1,), callback=take_slowly).get() == 1
+    assert got == [1]
+    pool.map_async(abs, [-2], callback=take_slowly)
+    pool.close()
+    pool.join()
+    assert got == [1, [2]]
+
+
+def test_after_an_exception_of_a_map_the_other_calls_are_cancelled_although_the_exception_is_kept(
+    pool: Pool,
+) -> None:
+    def fail_or_wait(number: int) -> None:
+        if number == 0:
+            raise LookupError("no")
+        time.sleep(PAUSE_S)
+
+    with pytest.raises(LookupError) as kept:
+        pool.map(fail_or_wait, range(100), chunksize=1)
+    assert pool.apply(abs, (-1,)) == 1  # an executor is free
+    del kept
+
+
+def test_maps_of_maps_with_a_buffer(pool: Pool) -> None:
+    inner = pool.imap(abs, iter([-1, -2]))
+    assert list(pool.imap(float, inner)) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("processes", [0, -1])
+def test_a_wrong_number_of_processes_is_refused_as_there(processes: int) -> None:
+    with pytest.raises(ValueError, match="Number of processes must be at least 1"):
+        Pool(processes)
 
 
 def test_values_of_a_map_are_freed_with_its_last_result(pool: Pool) -> None:

@@ -183,6 +183,7 @@ def test_a_watched_deployment_is_printed_until_ctrl_c(deployed: StandIn, here: H
 def test_a_watched_deployment_is_drawn_until_ctrl_c(
     deployed: StandIn, here: Here, waits: Waits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal shows only the last state
     terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
     monkeypatch.setattr("cloudpar.cli.status.console", lambda: terminal)
     here("status", "--watch")

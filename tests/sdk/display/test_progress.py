@@ -197,6 +197,7 @@ def test_ipython_without_a_kernel_is_no_notebook(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_terminal_shows_the_functions_name_and_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal shows only the last state
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     handle = package(Bars(None, "http://here:1"), waited_s=60)

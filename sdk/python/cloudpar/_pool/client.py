@@ -90,7 +90,7 @@ class Client:
         if isinstance(function, Code):
             return function
         if isinstance(self._codes, InitializedCode):
-            return self._codes.get(function)
+            return self._codes.get(function, never_changes=isinstance(function, Snapshot))
         if isinstance(function, Snapshot):
             return function.code
         code = self._codes.get(function)

@@ -1,16 +1,24 @@
 """Serializes functions together with an initializer, which executors call before they call the function."""
 
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from cloudpar._serialization.footprint import Footprint, footprint
 from cloudpar._serialization.task_code import Code, check_function, function_name, serialize
 from cloudpar.references import Reference
-from cloudpar.snapshots import Snapshot
 
-REMEMBERED = 16
-"""How many functions are remembered with their initializer. The arguments of an initializer are often large, and
-without this each call of `submit` would serialize them again."""
+REMEMBERED_BYTES = 256 << 20
+"""How many bytes of task code are remembered, in addition to the newest function. The arguments of an initializer are
+often large, and without this each call of `submit` would serialize them again."""
+
+
+class _Known(NamedTuple):
+    """A function that is kept alive, what its pickle was made of (None: it never changes), and its task code."""
+
+    function: Any
+    made_of: Footprint | None
+    code: Code
 
 
 class InitializedCode:
@@ -27,10 +35,11 @@ class InitializedCode:
     def __init__(self, initializer: Callable[..., object], initargs: tuple[Any, ...]) -> None:
         self._initializer = initializer
         self._initargs = initargs
-        self._known: dict[int, tuple[Footprint | Snapshot, Code]] = {}
+        self._lock = threading.Lock()
+        self._known: dict[int, _Known] = {}
 
-    def get(self, function: Any) -> Code:
-        """Return the task code of a function.
+    def get(self, function: Any, *, never_changes: bool = False) -> Code:
+        """Return the task code of a function, which may be a snapshot that never changes.
 
         Raises:
             SerializationError: The function, the initializer or its arguments cannot be pickled; the text names the
@@ -43,18 +52,25 @@ class InitializedCode:
             raise ValueError(  # noqa: TRY004 - the type is right, but not for this pool
                 f"a pool with initializer= cannot run {function.text} by its name: give a Python function that calls it"
             )
-        made_of, code = self._known.get(id(function), (None, None))
-        if code is not None and (isinstance(made_of, Snapshot) or (made_of is not None and made_of.holds())):
-            return code
+        with self._lock:
+            known = self._known.get(id(function))
+            if known is not None and (known.made_of is None or known.made_of.holds()):
+                return known.code
         check_function(function)
-        made_of = function if isinstance(function, Snapshot) else footprint(function)
+        made_of = None if never_changes else footprint(function)
         name = function_name(function)
         code = serialize(initialized(self._initializer, self._initargs, function))._replace(name=name)
-        if made_of is not None:
-            if len(self._known) >= REMEMBERED:
-                self._known.pop(next(iter(self._known)), None)
-            self._known[id(function)] = made_of, code
+        if never_changes or made_of is not None:
+            self._remember(_Known(function, made_of, code))
         return code
+
+    def _remember(self, known: "_Known") -> None:
+        with self._lock:
+            room = REMEMBERED_BYTES - len(known.code.data)
+            self._known.pop(id(known.function), None)
+            while self._known and sum(len(each.code.data) for each in self._known.values()) > room:
+                del self._known[next(iter(self._known))]
+            self._known[id(known.function)] = known
 
 
 def initialized(

@@ -147,7 +147,8 @@ class SubmitBatcher:
             return self._starting
 
     def _start(self, batch: list[Submission]) -> None:
-        for group in groups([each for each in batch if each.future.set_running_or_notify_cancel()]):
+        started = [each for each in batch if each.future.set_running_or_notify_cancel()]
+        for group in groups(started, mixed=self._options.initializer is None):
             self._start_package(group)
 
     def _start_package(self, batch: list[Submission]) -> None:
@@ -170,11 +171,16 @@ class SubmitBatcher:
             receiver.fail(error)
 
 
-def groups(batch: list[Submission]) -> list[list[Submission]]:
-    """Group tasks that can share a package: all pickled tasks together, and the tasks of each reference."""
+def groups(batch: list[Submission], *, mixed: bool = True) -> list[list[Submission]]:
+    """Group tasks that can share a package: all pickled tasks together, and the tasks of each reference.
+
+    If not `mixed`, only tasks of one function share a package. Otherwise each task would carry its function, and with
+    it the initializer, which would then run for each task.
+    """
     found: dict[str | None, list[Submission]] = {}
     for submission in batch:
-        found.setdefault(submission.code.reference, []).append(submission)
+        code = submission.code
+        found.setdefault(code.reference if mixed else code.hash, []).append(submission)
     return list(found.values())
 
 

@@ -131,6 +131,8 @@ def _is_over(values: Sized) -> bool:
         return len(values) > PACKAGE_TASKS
     except OverflowError:  # a range may have more values than len() can return
         return True
+    except TypeError:  # the results of a map with `buffersize` do not know their number
+        return False
 
 
 def _no_room(error: OSError, folder: PayloadFolder | None) -> OSError:
