@@ -6,51 +6,60 @@
 #
 #   infra/acceptance.sh --region eu-central-1 [--env dev] [--without STEP]... [--set NAME=VALUE]...
 #
-# Each step prints one line with its duration; build/acceptance has its output. If a step fails, the script deletes the
-# pool and exits with 1. Steps that `--without` can leave out: map, interruption, idle.
+# Each step prints one line with its duration; build/acceptance has its output. If a step fails, or a signal ends the
+# script, it deletes the pool and looks for what is left. Steps that `--without` can leave out: map, interruption, idle.
+# Exit codes: 0 if all steps passed, 1 if one failed, 2 if the script has refused to start, 130 or 143 after a signal.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PWD/.venv/bin:$PATH
+# Each step is a process group of its own, so that clean_up can end all its processes.
+set -m
+# They would have the maps run on another pool.
+unset CLOUDPAR_ENDPOINT CLOUDPAR_TOKEN CLOUDPAR_PROFILE
 
-environment=dev region=${AWS_REGION:-}
-without=() settings=()
+say() { printf 'acceptance: %s\n' "$*"; }
+
+# Ends the script before it has created anything.
+refuse() {
+  say "$*" >&2
+  exit 2
+}
+
+environment=dev region=${AWS_REGION:-} without=' '
+options=(--set maxInstances=2)
 while (($#)); do
-  if (($# < 2)); then
-    echo "acceptance: $1 needs a value; the comment at the top of $0 lists the options" >&2
-    exit 2
-  fi
+  (($# > 1)) || refuse "$1 needs a value; the comment at the top of $0 lists the options"
   case $1 in
-    --env) environment=$2 ;;
+    --env)
+      [[ $2 == dev || $2 == staging ]] || refuse "--env $2: use dev or staging; in prod, the tables outlive the pool"
+      environment=$2
+      ;;
     --region) region=$2 ;;
     --without)
-      case $2 in
-        map | interruption | idle) without+=("$2") ;;
-        *)
-          echo "acceptance: there is no step $2 to leave out; there are map, interruption and idle" >&2
-          exit 2
-          ;;
-      esac
+      [[ $2 == map || $2 == interruption || $2 == idle ]] ||
+        refuse "there is no step $2 to leave out; there are map, interruption and idle"
+      without+="$2 "
       ;;
-    --set) settings+=(--set "$2") ;;
-    *)
-      echo "acceptance: unknown option $1; the comment at the top of $0 lists the options" >&2
-      exit 2
-      ;;
+    --set) options+=(--set "$2") ;;
+    *) refuse "unknown option $1; the comment at the top of $0 lists the options" ;;
   esac
   shift 2
 done
-: "${region:?acceptance: name a region: --region, or AWS_REGION}"
+[[ $without != *' map '* ]] || options+=(--no-first-map)
+[[ -n $region ]] || refuse 'no region: add --region, such as eu-central-1, or set AWS_REGION'
+[[ -x .venv/bin/cloudpar ]] || refuse 'there is no .venv/bin/cloudpar: run "make setup"'
+command -v aws >/dev/null || refuse "there is no command aws: install AWS's command line"
 export AWS_REGION=$region AWS_DEFAULT_REGION=$region AWS_PAGER=
 
 stack=Cloudpar-$environment
+where=(--env "$environment" --region "$region")
 out=$PWD/build/acceptance
 # The pool's profile goes here, so that the programs of the person who runs this keep their own.
 export XDG_CONFIG_HOME=$out/config
 role=cloudpar-acceptance-$environment
 template=
+running=
 deployed=
-
-say() { printf 'acceptance: %s\n' "$*"; }
 
 # Prints a value of a JSON file: value FILE KEY...
 value() {
@@ -61,29 +70,35 @@ print(found if found is not None else "")' "$@"
 }
 
 status() {
-  cloudpar status --env "$environment" --region "$region" --json >"$out/status.json"
+  cloudpar status "${where[@]}" --json >"$out/status.json"
 }
 
-# Waits until a command succeeds: await SECONDS COMMAND...
+# Whether there is no stack. Any other failure, such as missing credentials, says nothing about the stack.
+absent() {
+  local code=0
+  status || code=$?
+  ((code == 5)) # not found: sdk/python/cloudpar/cli/exit_codes.py
+}
+
+# Looks several times, until a command succeeds: await LOOKS COMMAND...
 await() {
-  local until=$((SECONDS + $1))
+  local looks=$1
   shift
   until "$@"; do
-    ((SECONDS < until)) || return 1
+    ((looks -= 1)) || return 1
     sleep "${CLOUDPAR_LOOK_S:-10}"
   done
 }
 
 deploy() {
-  cloudpar deploy --env "$environment" --region "$region" --yes --json --account acceptance --hours 2 \
-    --set maxInstances=2 "${settings[@]}" "${first_map[@]}" >"$out/deploy.json"
-  aws cloudformation list-stack-resources --stack-name "$stack" --output json \
-    --query 'StackResourceSummaries[].[ResourceType,PhysicalResourceId]' >"$out/resources.json"
+  cloudpar deploy "${where[@]}" --yes --json --account acceptance --hours 2 "${options[@]}" >"$out/deploy.json"
 }
 
-# Runs tasks that sleep, and checks the results and the charge: run_map TASKS SECONDS
+# Becomes a program whose tasks sleep, and that checks the results and the charge: run_map TASKS SECONDS
 run_map() {
-  CLOUDPAR_PROFILE=$(value "$out/deploy.json" profile) python - "$@" <<'PY'
+  CLOUDPAR_PROFILE=$(value "$out/deploy.json" profile)
+  export CLOUDPAR_PROFILE
+  exec python - "$@" <<'PY'
 import sys
 import time
 
@@ -126,29 +141,33 @@ gone() {
 
 # Interrupts one spot instance by AWS's Fault Injection Service while a map runs. The map must lose nothing.
 interruption() {
-  local account instance experiment map_pid
+  local account instance arn experiment map_pid
   run_map 600 2 >"$out/interrupted-map.txt" 2>&1 &
   map_pid=$!
   # A step is a shell of its own, so this runs at its end, also if it fails.
   # shellcheck disable=SC2064  # the pid is the one of now
-  trap "kill $map_pid 2>/dev/null; remove_experiment" EXIT
-  await 600 spot_instance >"$out/instance.txt"
+  trap "kill $map_pid 2>/dev/null || true; remove_experiment" EXIT
+  await 60 spot_instance >"$out/instance.txt"
   instance=$(tail -n 1 "$out/instance.txt")
   account=$(value "$out/deploy.json" account)
+  arn=arn:aws:ec2:$region:$account:instance/$instance
   aws iam create-role --role-name "$role" --output json --assume-role-policy-document \
     '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",
       "Principal": {"Service": "fis.amazonaws.com"}}]}'
   aws iam put-role-policy --role-name "$role" --policy-name interrupt --policy-document \
     "{\"Version\": \"2012-10-17\", \"Statement\": [
       {\"Effect\": \"Allow\", \"Action\": \"ec2:DescribeInstances\", \"Resource\": \"*\"},
-      {\"Effect\": \"Allow\", \"Action\": \"ec2:SendSpotInstanceInterruptions\",
-       \"Resource\": \"arn:aws:ec2:$region:$account:instance/$instance\"}]}"
+      {\"Effect\": \"Allow\", \"Action\": \"ec2:SendSpotInstanceInterruptions\", \"Resource\": \"$arn\"}]}"
   # IAM needs some seconds until other services see a new role.
-  await 60 make_template "arn:aws:iam::$account:role/$role" "arn:aws:ec2:$region:$account:instance/$instance"
+  await 6 make_template "arn:aws:iam::$account:role/$role" "$arn"
   experiment=$(aws fis start-experiment --experiment-template-id "$template" --output text --query experiment.id)
   say "experiment $experiment interrupts $instance"
-  wait "$map_pid"
-  await 600 gone "$instance"
+  await 60 interrupted "$experiment"
+  wait "$map_pid" || {
+    cat "$out/interrupted-map.txt"
+    return 1
+  }
+  await 60 gone "$instance"
 }
 
 make_template() {
@@ -160,13 +179,28 @@ make_template() {
       "parameters": {"durationBeforeInterruption": "PT2M"}, "targets": {"SpotInstances": "one"}}}')
 }
 
+# Whether an experiment has sent its interruption. If it has failed, the step fails: without an interruption the map
+# passes as well, and the idle instance ends later.
+interrupted() {
+  local state
+  state=$(aws fis get-experiment --id "$1" --output text --query 'experiment.state.[status, reason]') || return 1
+  case $state in
+    completed*) return 0 ;;
+    failed* | stopped* | cancelled*)
+      echo "experiment $1: $state"
+      exit 1
+      ;;
+    *) return 1 ;;
+  esac
+}
+
 remove_experiment() {
   if [[ -n $template ]]; then
-    aws fis delete-experiment-template --id "$template"
+    aws fis delete-experiment-template --id "$template" || true # costs nothing
   fi
   if aws iam get-role --role-name "$role" >/dev/null 2>&1; then
     aws iam delete-role-policy --role-name "$role" --policy-name interrupt || true
-    aws iam delete-role --role-name "$role"
+    aws iam delete-role --role-name "$role" || true # leftovers would find it
   fi
 }
 
@@ -175,96 +209,139 @@ empty() {
 }
 
 idle() {
-  await 1200 empty
+  await 120 empty
 }
 
+# Deletes the stack, and notes its resources before. `set -e` has no effect here when clean_up calls it.
 destroy() {
-  cloudpar destroy --env "$environment" --region "$region" --yes --json >"$out/destroy.json"
+  aws cloudformation list-stack-resources --stack-name "$stack" --output text \
+    --query 'StackResourceSummaries[?PhysicalResourceId].[ResourceType, PhysicalResourceId]' >"$out/listed.txt" &&
+    mv "$out/listed.txt" "$out/resources.txt"
+  cloudpar destroy "${where[@]}" --yes --json >"$out/destroy.json"
 }
 
-# Whether a resource of the deleted stack still exists: exists TYPE ID
-exists() {
+# Prints the names of a resource and of what it keeps running: look TYPE ID. If the resource does not exist, it prints
+# nothing or fails.
+look() {
+  local print=(--output text --query)
   case $1 in
     AWS::AutoScaling::AutoScalingGroup)
-      [[ -n $(aws autoscaling describe-auto-scaling-groups --auto-scaling-group-names "$2" --output text \
-        --query 'AutoScalingGroups[].AutoScalingGroupName') ]]
+      aws autoscaling describe-auto-scaling-groups --auto-scaling-group-names "$2" \
+        "${print[@]}" 'AutoScalingGroups[].AutoScalingGroupName' &&
+        aws ec2 describe-instances "${print[@]}" 'Reservations[].Instances[].InstanceId' --filters \
+          "Name=tag:aws:autoscaling:groupName,Values=$2" \
+          'Name=instance-state-name,Values=pending,running,stopping,stopped'
       ;;
-    AWS::DynamoDB::Table) aws dynamodb describe-table --table-name "$2" ;;
-    AWS::EC2::VPC) aws ec2 describe-vpcs --vpc-ids "$2" ;;
-    AWS::IAM::Role) aws iam get-role --role-name "$2" ;;
-    AWS::Lambda::Function) aws lambda get-function --function-name "$2" ;;
+    AWS::DynamoDB::Table) aws dynamodb describe-table --table-name "$2" "${print[@]}" Table.TableName ;;
+    AWS::EC2::VPC) aws ec2 describe-vpcs --vpc-ids "$2" "${print[@]}" 'Vpcs[].VpcId' ;;
+    AWS::IAM::Role) aws iam get-role --role-name "$2" "${print[@]}" Role.RoleName ;;
+    AWS::Lambda::Function)
+      aws lambda get-function-configuration --function-name "$2" "${print[@]}" FunctionName
+      ;;
     AWS::Logs::LogGroup)
-      [[ -n $(aws logs describe-log-groups --log-group-name-prefix "$2" --output text \
-        --query 'logGroups[].logGroupName') ]]
+      aws logs describe-log-groups --log-group-name-prefix "$2" "${print[@]}" 'logGroups[].logGroupName'
       ;;
-    AWS::S3::Bucket) aws s3api head-bucket --bucket "$2" ;;
-    AWS::SQS::Queue) aws sqs get-queue-attributes --queue-url "$2" ;;
-    AWS::SSM::Parameter) aws ssm get-parameter --name "$2" ;;
+    AWS::S3::Bucket) aws s3api head-bucket --bucket "$2" >/dev/null && echo "$2" ;;
+    AWS::SQS::Queue)
+      aws sqs get-queue-attributes --queue-url "$2" --attribute-names QueueArn "${print[@]}" Attributes.QueueArn
+      ;;
+    AWS::SSM::Parameter) aws ssm get-parameter --name "$2" "${print[@]}" Parameter.Name ;;
     AWS::SecretsManager::Secret)
       # A secret that is going to be deleted can still be described; it costs nothing.
-      [[ $(aws secretsmanager describe-secret --secret-id "$2" --output text --query DeletedDate) == None ]]
+      aws secretsmanager describe-secret --secret-id "$2" "${print[@]}" "(!DeletedDate && Name) || ''"
       ;;
-    *) return 1 ;; # costs nothing, or cannot outlive the resources above
+    *) ;; # costs nothing, or cannot outlive the resources above
   esac
+}
+
+# Prints a line for each resource that costs money and is left, or of which AWS does not say whether it is left.
+report() {
+  local type id found
+  while read -r type id; do
+    if ! found=$(look "$type" "$id" 2>"$out/look.txt"); then
+      # The codes of the services end so, for example NoSuchEntity and InvalidVpcID.NotFound.
+      grep -qE '\((404|[A-Za-z.]*(NotFound|NoSuch|NonExistent|DoesNotExist)[A-Za-z]*)\)' "$out/look.txt" ||
+        echo "unknown: $type $id: $(tail -n 1 "$out/look.txt")"
+    elif [[ -n $found ]]; then
+      echo "left: $type ${found//[$'\t\n']/ }"
+    fi
+  done < <(echo "AWS::IAM::Role $role" && cat "$out/resources.txt")
+}
+
+nothing_left() {
+  local found
+  found=$(report)
+  echo "$found"
+  [[ -z $found ]]
 }
 
 # Fails if anything that costs money is left of the stack, or if an instance of the fleet still runs.
 leftovers() {
-  local type id group found=()
-  group=$(value "$out/deploy.json" outputs FleetGroup)
-  while read -r type id; do
-    if exists "$type" "$id" >/dev/null 2>&1; then
-      found+=("$type $id")
-    fi
-  done < <(python -c 'import json, sys
-for kind, name in json.load(open(sys.argv[1])): print(kind, name)' "$out/resources.json")
-  while read -r id; do
-    found+=("instance $id")
-  done < <(aws ec2 describe-instances --output text --query 'Reservations[].[Instances[].InstanceId]' --filters \
-    "Name=tag:aws:autoscaling:groupName,Values=$group" 'Name=instance-state-name,Values=pending,running,stopping,stopped')
-  if ((${#found[@]})); then
-    printf 'acceptance: left: %s\n' "${found[@]}"
+  if [[ ! -s $out/resources.txt ]]; then
+    echo "AWS has not listed the resources of $stack, so look for them by hand"
     return 1
   fi
+  # AWS deletes some resources only a little later.
+  await 6 nothing_left
 }
 
 # Runs a step, its output in a file: step NAME
 step() {
-  local began=$SECONDS
-  if [[ " ${without[*]} " == *" $1 "* ]]; then
+  local began=$SECONDS code=0
+  if [[ $without == *" $1 "* ]]; then
     say "$1: left out"
     return
   fi
   # In the background, since `set -e` has no effect on a function that a condition calls.
-  ("$1") >"$out/$1.txt" 2>&1 &
-  if wait $!; then
-    say "$1: ok, $((SECONDS - began)) s"
-  else
+  ("$1") </dev/null >"$out/$1.txt" 2>&1 &
+  running=$!
+  wait "$running" || code=$?
+  running=
+  if ((code)); then
     say "$1: FAILED after $((SECONDS - began)) s; its last lines:"
     tail -n 15 "$out/$1.txt"
     return 1
   fi
+  say "$1: ok, $((SECONDS - began)) s"
 }
 
 clean_up() {
   local code=$?
   trap - EXIT
+  # Neither a second signal nor a closed output must keep the pool from being deleted.
+  trap '' HUP INT PIPE TERM
+  set +e
+  if [[ -n $running ]]; then
+    kill -- "-$running"
+    wait "$running"
+  fi
   if [[ -n $deployed ]]; then
-    say 'the pool is deleted because a step has failed'
-    step destroy || say "delete it by hand: cloudpar destroy --env $environment --region $region"
+    if absent 2>/dev/null; then
+      say "there is no $stack to delete"
+    else
+      say 'the pool is deleted because not all steps have passed'
+      if step destroy; then
+        step leftovers
+      else
+        say "delete it by hand: cloudpar destroy ${where[*]}"
+      fi
+    fi
   fi
   exit "$code"
 }
 
 rm -rf "$out"
 mkdir -p "$out"
-first_map=()
-[[ " ${without[*]} " != *' map '* ]] || first_map=(--no-first-map)
-if status 2>/dev/null; then
-  say "$stack exists in $region: this script would delete it. Choose another --env or --region" >&2
-  exit 2
+if ! absent 2>"$out/status.txt"; then
+  if [[ -s $out/status.json ]]; then
+    refuse "$stack exists in $region, and this script would delete it: choose another --env or --region, or delete it" \
+      "by cloudpar destroy ${where[*]}"
+  fi
+  refuse "cannot see whether $stack exists in $region: $(<"$out/status.txt")"
 fi
 trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' HUP TERM
 say "$stack in $region; output in $out"
 deployed=yes
 step deploy
@@ -274,4 +351,5 @@ step idle
 step destroy
 deployed=
 step leftovers
-say "all steps passed${without[*]:+, without ${without[*]}}"
+without=${without# }
+say "all steps passed${without:+, without ${without% }}"
