@@ -1,6 +1,7 @@
 """A checkout with the script infra/acceptance.sh and fakes of the commands that it runs."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,9 @@ for name in "${0##*/} $1 $2" "${0##*/} $1"; do
 done
 """
 """Notes its call, and runs the answer to it, if there is one."""
+
+TOOLS = ("bash", "cat", "dirname", "grep", "mkdir", "mv", "rm", "sleep", "tail", "touch")
+"""What the script and the fakes find on the PATH besides. A machine's own `aws` must not be there."""
 
 ACCOUNT = "123456789012"
 
@@ -129,6 +133,8 @@ class Checkout:
         for folder in ("infra", ".venv/bin", "tools/bin", "world/answers"):
             (root / folder).mkdir(parents=True)
         (root / "infra/acceptance.sh").write_bytes((ROOT / "infra/acceptance.sh").read_bytes())
+        for name in TOOLS:
+            (root / "tools/bin" / name).symlink_to(str(shutil.which(name)))
         self._program(".venv/bin/cloudpar", FAKE)
         self._program("tools/bin/aws", FAKE)
         self._program(".venv/bin/python", f'#!/bin/sh\nPYTHONPATH="{self.world}" exec {sys.executable} -B -S "$@"\n')
@@ -156,9 +162,10 @@ class Checkout:
 
     def start(self, *options: str, **environment: str) -> "subprocess.Popen[str]":
         """Start the script."""
-        own = {"PATH": f"{self._root}/tools/bin:/usr/bin:/bin", "CLOUDPAR_LOOK_S": "0"}
+        own = {"PATH": f"{self._root}/tools/bin", "CLOUDPAR_LOOK_S": "0"}
         return subprocess.Popen(
-            ["bash", str(self._root / "infra/acceptance.sh"), *options], env=own | environment, cwd=os.sep,
+            [str(shutil.which("bash")), str(self._root / "infra/acceptance.sh"), *options],
+            env=own | environment, cwd=os.sep,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
