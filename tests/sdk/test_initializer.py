@@ -86,6 +86,17 @@ def test_code_is_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPa
     assert codes.get(look_up) is not first
 
 
+def test_code_is_remembered_for_a_number_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may make a lambda for each call."""
+    monkeypatch.setattr(initialized_code, "REMEMBERED", 2)
+    codes = InitializedCode(load, (0, 0))
+    first = codes.get(look_up)
+    codes.get(double)
+    assert codes.get(look_up) is first
+    codes.get(abs)
+    assert codes.get(look_up) is not first
+
+
 def test_an_error_of_the_initializer_is_the_tasks_error_and_the_next_task_tries_again(tmp_path: Path) -> None:
     there = tmp_path / "model"
     with Pool(workers=1, initializer=there.read_text) as pool:

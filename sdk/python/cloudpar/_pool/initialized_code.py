@@ -8,9 +8,9 @@ from cloudpar._serialization.footprint import Footprint, footprint
 from cloudpar._serialization.task_code import Code, check_function, function_name, serialize
 from cloudpar.references import Reference
 
-REMEMBERED_BYTES = 256 << 20
-"""How many bytes of task code are remembered, in addition to the newest function. The arguments of an initializer are
-often large, and without this each call of `submit` would serialize them again."""
+REMEMBERED, REMEMBERED_BYTES = 128, 256 << 20
+"""How many functions are remembered, and how many bytes of task code, in addition to the newest function. The arguments
+of an initializer are often large, and without this each call of `submit` would serialize them again."""
 
 
 class _Known(NamedTuple):
@@ -64,13 +64,16 @@ class InitializedCode:
             self._remember(_Known(function, made_of, code))
         return code
 
-    def _remember(self, known: "_Known") -> None:
+    def _remember(self, known: _Known) -> None:
         with self._lock:
-            room = REMEMBERED_BYTES - len(known.code.data)
             self._known.pop(id(known.function), None)
-            while self._known and sum(len(each.code.data) for each in self._known.values()) > room:
+            while self._known and not self._has_room(len(known.code.data)):
                 del self._known[next(iter(self._known))]
             self._known[id(known.function)] = known
+
+    def _has_room(self, size: int) -> bool:
+        held = sum(len(each.code.data) for each in self._known.values())
+        return len(self._known) < REMEMBERED and held + size <= REMEMBERED_BYTES
 
 
 def initialized(
