@@ -11,6 +11,7 @@ from typing import IO, Self
 import psutil
 
 from cloudpar import Pool
+from cloudpar_worker.core.decisions import GIVE_UP_US
 from support.command import CLOUDPAR, environment
 from support.operated import Operated
 from support.processes import UNREAD_BYTES, stop
@@ -84,4 +85,5 @@ def worker(
         assert "working for" in process.stderr.readline()
         yield process
     finally:
-        stop(process)
+        # If the master ended first, perhaps before it answered the worker's last results, the drain waits for it.
+        stop(process, GIVE_UP_US / 1e6 + HANG_S)
