@@ -4,7 +4,7 @@ import contextlib
 import secrets
 from collections.abc import Callable, Iterator
 
-from cloudpar.errors import CloudparError
+from cloudpar.errors import CloudparError, NotFound
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import Hello, HelloReply, StartTasks
 from cloudpar_protocol.payloads import TaskResult
@@ -14,6 +14,7 @@ from cloudpar_protocol.transport.retries import Stopped
 from .acknowledgements import Acknowledgements
 from .awaiter import Awaiter
 from .cancellations import Cancellations
+from .code_uploads import CodeUploads
 from .connection import Connection
 from .downloads import Downloads
 from .nesting import Nesting
@@ -25,7 +26,7 @@ from .package_key import PackageKey, new_package_key, seals_of
 from .session_end import SessionEnd
 from .storage_watch import StorageWatch
 from .task_lengths import TaskLengths
-from .uploads import task_code, task_data
+from .uploads import task_data
 
 RECOVER_S = 2.0
 """How long to repeat the request for a package's id after Ctrl-C has interrupted the package's start, in seconds."""
@@ -56,6 +57,7 @@ class Session:
         self.packages = OpenPackages()
         self.acknowledgements = Acknowledgements(connection)
         self.cancellations = Cancellations(connection, self.id, self.end)
+        self._code = CodeUploads(connection)
         self._lengths = TaskLengths(own_master=own_master)
         self._show = show
         self._watch = watch
@@ -100,15 +102,26 @@ class Session:
             handle = self._handle(order, receiver)
             with self._starting(handle):
                 try:
-                    handle.package.started(self.connection.call(routes.START_TASKS, message).package_id)
-                except KeyboardInterrupt:
-                    # The master may or may not have started the package. Repeat the request to get the package's id, so
-                    # that the package can be cancelled.
-                    with contextlib.suppress(CloudparError, Stopped):
-                        reply = self.connection.call(routes.START_TASKS, message, allowance_s=RECOVER_S)
-                        handle.package.started(reply.package_id)
-                    raise
+                    self._request(handle, message)
+                except NotFound:
+                    if message.code.blob is None:
+                        raise
+                    # The store may have removed the code since an earlier package used it.
+                    self._code.forget(order.code.hash)
+                    self._request(handle, self._message(order))
             return handle
+
+    def _request(self, handle: PackageHandle, message: StartTasks) -> None:
+        """Start a package. After Ctrl-C its id is asked for again, so that it can be cancelled."""
+        try:
+            handle.package.started(self.connection.call(routes.START_TASKS, message).package_id)
+        except KeyboardInterrupt:
+            # The master may or may not have started the package. A repeated request returns the id of a package that
+            # has started.
+            with contextlib.suppress(CloudparError, Stopped):
+                reply = self.connection.call(routes.START_TASKS, message, allowance_s=RECOVER_S)
+                handle.package.started(reply.package_id)
+            raise
 
     def _message(self, order: Order) -> StartTasks:
         tasks = order.packed.n
@@ -116,7 +129,7 @@ class Session:
         # chunks.
         whole = tasks if self._lengths.are_short(order.code.hash, tasks) else None
         return order.message(
-            task_code(self.connection, order.code),
+            self._code.task_code(order.code),
             task_data(self.connection, order.packed.data),
             session=self.id,
             chunksize=order.options.chunksize or whole,

@@ -1,12 +1,11 @@
-"""Puts task code and task data into a request: small ones inline, larger ones as uploaded payloads.
+"""Uploads payloads, and puts task data into a request: small data inline, larger data as an uploaded payload.
 
 The client uploads a payload by links that the master sends. It uploads a large payload in parts if the store accepts
 parts, and any other payload as a whole.
 """
 
-import io
 import logging
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -14,28 +13,14 @@ from cloudpar._serialization.blob import Blob
 from cloudpar.errors import RequestError
 from cloudpar_protocol import routes
 from cloudpar_protocol.client_messages import PreparedUpload, PrepareUploads, Upload
-from cloudpar_protocol.limits import INLINE_CODE_BYTES
 from cloudpar_protocol.parts import NOT_CHECKED
-from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Parts, RangeData, TaskCode, TaskData
+from cloudpar_protocol.payloads import BlobData, BlobRef, InlineData, Parts, RangeData, TaskData
 from cloudpar_protocol.transport.parted_upload import PartedUpload
 from cloudpar_protocol.transport.payload_folder import PayloadFolder
 
 from .connection import Connection
 
-if TYPE_CHECKING:
-    from cloudpar._serialization.task_code import Code
-
 log = logging.getLogger("cloudpar")
-
-
-def task_code(connection: Connection, code: "Code") -> TaskCode:
-    """Return task code as a request contains it, uploaded if it is large. Raises like `upload`."""
-    if code.reference is not None:
-        return TaskCode(hash=code.hash, reference=code.reference)
-    if len(code.data) <= INLINE_CODE_BYTES:
-        return TaskCode(hash=code.hash, inline=code.data)
-    blob = Blob(io.BytesIO(code.data), len(code.data))
-    return TaskCode(hash=code.hash, blob=upload(connection, "code", blob, code.hash))
 
 
 def task_data(connection: Connection, data: RangeData | InlineData | Blob) -> TaskData:
