@@ -102,26 +102,24 @@ class Session:
             handle = self._handle(order, receiver)
             with self._starting(handle):
                 try:
-                    self._request(handle, message)
-                except NotFound:
-                    if message.code.blob is None:
-                        raise
-                    # The store may have removed the code since an earlier package used it.
-                    self._code.forget(order.code.hash)
-                    self._request(handle, self._message(order))
+                    try:
+                        reply = self.connection.call(routes.START_TASKS, message)
+                    except NotFound:
+                        if message.code.blob is None:
+                            raise
+                        # The store may have removed the code since an earlier package used it.
+                        self._code.forget(order.code.hash)
+                        message = self._message(order)
+                        reply = self.connection.call(routes.START_TASKS, message)
+                    handle.package.started(reply.package_id)
+                except KeyboardInterrupt:
+                    # The master may or may not have started the package. Repeat the request to get the package's id, so
+                    # that the package can be cancelled.
+                    with contextlib.suppress(CloudparError, Stopped):
+                        reply = self.connection.call(routes.START_TASKS, message, allowance_s=RECOVER_S)
+                        handle.package.started(reply.package_id)
+                    raise
             return handle
-
-    def _request(self, handle: PackageHandle, message: StartTasks) -> None:
-        """Start a package. After Ctrl-C its id is asked for again, so that it can be cancelled."""
-        try:
-            handle.package.started(self.connection.call(routes.START_TASKS, message).package_id)
-        except KeyboardInterrupt:
-            # The master may or may not have started the package. A repeated request returns the id of a package that
-            # has started.
-            with contextlib.suppress(CloudparError, Stopped):
-                reply = self.connection.call(routes.START_TASKS, message, allowance_s=RECOVER_S)
-                handle.package.started(reply.package_id)
-            raise
 
     def _message(self, order: Order) -> StartTasks:
         tasks = order.packed.n
