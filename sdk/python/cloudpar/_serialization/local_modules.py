@@ -9,6 +9,7 @@ has the effect of cloudpickle's `register_pickle_by_value`, but users need not n
 
 import contextlib
 import logging
+import operator
 import os
 import sys
 import threading
@@ -70,7 +71,8 @@ class LocalModules:
             now = len(sys.modules), next(reversed(sys.modules))
             # `now` may be unchanged although a module was removed from sys.modules and imported again, perhaps from
             # another folder.
-            if now != self._seen or any(sys.modules.get(name) is not module for name, module in self._local.items()):
+            same = map(operator.is_, map(sys.modules.get, self._local), self._local.values())
+            if now != self._seen or not all(same):
                 self._seen = now
                 modules = dict(sys.modules)
                 local = {
@@ -160,7 +162,7 @@ class LocalModules:
             self.find()
             self._look_for_deleted()
             already = cloudpickle.list_registry_pickle_by_value()
-            wanted = self._plain() if everything else self.strays()
+            wanted = self._plain() if everything else self._strays
             fresh = [module for name, module in wanted.items() if name not in already and name in sys.modules]
             for module in fresh:
                 cloudpickle.register_pickle_by_value(module)
