@@ -106,9 +106,7 @@ def without_first_thread(_: Clues) -> None:
     time.sleep(STAYS_S)
 
 
-@pytest.mark.parametrize(
-    "task", [program, fork, many, daemon, hidden, strangely_named, shared_pages, without_first_thread]
-)
+@pytest.mark.parametrize("task", [program, fork, many, daemon, hidden, strangely_named, without_first_thread])
 def test_g18_memory_of_processes_that_a_task_started_counts(
     shared: Shared, task: Callable[[Clues], None], mode: str
 ) -> None:

@@ -29,7 +29,8 @@ _SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/proc", "/sys",
     "/dev/random", "/dev/urandom",
 )  # fmt: skip
-_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/nvidia*", "/dev/dri", "/dev/kfd")
+_DEVICES: Final = ("/dev/null", "/dev/full", "/dev/nvidia*", "/dev/dri", "/dev/kfd")
+"""Without /dev/zero: a shared mapping of it is shared memory without a file, which `syscall_filter` refuses."""
 
 
 class Sandbox(NamedTuple):

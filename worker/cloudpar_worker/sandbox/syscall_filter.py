@@ -95,6 +95,8 @@ _NO_IP: Final = 256
 """Socket protocols from this number on do not belong to IP, for example multipath TCP and SMC. The rules on ports do
 not apply to their connections.
 """
+_MMAP: Final = (9, 222)
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
 _FASTOPEN: Final = 0x20000000
 _SENDING: Final = (((44, 206), 3), ((46, 211), 2), ((307, 269), 3))
 """sendto, sendmsg, sendmmsg, each with the position of its argument `flags`. With the flag MSG_FASTOPEN these calls
@@ -170,6 +172,10 @@ def program(protected: Collection[int], *, own_user: bool) -> bytes:
         fast = [_step(_BITS, _FASTOPEN, 0, 1), _step(_RETURN, _ERRNO | errno.EOPNOTSUPP)]
         made += _when(numbers[column], [_step(_LOAD, _ARGUMENTS[flags]), *fast, _step(_RETURN, _ALLOW)])
     made += [] if own_user else _only_own_scheduling(column)
+    # A process can drop shared pages without a file from its page tables, and still hold their memory. The meter of an
+    # executor's memory would not see this memory.
+    unseen = [_step(_LOAD, _FOURTH), _step(_BITS, _MAP_ANONYMOUS, 0, 2), *_refuse_bits(_MAP_SHARED)]
+    made += _when(_MMAP[column], [*unseen, _step(_RETURN, _ALLOW)])
     every_process = {0xFFFFFFFF}  # kill(-1) reaches all processes; a negative id is a process group
     shielded = every_process | set(protected) | {(1 << 32) - pid for pid in protected}
     for numbers in _SIGNALLING:

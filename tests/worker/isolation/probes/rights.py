@@ -2,6 +2,7 @@
 
 import ctypes
 import fcntl
+import mmap
 import os
 import socket
 import struct
@@ -154,6 +155,17 @@ def system_v(clues: Clues) -> Any:
 @probe("memory that no process maps, by memfd_create", open_otherwise=True)
 def unmapped_memory(clues: Clues) -> Any:
     return os.memfd_create("probe")
+
+
+@probe("shared memory without a file, whose pages need not be in a page table", open_otherwise=True)
+def unseen_memory(clues: Clues) -> Any:
+    return len(mmap.mmap(-1, mmap.PAGESIZE))
+
+
+@probe("the same memory, by /dev/zero", open_otherwise=True)
+def mapped_zeros(clues: Clues) -> Any:
+    with open("/dev/zero", "rb") as file:
+        return len(mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ))
 
 
 @probe("typing into a terminal, by TIOCSTI")
