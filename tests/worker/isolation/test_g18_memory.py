@@ -106,7 +106,31 @@ def without_first_thread(_: Clues) -> None:
     time.sleep(STAYS_S)
 
 
-@pytest.mark.parametrize("task", [program, fork, many, daemon, hidden, strangely_named, without_first_thread])
+KEPT: list[mmap.mmap] = []
+
+
+def page_tables(_: Clues) -> None:
+    """Read pages that were never written: all of them are one page of zeros, but each 2 MB need a page table."""
+    for _number in range(4):
+        zeros = mmap.mmap(-1, 50 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+        KEPT.append(zeros)
+        for place in range(0, len(zeros), 2 << 20):
+            assert zeros[place] == 0
+    time.sleep(STAYS_S)
+
+
+def page_tables_of_a_child(clues: Clues) -> None:
+    if not os.fork():
+        page_tables(clues)
+    time.sleep(STAYS_S)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        program, fork, many, daemon, hidden, strangely_named, without_first_thread, page_tables, page_tables_of_a_child,
+    ],
+)  # fmt: skip
 def test_g18_memory_of_processes_that_a_task_started_counts(
     shared: Shared, task: Callable[[Clues], None], mode: str
 ) -> None:

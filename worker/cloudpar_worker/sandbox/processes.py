@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-_PRIVATE: Final = (b"RssAnon", b"RssShmem", b"VmSwap")
+_TABLES: Final = b"VmPTE"
+_PRIVATE: Final = (b"RssAnon", b"RssShmem", b"VmSwap", _TABLES)
 
 
 class Process(NamedTuple):
@@ -19,7 +20,11 @@ class Process(NamedTuple):
     """For how many descriptors the process has room; this is at least the number of its open descriptors."""
     private_bytes: int
     """The memory of the process without pages of files, but with pages that it still shares with its parent after a
-    fork. It is 0 if the process has ended and is still listed.
+    fork, and with its page tables. It is 0 if the process has ended and is still listed.
+    """
+    table_bytes: int
+    """The memory of the process's page tables. A process that reads one byte in each of many pages that it never writes
+    has large page tables, and no other memory.
     """
     thread: int
     """The id of a thread that shows the memory of the process: the first thread (which has the id of the process), or
@@ -47,7 +52,8 @@ def process_of(pid: int) -> Process | None:
         # memory and descriptors. Without this search for a running thread, task code could compute in such a process
         # with neither a charge nor a limit.
         thread, status = next(_running_threads(pid), (pid, status))
-    return Process(pid, parent, user, threads, int(status.get(b"FDSize", 0)), _private_bytes(status), thread)
+    private, tables = _private_bytes(status), _bytes(status, _TABLES)
+    return Process(pid, parent, user, threads, int(status.get(b"FDSize", 0)), private, tables, thread)
 
 
 def _running_threads(pid: int) -> Iterator[tuple[int, dict[bytes, bytes]]]:
@@ -71,4 +77,8 @@ def _status(thread: int) -> dict[bytes, bytes] | None:
 
 
 def _private_bytes(status: dict[bytes, bytes]) -> int:
-    return sum(int(status.get(part, b"0").split()[0]) for part in _PRIVATE) << 10
+    return sum(_bytes(status, part) for part in _PRIVATE)
+
+
+def _bytes(status: dict[bytes, bytes], part: bytes) -> int:
+    return int(status.get(part, b"0").split()[0]) << 10

@@ -260,16 +260,16 @@ class ExecutorProcess:
         return read_output(self._stdout), read_output(self._stderr)
 
     def resident_bytes(self) -> int:
-        """Return the resident memory of the executor, without the processes that it started.
+        """Return the memory of the executor, without the processes that it started.
 
         Raises:
             psutil.Error: The executor has ended, or the kernel hides it from this user.
         """
         self._process = self._process or psutil.Process(self.pid)
         resident = int(self._process.memory_info().rss)
-        if not resident and (found := process_of(self.pid)):
-            return found.private_bytes  # its first thread has ended: see `process_of`
-        return resident
+        # The resident memory does not include swapped pages and page tables. It is 0 if the first thread has ended.
+        found = process_of(self.pid)
+        return resident if found is None else max(resident, found.private_bytes)
 
     def shared_memory_bytes(self) -> int | None:
         """Return the memory of the executor's own file system for shared memory; None if the executor has none."""

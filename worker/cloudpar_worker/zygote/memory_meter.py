@@ -101,7 +101,7 @@ def memory_of(executor: int, sandbox: Sandbox | None) -> int:
         except OSError:
             private += 0 if _is_young(process.pid) else process.private_bytes
         else:
-            private, shared = private + anonymous, shared + mapped
+            private, shared = private + anonymous + process.table_bytes, shared + mapped
     # The mapped part of the files in shared memory is in `shared` already.
     if sandbox is not None and sandbox.shared_memory is not None:
         shared = max(shared, used_bytes(sandbox.shared_memory))
