@@ -13,12 +13,12 @@ import fcntl
 import os
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cloudpar_protocol.worker_messages import TaskCredentials
+if TYPE_CHECKING:
+    from cloudpar_protocol.worker_messages import TaskCredentials
 
 PAGE_BYTES: Final = 8192
 """The size of a page, in bytes. AWS documents no limit for session tokens; known tokens have up to about 2,000
@@ -48,7 +48,7 @@ def open_page() -> int:
     return descriptor
 
 
-def write(descriptor: int, credentials: TaskCredentials) -> None:
+def write(descriptor: int, credentials: "TaskCredentials") -> None:
     """Write credentials into a page, in place of earlier ones.
 
     Raises:
@@ -79,7 +79,7 @@ class CredentialsPage:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._config = Path.cwd() / CONFIG
+        self._config = f"{os.getcwd()}/{CONFIG}"
         self._offered = False
 
     def offer(self, region: str) -> None:
@@ -92,9 +92,10 @@ class CredentialsPage:
         lines = ["[default]", f"credential_process = /bin/cat /proc/{os.getpid()}/fd/{self._descriptor}"]
         lines += [f"region = {region}"] if region else []
         try:
-            self._config.write_text("\n".join([*lines, ""]))
+            with open(self._config, "w", encoding="utf-8") as file:
+                file.write("\n".join([*lines, ""]))
         except OSError as error:  # the disk is full; the executor must not end, and a later run tries again
             print(f"cloudpar: no AWS credentials for this task: {error}", file=sys.stderr)
             return
-        os.environ["AWS_CONFIG_FILE"] = str(self._config)
+        os.environ["AWS_CONFIG_FILE"] = self._config
         self._offered = True
