@@ -8,6 +8,7 @@ import platform
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -143,6 +144,22 @@ def test_g18_memory_of_processes_that_a_task_started_counts(
 @pytest.mark.parametrize("task", [program, fork, many, strangely_named, shared_pages])
 def test_memory_of_started_processes_counts_with_isolation_own(own: Shared, task: Callable[[Clues], None]) -> None:
     assert own.run(task).outcome == "memory"
+
+
+def mapped_file(_: Clues) -> int:
+    """Read a large file by a mapping, as `numpy.memmap` does. The kernel frees such pages when it needs memory."""
+    with tempfile.TemporaryFile() as file:
+        for _number in range(LARGE >> 20):
+            file.write(bytes(1 << 20))
+        file.flush()
+        pages = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        total = sum(pages[place] for place in range(0, len(pages), mmap.PAGESIZE))
+        time.sleep(2)
+    return total
+
+
+def test_pages_of_a_mapped_file_are_no_memory_of_the_executor(own: Shared) -> None:
+    assert value_of(own.run(mapped_file)) == 0
 
 
 def later(_: Clues) -> int:

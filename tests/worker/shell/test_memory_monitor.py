@@ -22,7 +22,7 @@ def test_a_measurement_by_the_zygote_is_no_process_of_a_task(others: int, monkey
     monitor = MemoryMonitor(zygotes, 1, reports.append)
     executor: Any = SimpleNamespace(
         pid=os.getpid(), executor_id=7, python="3.11",
-        resident_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0, shared_memory_bytes=lambda: None,
+        private_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0, shared_memory_bytes=lambda: None,
     )  # fmt: skip
     with ExitStack() as ended:
         meter, task = (ended.enter_context(subprocess.Popen(["sleep", "60"])) for _ in range(2))
@@ -46,7 +46,7 @@ def test_a_machine_without_free_descriptors_ends_no_agent(monkeypatch: pytest.Mo
     monitor = MemoryMonitor(zygotes, 10**12, reports.append)
     executor: Any = SimpleNamespace(
         pid=os.getpid(), executor_id=7, python="3.11",
-        resident_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0, shared_memory_bytes=lambda: None,
+        private_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0, shared_memory_bytes=lambda: None,
     )  # fmt: skip
 
     def full(*_: object) -> None:

@@ -1,11 +1,13 @@
 """The processes of this machine, or of the container in which this process runs."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 _TABLES: Final = b"VmPTE"
+_FIELDS: Final = re.compile(rb"^(PPid|Uid|Threads|FDSize|RssAnon|RssShmem|VmSwap|VmPTE):\s*(\d+)", re.MULTILINE)
 _PRIVATE: Final = (b"RssAnon", b"RssShmem", b"VmSwap", _TABLES)
 
 
@@ -45,7 +47,7 @@ def process_of(pid: int) -> Process | None:
     status = _status(pid)
     if status is None:
         return None
-    parent, user, threads = int(status[b"PPid"]), int(status[b"Uid"].split()[0]), int(status.get(b"Threads", 0))
+    parent, user, threads = int(status[b"PPid"]), int(status[b"Uid"]), int(status.get(b"Threads", 0))
     thread = pid
     if threads > 1 and not _private_bytes(status):
         # The first thread of the process has ended, and others run. The kernel shows such a process as ended, without
@@ -71,7 +73,7 @@ def _status(thread: int) -> dict[bytes, bytes] | None:
         # exception here and end the agent. The name is on the first line, so text in the name that looks like a field
         # cannot replace the field.
         with open(f"/proc/{thread}/status", "rb") as file:
-            return dict(line.split(b":", 1) for line in file if b":" in line)
+            return dict(_FIELDS.findall(file.read()))
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
 
@@ -81,4 +83,4 @@ def _private_bytes(status: dict[bytes, bytes]) -> int:
 
 
 def _bytes(status: dict[bytes, bytes], part: bytes) -> int:
-    return int(status.get(part, b"0").split()[0]) << 10
+    return int(status.get(part, b"0")) << 10

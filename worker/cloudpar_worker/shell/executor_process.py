@@ -259,17 +259,19 @@ class ExecutorProcess:
         """Return the start of the running task's standard output, and of its standard error; None for an empty one."""
         return read_output(self._stdout), read_output(self._stderr)
 
-    def resident_bytes(self) -> int:
-        """Return the memory of the executor, without the processes that it started.
+    def private_bytes(self) -> int | None:
+        """Return the memory of the executor, without the processes that it started and without pages of files.
 
-        Raises:
-            psutil.Error: The executor has ended, or the kernel hides it from this user.
+        The result is 0 if the executor has ended, and None if the kernel hides the executor from this user.
         """
-        self._process = self._process or psutil.Process(self.pid)
-        resident = int(self._process.memory_info().rss)
-        # The resident memory does not include swapped pages and page tables. It is 0 if the first thread has ended.
-        found = process_of(self.pid)
-        return resident if found is None else max(resident, found.private_bytes)
+        if found := process_of(self.pid):
+            return found.private_bytes
+        try:  # systems without /proc
+            return int(psutil.Process(self.pid).memory_info().rss)
+        except psutil.NoSuchProcess:
+            return 0
+        except psutil.Error:
+            return None
 
     def shared_memory_bytes(self) -> int | None:
         """Return the memory of the executor's own file system for shared memory; None if the executor has none."""

@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Final
 
-import psutil
-
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.zygote.messages import MEASURE, UNKNOWN
 
@@ -65,12 +63,8 @@ class MemoryMonitor:
     def _measure(self, wanted: Collection[ExecutorProcess], alive: Collection[ExecutorProcess]) -> None:
         descendants = self._process_tree.descendants({each.pid for each in alive if each.pid})
         for process in wanted:
-            try:
-                own = bound = process.resident_bytes()
-            except psutil.NoSuchProcess:
-                own = bound = 0
-            except psutil.Error:
-                own, bound = 0, self._limit_bytes
+            private = process.private_bytes()
+            own, bound = (0, self._limit_bytes) if private is None else (private, private)
             started = living(descendants.get(process.pid, ()))
             # The zygote measures in a process that has the executor's user. To the agent this process looks like one
             # that a task has started.
