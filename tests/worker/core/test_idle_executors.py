@@ -37,6 +37,16 @@ def test_an_idle_executor_that_computes_is_replaced_in_a_shared_worker(shared: b
     assert measured(worker, cpu_us=5_000_000 + IDLE_MEASURE_US) is shared
 
 
+def test_an_idle_executor_that_computes_a_little_all_the_time_is_replaced() -> None:
+    worker = worked(shared=True)
+    assert [measured(worker, cpu_us=number * IDLE_MEASURE_US // 15) for number in range(3)] == [False, False, True]
+
+
+def test_an_executor_may_use_a_hundredth_of_its_idle_time() -> None:
+    worker = worked(shared=True)
+    assert not any(measured(worker, cpu_us=number * IDLE_MEASURE_US // 100) for number in range(40))
+
+
 def test_the_cpu_time_of_a_task_between_two_measurements_does_not_count_as_idle() -> None:
     worker = worked(shared=True)
     assert not measured(worker, cpu_us=5_000_000)

@@ -1,6 +1,7 @@
 """Guarantee 18: the memory limit covers an executor with all processes that it started, and counts no page twice."""
 
 import ctypes
+import itertools
 import mmap
 import multiprocessing
 import os
@@ -120,6 +121,24 @@ def page_tables(_: Clues) -> None:
     time.sleep(STAYS_S)
 
 
+def young_chain(_: Clues) -> None:
+    """Hold memory in processes that hide it, each of which ends soon after it has started the next."""
+    if not os.fork():
+        kernel.prctl(4, 0)
+        held = mmap.mmap(-1, LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        until = time.monotonic() + STAYS_S
+        for place in itertools.count(step=2 << 20):
+            if place % (32 << 20) == 0:  # 32 MB take much less than the time for which a process counts as young
+                time.sleep(0.1)
+                if os.fork():
+                    os._exit(0)
+            if place < LARGE:
+                held[place : place + (2 << 20)] = bytes(2 << 20)
+            elif time.monotonic() > until:
+                os._exit(0)
+    time.sleep(STAYS_S)
+
+
 def page_tables_of_a_child(clues: Clues) -> None:
     if not os.fork():
         page_tables(clues)
@@ -130,6 +149,7 @@ def page_tables_of_a_child(clues: Clues) -> None:
     "task",
     [
         program, fork, many, daemon, hidden, strangely_named, without_first_thread, page_tables, page_tables_of_a_child,
+        young_chain,
     ],
 )  # fmt: skip
 def test_g18_memory_of_processes_that_a_task_started_counts(

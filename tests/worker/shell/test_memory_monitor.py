@@ -58,3 +58,28 @@ def test_a_machine_without_free_descriptors_ends_no_agent(monkeypatch: pytest.Mo
     assert reports == []
     monitor.measure([executor], [executor])
     assert len(reports) == 1
+
+
+def test_a_pause_after_a_slow_measurement_is_short_if_the_memory_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a task could make a measurement slow, and use any memory in the pause."""
+    now = 0.0
+    monkeypatch.setattr("cloudpar_worker.shell.memory_monitor.time", SimpleNamespace(monotonic=lambda: now))
+    reports: list[on.Measured] = []
+    asked: list[Any] = []
+    zygotes: Any = SimpleNamespace(send=lambda *request: asked.append(request))
+    monitor = MemoryMonitor(zygotes, 100, reports.append)
+    executor: Any = SimpleNamespace(
+        pid=os.getpid(), executor_id=7, python="3.11",
+        private_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0, shared_memory_bytes=lambda: None,
+    )  # fmt: skip
+    shared_pages = 70
+    processes: Any = SimpleNamespace(descendants=lambda _: {}, most_bytes=lambda *_: shared_pages)
+    monkeypatch.setattr(monitor, "_process_tree", processes)
+    monitor.measure([executor], [executor])
+    now = 2.0
+    monitor.on_answer(executor, 60)  # the pause lasts until 22.0, and is short above 71 + 40 bytes
+    for moment, pages in ((3.0, 110), (3.9, 111), (4.1, 111)):
+        now, shared_pages = moment, pages
+        monitor.measure([executor], [executor])
+    assert [report.rss_bytes for report in reports] == [60, 1, 1]
+    assert len(asked) == 2

@@ -83,8 +83,8 @@ class ExecutorRecord:
             measurement, and the executor held more than OVERSIZED_PART of its memory limit or (on a shared worker only)
             the task had processes. False again when a measurement shows less memory and no processes, or when the
             executor is measured while it is idle.
-        idle_cpu: The agent's time and the executor's CPU time at the last measurement, both in microseconds. None if
-            the executor was never measured, if it had tasks at the last measurement, or if it has got tasks since.
+        idle_cpu: The agent's time and the executor's CPU time at the first measurement since it has been idle, both in
+            microseconds. None if there was no such measurement.
         cpu: The same two times at the last measurement with a running task. None if there was no such measurement.
         computes: Whether it computed before the last measurement, although its task may say that it waits.
         light: Whether it has the lowest weight (`nesting.lightest`).

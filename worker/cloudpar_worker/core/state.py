@@ -237,7 +237,9 @@ class WorkerState:
                 facts.budgets.owe(executor.account, unpaid_us)
             if unpaid_us or rss > limit or (executor.needs_measuring and large):
                 facts.kill(executor, Stop())
-            executor.needs_measuring, executor.idle_cpu = False, None if executor.runs else (now_us, stimulus.cpu_us)
+            executor.needs_measuring = False
+            if executor.idle_cpu is None and not executor.runs:
+                executor.idle_cpu = now_us, stimulus.cpu_us
             return
         executor.needs_measuring, executor.idle_cpu = large or (facts.shared and stimulus.processes > 0), None
         nesting.measured(executor, stimulus, now_us)
@@ -251,7 +253,7 @@ class WorkerState:
     def _unpaid_us(self, executor: ExecutorRecord, measured: on.Measured, now_us: int) -> int:
         """Return the time for which an idle executor was used by something that a task has left in it, in microseconds.
 
-        It is the time since the executor was last measured while idle or, at the first such measurement, since its last
+        It is the time since the executor was first measured in this idle time or, at that measurement, since its last
         result. This time counts if the executor has used the processor since that measurement, or if processes that it
         started run. Otherwise, and on a worker that is not shared, the result is 0. No result of a task reports this
         time.
@@ -259,7 +261,7 @@ class WorkerState:
         if not self.facts.shared or executor.account is None or executor.runs:
             return 0  # while an executor skips recalled tasks, `ExecutorRecord.unpaid_us` counts its time
         since_us, cpu_us = executor.idle_cpu or (executor.started_at_us, measured.cpu_us)
-        computes = measured.cpu_us - cpu_us > max(IDLE_CPU_US, (now_us - since_us) // 10)
+        computes = measured.cpu_us - cpu_us > max(IDLE_CPU_US, (now_us - since_us) // 100)
         return max(now_us - since_us, 1) if computes or measured.processes else 0
 
     # Stimuli from the master.

@@ -22,9 +22,9 @@ DESCRIPTORS: Final = 262_144
 Some machines allow only a few more than this for all their processes together.
 """
 IDLE_CPU_US: Final = 100_000
-"""A shared worker replaces an idle executor that uses more CPU time than this, in microseconds, from one measurement to
-the next, and also more than a tenth of the time between them. The executor's own code uses almost no CPU time while it
-is idle.
+"""A shared worker replaces an executor that has used more CPU time than this, in microseconds, since the first
+measurement of its idle time, and also more than a hundredth of the time since then. The executor's own code uses almost
+no CPU time while it is idle.
 """
 OVERSIZED_PART: Final = 0.6
 """If an executor holds more than this part of its memory limit while a task runs, it gets no further task meanwhile. If

@@ -7,7 +7,7 @@ memory, the agent computes an upper bound. It requests an exact measurement from
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.zygote.messages import MEASURE, UNKNOWN
@@ -22,8 +22,24 @@ their own, the limit of the other executors is lower, but never lower than this 
 """
 _REST: Final = 10
 """The pause after an exact measurement, as a multiple of the time that the measurement took. The exact measurements of
-an executor therefore use at most 10 % of a core.
+an executor therefore use at most 10 % of a core, or half of a core while its memory grows.
 """
+
+
+class _Rest(NamedTuple):
+    """The pause after an exact measurement: it is short if meanwhile the executor may have exceeded its limit.
+
+    Task code can make a measurement slow, and then use more memory in the pause.
+    """
+
+    short_until: float
+    until: float
+    most_bytes: int
+    """The pause is short if the upper bound has grown beyond this."""
+
+    def holds(self, bound: int, now: float) -> bool:
+        """Whether the pause lasts, with this upper bound of the executor's memory."""
+        return now < (self.until if bound <= self.most_bytes else self.short_until)
 
 
 class MemoryMonitor:
@@ -34,8 +50,7 @@ class MemoryMonitor:
         limit_bytes: The memory limit of one executor.
         on_stimulus: Is called with each measurement. If the upper bound is small, the measurement contains the upper
             bound. Otherwise it contains the exact number, as soon as the zygote has answered. Until then, and in the
-            pause after the answer (_REST), measurements contain the memory of the executor without the processes that
-            it started.
+            pause after the answer (_Rest), measurements contain the memory of the largest process.
     """
 
     def __init__(self, zygotes: Zygotes, limit_bytes: int, on_stimulus: Callable[[on.Measured], None]) -> None:
@@ -44,10 +59,10 @@ class MemoryMonitor:
         self._on_stimulus = on_stimulus
         self._process_tree = ProcessTree()
         self._pending: dict[int, tuple[float, int, int]] = {}
-        """For each executor that a zygote is measuring: the time at which this started, the memory of the executor
-        alone, and the upper bound.
+        """For each executor that a zygote is measuring: the time at which this started, the memory of the largest
+        process, and the upper bound.
         """
-        self._next_at: dict[int, float] = {}
+        self._rests: dict[int, _Rest] = {}
         self._started: dict[int, tuple[int, int]] = {}
         """For each executor, at its last measurement: the number of running processes that it had started, and the
         number of descriptors for which these processes had room.
@@ -64,33 +79,36 @@ class MemoryMonitor:
         descendants = self._process_tree.descendants({each.pid for each in alive if each.pid})
         for process in wanted:
             private = process.private_bytes()
-            own, bound = (0, self._limit_bytes) if private is None else (private, private)
             started = living(descendants.get(process.pid, ()))
             # The zygote measures in a process that has the executor's user. To the agent this process looks like one
             # that a task has started.
             measuring = process.executor_id in self._pending
             descriptors = sum(each.descriptors for each in started)
             self._started[process.executor_id] = max(len(started) - measuring, 0), descriptors
-            bound += self._process_tree.most_bytes(process.pid, started, process.shared_memory_bytes())
-            if bound == own or bound < self._limit_bytes * _HARMLESS_PART:
+            more = self._process_tree.most_bytes(process.pid, started, process.shared_memory_bytes())
+            bound = more + (self._limit_bytes if private is None else private)
+            if (private is not None and not more) or bound < self._limit_bytes * _HARMLESS_PART:
                 self._report(process, bound)
             else:
-                self._ask_zygote(process, own, bound)
+                self._ask_zygote(process, max([private or 0, *(each.private_bytes for each in started)]), bound)
 
-    def _ask_zygote(self, process: ExecutorProcess, own: int, bound: int) -> None:
+    def _ask_zygote(self, process: ExecutorProcess, largest: int, bound: int) -> None:
         executor_id, now = process.executor_id, time.monotonic()
-        if executor_id in self._pending or now < self._next_at.get(executor_id, 0.0):
-            self._report(process, own)
+        rest = self._rests.get(executor_id)
+        if executor_id in self._pending or (rest is not None and rest.holds(bound, now)):
+            self._report(process, largest)
             return
-        self._pending[executor_id] = now, own, bound
+        self._pending[executor_id] = now, largest, bound
         self._zygotes.send(process.python, MEASURE, executor_id)
 
     def on_answer(self, process: ExecutorProcess, figure: int) -> None:
         """Report the memory that a zygote has measured, or the upper bound if the zygote could not measure."""
-        started_at, own, bound = self._pending.pop(process.executor_id, (0.0, 0, 0))
+        started_at, largest, bound = self._pending.pop(process.executor_id, (0.0, 0, 0))
         now = time.monotonic()
-        self._next_at[process.executor_id] = now + _REST * (now - started_at)
-        self._report(process, bound if figure == UNKNOWN else max(own, figure))
+        took_s = now - started_at
+        room = max(self._limit_bytes - figure, 0)
+        self._rests[process.executor_id] = _Rest(now + took_s, now + _REST * took_s, bound + room)
+        self._report(process, bound if figure == UNKNOWN else max(largest, figure))
 
     def started(self, executor_id: int) -> int:
         """Return the number of running processes, at its last measurement, that an executor had started."""
@@ -99,7 +117,7 @@ class MemoryMonitor:
     def forget(self, executor_id: int) -> None:
         """Drop an executor that has ended."""
         self._pending.pop(executor_id, None)
-        self._next_at.pop(executor_id, None)
+        self._rests.pop(executor_id, None)
         self._started.pop(executor_id, None)
 
     def _report(self, process: ExecutorProcess, memory_bytes: int) -> None:

@@ -11,7 +11,7 @@ import platform
 import signal
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -93,15 +93,17 @@ def memory_of(executor: int, sandbox: Sandbox | None) -> int:
     own_user = sandbox is not None and sandbox.uid is not None
     family = [each for each in _family(executor, own_user=own_user) if not _is_its_parents(each)]
     private = shared = 0
+    hidden: dict[int, Process] = {}
     for process in family:
         try:
             anonymous, mapped = _parts(process.thread)
         except (FileNotFoundError, ProcessLookupError):  # the process has just ended
             continue
         except OSError:
-            private += 0 if _is_young(process.pid) else process.private_bytes
+            hidden[process.pid] = process
         else:
             private, shared = private + anonymous + process.table_bytes, shared + mapped
+    private += sum(each.private_bytes for each in hidden.values() if not _may_be_its_parents(each, hidden))
     # The mapped part of the files in shared memory is in `shared` already.
     if sandbox is not None and sandbox.shared_memory is not None:
         shared = max(shared, used_bytes(sandbox.shared_memory))
@@ -135,6 +137,15 @@ def _is_its_parents(process: Process) -> bool:
         return kernel.syscall(_KCMP, process.thread, process.parent, _KCMP_VM, 0, 0) == 0
     except OSError:
         return False
+
+
+def _may_be_its_parents(process: Process, hidden: Mapping[int, Process]) -> bool:
+    """Whether a process that hides its memory may share all of it with its parent, which then counts.
+
+    A process shares the memory of its parent only for a moment after a vfork. Until then both hide it.
+    """
+    parent = hidden.get(process.parent)
+    return parent is not None and parent.private_bytes >= process.private_bytes and _is_young(process.pid)
 
 
 def _is_young(pid: int) -> bool:
