@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from cloudpar._serialization.local_modules import LOCAL_MODULES, OWN
 
@@ -12,6 +13,9 @@ from .files import folder_times
 from .listings import LISTINGS, SETTLED_NS, Listing
 from .lookup import look_up
 from .units import Unit
+
+REMEMBERED = 128
+"""How many results are remembered at most."""
 
 _ELSEWHERE = sys.stdlib_module_names | OWN | {"__main__", "__mp_main__"}
 
@@ -21,11 +25,41 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
 
     Each unit comes with its list of files.
     """
+    wanted = frozenset(names)
+    if not wanted:
+        return {}
     loaded = LOCAL_MODULES.units()
+    last = _LAST.get(wanted) if _UNITS.refresh() else None
+    # The listings contain the imports. So if they are unchanged, the search would find the same units again. In a large
+    # project it takes longer than the comparison of the files.
+    if last is not None and last.loaded == loaded and last.holds():
+        return dict(last.found)
+    found, complete = _search(wanted, loaded)
+    if len(_LAST) >= REMEMBERED:
+        _LAST.clear()
+    if complete:
+        _LAST[wanted] = _Result(loaded, found)
+    return dict(found)
+
+
+class _Result(NamedTuple):
+    """The result of a search, and the imported units at that time."""
+
+    loaded: dict[str, Unit]
+    found: dict[Unit, Listing]
+
+    def holds(self) -> bool:
+        """Whether all files are unchanged."""
+        try:
+            return all(LISTINGS.of(unit) is listing for unit, listing in self.found.items())
+        except OSError:  # a file was deleted
+            return False
+
+
+def _search(names: Iterable[str], loaded: dict[str, Unit]) -> tuple[dict[Unit, Listing], bool]:
+    """Search as `reachable` does; the second result is False if a file of an imported unit is gone."""
     found: dict[Unit, Listing] = {}
-    pending, seen = list(names), set[str]()
-    if pending:
-        _UNITS.refresh()
+    pending, seen, complete = list(names), set[str](), True
     while pending:
         name = pending.pop()
         if name in seen or name.partition(".")[0] in _ELSEWHERE:
@@ -38,10 +72,11 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
             found[unit] = LISTINGS.of(unit)
         except OSError:  # the file was deleted after its import
             LOCAL_MODULES.is_deleted(name)  # logs a warning
+            complete = False
             continue
         pending += found[unit].imports
         pending.append(unit.name.rpartition(".")[0] or unit.name)  # the parent's `__init__.py` may be another unit
-    return dict(sorted(found.items()))
+    return dict(sorted(found.items())), complete
 
 
 class _Units:
@@ -61,16 +96,17 @@ class _Units:
         """For each searched folder, when it had last changed."""
         self._settled = False
 
-    def refresh(self) -> None:
-        """Forget everything if an import could have another result now."""
+    def refresh(self) -> bool:
+        """Forget everything if an import could have another result now. Returns False in this case."""
         folders = [os.path.realpath(entry) for entry in sys.path]
         path = folders, list(map(id, sys.meta_path))
         with self._lock:
             same = path == self._path and self._settled
             if same and all(folder_times(folder) == times for folder, times in self._times.items()):
-                return
+                return True
             self._found, self._path, self._times, self._settled = ({}, {}), path, {}, True
             self._note(folders)
+            return False
 
     def find(self, name: str) -> Unit | None:
         """Return the unit of a module: a remembered one, or the one that `look_up` finds."""
@@ -99,3 +135,5 @@ class _Units:
 
 
 _UNITS = _Units()
+_LAST: dict[frozenset[str], _Result] = {}
+"""The last result for each set of names."""
