@@ -13,6 +13,14 @@ from cloudpar_worker.core import stimuli as on
 from cloudpar_worker.shell.memory_monitor import MemoryMonitor
 
 
+def small_executor() -> Any:
+    """Stands in for an executor that has hardly any memory of its own."""
+    return SimpleNamespace(
+        pid=os.getpid(), executor_id=7, python="3.11",
+        private_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0, shared_memory_bytes=lambda: None,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_measurement_by_the_zygote_is_no_process_of_a_task(others: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs with the executor's user; an idle executor with processes would be replaced."""
@@ -20,10 +28,7 @@ def test_a_measurement_by_the_zygote_is_no_process_of_a_task(others: int, monkey
     asked: list[Any] = []
     zygotes: Any = SimpleNamespace(send=lambda *request: asked.append(request))
     monitor = MemoryMonitor(zygotes, 1, reports.append)
-    executor: Any = SimpleNamespace(
-        pid=os.getpid(), executor_id=7, python="3.11",
-        private_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0, shared_memory_bytes=lambda: None,
-    )  # fmt: skip
+    executor = small_executor()
     with ExitStack() as ended:
         meter, task = (ended.enter_context(subprocess.Popen(["sleep", "60"])) for _ in range(2))
         ended.callback(meter.kill)
@@ -44,10 +49,7 @@ def test_a_machine_without_free_descriptors_ends_no_agent(monkeypatch: pytest.Mo
     reports: list[on.Measured] = []
     zygotes: Any = SimpleNamespace(send=lambda *_: pytest.fail("asked"))
     monitor = MemoryMonitor(zygotes, 10**12, reports.append)
-    executor: Any = SimpleNamespace(
-        pid=os.getpid(), executor_id=7, python="3.11",
-        private_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0, shared_memory_bytes=lambda: None,
-    )  # fmt: skip
+    executor = small_executor()
 
     def full(*_: object) -> None:
         raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
@@ -68,10 +70,7 @@ def test_a_pause_after_a_slow_measurement_is_short_if_the_memory_grows(monkeypat
     asked: list[Any] = []
     zygotes: Any = SimpleNamespace(send=lambda *request: asked.append(request))
     monitor = MemoryMonitor(zygotes, 100, reports.append)
-    executor: Any = SimpleNamespace(
-        pid=os.getpid(), executor_id=7, python="3.11",
-        private_bytes=lambda: 1, output_bytes=lambda: 0, cpu_us=lambda: 0, shared_memory_bytes=lambda: None,
-    )  # fmt: skip
+    executor = small_executor()
     shared_pages = 70
     processes: Any = SimpleNamespace(descendants=lambda _: {}, most_bytes=lambda *_: shared_pages)
     monkeypatch.setattr(monitor, "_process_tree", processes)

@@ -20,13 +20,13 @@ _HARMLESS_PART: Final = 0.25
 """If the upper bound is below this part of the memory limit, no exact figure is needed. While tasks wait for tasks of
 their own, the limit of the other executors is lower, but never lower than this part (nesting.HELD_PART).
 """
-_REST: Final = 10
+_LONGEST: Final = 10
 """The pause after an exact measurement, as a multiple of the time that the measurement took. The exact measurements of
 an executor therefore use at most 10 % of a core, or half of a core while its memory grows.
 """
 
 
-class _Rest(NamedTuple):
+class _Pause(NamedTuple):
     """The pause after an exact measurement: it is short if meanwhile the executor may have exceeded its limit.
 
     Task code can make a measurement slow, and then use more memory in the pause.
@@ -50,7 +50,7 @@ class MemoryMonitor:
         limit_bytes: The memory limit of one executor.
         on_stimulus: Is called with each measurement. If the upper bound is small, the measurement contains the upper
             bound. Otherwise it contains the exact number, as soon as the zygote has answered. Until then, and in the
-            pause after the answer (_Rest), measurements contain the memory of the largest process.
+            pause after the answer (_Pause), measurements contain the memory of the largest process.
     """
 
     def __init__(self, zygotes: Zygotes, limit_bytes: int, on_stimulus: Callable[[on.Measured], None]) -> None:
@@ -62,7 +62,7 @@ class MemoryMonitor:
         """For each executor that a zygote is measuring: the time at which this started, the memory of the largest
         process, and the upper bound.
         """
-        self._rests: dict[int, _Rest] = {}
+        self._pauses: dict[int, _Pause] = {}
         self._started: dict[int, tuple[int, int]] = {}
         """For each executor, at its last measurement: the number of running processes that it had started, and the
         number of descriptors for which these processes had room.
@@ -94,8 +94,8 @@ class MemoryMonitor:
 
     def _ask_zygote(self, process: ExecutorProcess, largest: int, bound: int) -> None:
         executor_id, now = process.executor_id, time.monotonic()
-        rest = self._rests.get(executor_id)
-        if executor_id in self._pending or (rest is not None and rest.holds(bound, now)):
+        pause = self._pauses.get(executor_id)
+        if executor_id in self._pending or (pause is not None and pause.holds(bound, now)):
             self._report(process, largest)
             return
         self._pending[executor_id] = now, largest, bound
@@ -107,7 +107,7 @@ class MemoryMonitor:
         now = time.monotonic()
         took_s = now - started_at
         room = max(self._limit_bytes - figure, 0)
-        self._rests[process.executor_id] = _Rest(now + took_s, now + _REST * took_s, bound + room)
+        self._pauses[process.executor_id] = _Pause(now + took_s, now + _LONGEST * took_s, bound + room)
         self._report(process, bound if figure == UNKNOWN else max(largest, figure))
 
     def started(self, executor_id: int) -> int:
@@ -117,7 +117,7 @@ class MemoryMonitor:
     def forget(self, executor_id: int) -> None:
         """Drop an executor that has ended."""
         self._pending.pop(executor_id, None)
-        self._rests.pop(executor_id, None)
+        self._pauses.pop(executor_id, None)
         self._started.pop(executor_id, None)
 
     def _report(self, process: ExecutorProcess, memory_bytes: int) -> None:

@@ -28,24 +28,25 @@ def reachable(names: Iterable[str]) -> dict[Unit, Listing]:
     wanted = frozenset(names)
     if not wanted:
         return {}
-    loaded = LOCAL_MODULES.units()
-    last = _LAST.get(wanted) if _UNITS.refresh() else None
+    loaded, version = LOCAL_MODULES.units(), _UNITS.refresh()
+    last = _LAST.get(wanted)
     # The listings contain the imports. So if they are unchanged, the search would find the same units again. In a large
     # project it takes longer than the comparison of the files.
-    if last is not None and last.loaded == loaded and last.holds():
+    if last is not None and (last.loaded, last.version) == (loaded, version) and last.holds():
         return dict(last.found)
     found, complete = _search(wanted, loaded)
     if len(_LAST) >= REMEMBERED:
         _LAST.clear()
     if complete:
-        _LAST[wanted] = _Result(loaded, found)
+        _LAST[wanted] = _Result(loaded, version, found)
     return dict(found)
 
 
 class _Result(NamedTuple):
-    """The result of a search, and the imported units at that time."""
+    """The result of a search, and the imported units and the version of `_UNITS` at that time."""
 
     loaded: dict[str, Unit]
+    version: int
     found: dict[Unit, Listing]
 
     def holds(self) -> bool:
@@ -95,18 +96,23 @@ class _Units:
         self._times: dict[str, tuple[int, int]] = {}
         """For each searched folder, when it had last changed."""
         self._settled = False
+        self._version = 0
 
-    def refresh(self) -> bool:
-        """Forget everything if an import could have another result now. Returns False in this case."""
+    def refresh(self) -> int:
+        """Forget everything if an import could have another result now.
+
+        Returns how often this has happened. While the number is the same, imports have the same results.
+        """
         folders = [os.path.realpath(entry) for entry in sys.path]
         path = folders, list(map(id, sys.meta_path))
         with self._lock:
             same = path == self._path and self._settled
             if same and all(folder_times(folder) == times for folder, times in self._times.items()):
-                return True
+                return self._version
             self._found, self._path, self._times, self._settled = ({}, {}), path, {}, True
             self._note(folders)
-            return False
+            self._version += 1
+            return self._version
 
     def find(self, name: str) -> Unit | None:
         """Return the unit of a module: a remembered one, or the one that `look_up` finds."""
